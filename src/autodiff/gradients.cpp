@@ -1,0 +1,108 @@
+#include "autodiff/gradients.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "ops/ops.h"
+
+namespace plimsoll {
+namespace {
+
+// Which values depend on one of `wrt`: gradients need to be made for these alone.
+std::vector<bool> reached_from(const Graph& graph, std::span<const Tensor> wrt) {
+  std::vector<bool> reached(graph.values().size(), false);
+  for (const Tensor& tensor : wrt) reached[static_cast<size_t>(tensor.id())] = true;
+  for (const Node& node : graph.nodes()) {
+    bool any = false;
+    for (const ValueId input : graph.inputs(node)) any = any || reached[static_cast<size_t>(input)];
+    if (!any) continue;
+    for (int i = 0; i < node.outputs; ++i) reached[static_cast<size_t>(node.first_output + i)] = true;
+  }
+  return reached;
+}
+
+class Differentiator {
+ public:
+  Differentiator(Graph& graph, std::span<const Tensor> wrt)
+      : graph_(graph), reached_(reached_from(graph, wrt)), grads_(graph.values().size()) {}
+
+  void start(Tensor loss, Tensor seed) { grads_[static_cast<size_t>(loss.id())] = {seed, {}}; }
+
+  void walk_back() {
+    // Nodes that gradients add come after these and are not walked.
+    for (auto id = static_cast<NodeId>(graph_.nodes().size()) - 1; id >= 0; --id) visit(id);
+  }
+
+  Gradient grad(Tensor tensor) const { return grads_[static_cast<size_t>(tensor.id())]; }
+
+ private:
+  void visit(NodeId id) {
+    const Node node = graph_.node(id);  // a copy: the list grows while gradients are added
+    std::vector<Tensor> x, y, dy;
+    bool flows = false;
+    for (int i = 0; i < node.outputs; ++i) {
+      y.emplace_back(graph_, node.first_output + i);
+      const Gradient& g = grads_[static_cast<size_t>(node.first_output + i)];
+      dy.push_back(g.is_sparse() ? densify(g, y.back().shape()) : g.value);
+      flows = flows || g.is_set();
+    }
+    if (!flows) return;
+    std::vector<bool> wanted;
+    bool any = false;
+    for (const ValueId input : graph_.inputs(node)) {
+      x.emplace_back(graph_, input);
+      wanted.push_back(reached_[static_cast<size_t>(input)] && is_float(x.back().dtype()));
+      any = any || wanted.back();
+    }
+    if (!any) return;
+    if (node.op->grad == nullptr)
+      throw Error(fmt::format("'{}' has no gradient (operator {}); leave it out of the loss", graph_.name(node),
+                              node.op->name));
+    const std::string scope_name = std::string(graph_.name(node)) + "/backward";
+    const Attrs attrs = graph_.attrs(node);
+    Backward backward{attrs, x, y, dy, wanted, std::vector<Gradient>(x.size())};
+    {
+      Scope scope(graph_, scope_name);
+      node.op->grad(backward);
+      for (size_t i = 0; i < x.size(); ++i)
+        if (wanted[i] && backward.dx[i].is_set()) accumulate(x[i], backward.dx[i]);
+    }
+  }
+
+  void accumulate(Tensor x, const Gradient& more) {
+    Gradient& sum = grads_[static_cast<size_t>(x.id())];
+    if (!sum.is_set()) {
+      sum = more;
+      return;
+    }
+    sum = {add(densify(sum, x.shape()), densify(more, x.shape())), {}};
+  }
+
+  Graph& graph_;
+  std::vector<bool> reached_;
+  std::vector<Gradient> grads_;
+};
+
+}  // namespace
+
+Tensor densify(const Gradient& gradient, const Shape& table) {
+  return gradient.is_sparse() ? scatter_rows(gradient.value, gradient.rows, table) : gradient.value;
+}
+
+std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed) {
+  Graph& graph = loss.graph();
+  if (!seed.is_set()) {
+    if (!(element_count(loss.shape()) == Dim(1)))
+      throw Error(fmt::format("the loss '{}' must be a single number but is {}; take its mean or sum first",
+                              loss.name(), to_string(loss.type())));
+    seed = reshape(graph.scalar(1), loss.shape());
+  }
+  Differentiator differentiator(graph, wrt);
+  differentiator.start(loss, seed);
+  differentiator.walk_back();
+  std::vector<Gradient> result;
+  for (const Tensor& tensor : wrt) result.push_back(differentiator.grad(tensor));
+  return result;
+}
+
+}  // namespace plimsoll

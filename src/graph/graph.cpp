@@ -1,0 +1,184 @@
+#include "graph/graph.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace plimsoll {
+
+const TensorType& Tensor::type() const { return graph_->value(id_).type; }
+std::string_view Tensor::name() const { return graph_->name(graph_->value(id_)); }
+
+void Infer::fail(const std::string& why) const { throw Error(fmt::format("{} '{}': {}", op, name, why)); }
+
+void Infer::expect_inputs(size_t least, size_t most) const {
+  if (in.size() >= least && in.size() <= most) return;
+  const std::string count = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+  fail(fmt::format("takes {} inputs but got {}", count, in.size()));
+}
+
+void Infer::expect_rank(size_t input, int rank) const {
+  if (in[input].shape.rank() == rank) return;
+  fail(fmt::format("input {} must have {} dimensions but is {}", input, rank, to_string(in[input])));
+}
+
+void Infer::expect_float(size_t input) const {
+  if (is_float(in[input].dtype)) return;
+  fail(fmt::format("input {} must be a float tensor but is {}", input, to_string(in[input])));
+}
+
+void Graph::expect_open() const {
+  if (finalized_) throw Error("the graph is finalised and can't grow; build all of it before the session opens");
+}
+
+int32_t Graph::claim_name(std::string full) {
+  if (full.find_first_of(" \t\n=(),\"") != std::string::npos)
+    throw Error(fmt::format("'{}' can't be a name: no blanks, quotes, commas, brackets or '='", full));
+  names_.push_back(std::move(full));
+  by_name_.emplace(names_.back(), -1);
+  return static_cast<int32_t>(names_.size() - 1);
+}
+
+int32_t Graph::unique_name(std::string_view wanted) {
+  std::string full = (scopes_.empty() ? "" : scopes_.back().prefix) + std::string(wanted);
+  if (!by_name_.contains(full)) return claim_name(std::move(full));
+  int32_t& suffix = next_suffix_[full];
+  std::string numbered;
+  do numbered = fmt::format("{}_{}", full, ++suffix);
+  while (by_name_.contains(numbered));
+  return claim_name(std::move(numbered));
+}
+
+int32_t Graph::intern(const Attrs& attrs) {
+  const auto [at, added] = attrs_by_text_.try_emplace(to_string(attrs), static_cast<int32_t>(attrs_.size()));
+  if (added) attrs_.push_back(attrs);
+  return at->second;
+}
+
+ValueId Graph::add_value(TensorType type, ValueKind kind, int32_t name) {
+  const auto id = static_cast<ValueId>(values_.size());
+  values_.push_back({type, -1, kind, name, -1});
+  by_name_[names_[static_cast<size_t>(name)]] = id;
+  return id;
+}
+
+Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape) {
+  expect_open();
+  std::string full = (scopes_.empty() ? "" : scopes_.back().prefix) + std::string(name);
+  if (by_name_.contains(full)) throw Error(fmt::format("placeholder '{}' exists already; give it another name", full));
+  const ValueId id = add_value({dtype, shape}, ValueKind::Placeholder, claim_name(std::move(full)));
+  placeholders_.push_back(id);
+  return {*this, id};
+}
+
+Tensor Graph::variable(std::string_view name, DType dtype, const Shape& shape, const Init& init, VariableRole role) {
+  expect_open();
+  for (const Dim dim : shape) {
+    if (dim.is_batch() || dim == Dim(0))
+      throw Error(fmt::format("variable '{}' can't have shape {}: its sizes must be fixed and positive", name,
+                              to_string(shape)));
+  }
+  std::string full = (scopes_.empty() ? "" : scopes_.back().prefix) + std::string(name);
+  if (const auto at = by_name_.find(full); at != by_name_.end()) {
+    if (at->second < 0 || value(at->second).kind != ValueKind::Variable)
+      throw Error(fmt::format("'{}' exists already and is not a variable; give one of them another name", full));
+    const TensorType wanted{dtype, shape};
+    const TensorType& type = value(at->second).type;
+    if (scopes_.empty() || !scopes_.back().reuse)
+      throw Error(
+          fmt::format("variable '{}' exists already as {}; open its scope with Scope::Mode::Reuse to share it, "
+                      "or give the layer another name",
+                      full, to_string(type)));
+    if (!(type == wanted))
+      throw Error(
+          fmt::format("variable '{}' is {} and can't be reused as {}", full, to_string(type), to_string(wanted)));
+    return {*this, at->second};
+  }
+  const ValueId id = add_value({dtype, shape}, ValueKind::Variable, claim_name(std::move(full)));
+  values_.back().extra = static_cast<int32_t>(variables_.size());
+  variables_.push_back({id, role, init});
+  return {*this, id};
+}
+
+Tensor Graph::constant(DType dtype, const Shape& shape, std::span<const std::byte> bytes, std::string_view name) {
+  expect_open();
+  const int64_t want = element_count(shape).fixed() * size_of(dtype);
+  if (static_cast<int64_t>(bytes.size()) != want)
+    throw Error(
+        fmt::format("constant {} needs {} bytes but got {}", to_string(TensorType{dtype, shape}), want, bytes.size()));
+  const ValueId id =
+      add_value({dtype, shape}, ValueKind::Constant, unique_name(name.empty() ? std::string_view("constant") : name));
+  values_.back().extra = static_cast<int32_t>(constants_.size());
+  constants_.push_back({id, {bytes.begin(), bytes.end()}});
+  return {*this, id};
+}
+
+Tensor Graph::scalar(float number) {
+  std::byte bytes[sizeof number];
+  std::memcpy(bytes, &number, sizeof number);
+  return constant(DType::F32, {}, bytes, "scalar");
+}
+
+Outputs Graph::add(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, std::string_view name) {
+  expect_open();
+  std::vector<TensorType> types;
+  types.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    if (!input.is_set() || &input.graph() != this)
+      throw Error(fmt::format("{}: an input is unset or belongs to another graph", op.name));
+    types.push_back(input.type());
+  }
+  const int32_t node_name = unique_name(name.empty() ? op.name : name);
+  Infer infer{op.name, names_[static_cast<size_t>(node_name)], attrs, types, {}};
+  op.infer(infer);
+
+  const auto node = static_cast<NodeId>(nodes_.size());
+  const auto first_output = static_cast<ValueId>(values_.size());
+  nodes_.push_back({&op, intern(attrs), node_name, static_cast<int32_t>(inputs_.size()), first_output,
+                    static_cast<int16_t>(inputs.size()), static_cast<int16_t>(infer.out.size())});
+  for (const Tensor& input : inputs) inputs_.push_back(input.id());
+  for (size_t i = 0; i < infer.out.size(); ++i) {
+    // The first output bears the node's name, the others name:1, name:2 ...
+    const int32_t value_name =
+        i == 0 ? node_name : claim_name(fmt::format("{}:{}", names_[static_cast<size_t>(node_name)], i));
+    add_value(infer.out[i], ValueKind::Computed, value_name);
+    values_.back().producer = node;
+  }
+  return {*this, node, first_output, static_cast<int>(infer.out.size())};
+}
+
+Tensor Graph::find(std::string_view name) {
+  const auto at = by_name_.find(name);
+  if (at != by_name_.end() && at->second >= 0) return {*this, at->second};
+  std::string near;
+  int shown = 0;
+  const std::string_view tail = name.substr(name.find_last_of('/') + 1);
+  for (const Value& value : values_) {
+    const std::string_view other = this->name(value);
+    if (shown < 5 && other.find(tail) != std::string_view::npos)
+      near += (shown++ ? ", " : "; near it: ") + std::string(other);
+  }
+  throw Error(fmt::format("the graph has no value '{}'{}", name, near));
+}
+
+Bytes Graph::size_bytes() const {
+  size_t bytes = nodes_.capacity() * sizeof(Node) + values_.capacity() * sizeof(Value) +
+                 inputs_.capacity() * sizeof(ValueId) + variables_.capacity() * sizeof(Variable);
+  for (const Constant& constant : constants_) bytes += sizeof constant + constant.bytes.size();
+  // A short string is kept inline; by_name_ has one node of about 48 bytes for each.
+  for (const std::string& name : names_) bytes += sizeof name + (name.size() > 15 ? name.size() + 17 : 0) + 56;
+  return static_cast<Bytes>(bytes);
+}
+
+Scope::Scope(Graph& graph, std::string_view name, Mode mode) : graph_(graph) {
+  const bool outer_reuse = !graph.scopes_.empty() && graph.scopes_.back().reuse;
+  std::string prefix = graph.scopes_.empty() ? "" : graph.scopes_.back().prefix;
+  if (!name.empty()) prefix += std::string(name) + "/";
+  graph.scopes_.push_back({std::move(prefix), outer_reuse || mode == Mode::Reuse});
+}
+
+Scope::~Scope() { graph_.scopes_.pop_back(); }
+
+}  // namespace plimsoll

@@ -1,0 +1,93 @@
+// What an operator is: the questions that the rest of the engine may ask of one. Each is answered in one file of ops/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/attrs.h"
+#include "graph/tensor.h"
+
+namespace plimsoll {
+
+struct Facts;     // ops/kernel.h: a node with every size known
+struct Prepared;  // ops/kernel.h: its kernel, layouts and scratch
+struct Sample;    // ops/sample.h: a small example that the op test runs
+struct TileOp;    // ops/elementwise.h: an element-wise operator over a short run of floats
+
+// Shape rule: reads `in` and `attrs`, fills `out`; fail() for what does not go together.
+struct Infer {
+  std::string_view op;
+  std::string_view name;
+  const Attrs& attrs;
+  std::span<const TensorType> in;
+  std::vector<TensorType> out;
+
+  [[noreturn]] void fail(const std::string& why) const;  // "conv2d 'stem': <why>"
+  void expect_inputs(size_t least, size_t most) const;
+  void expect_rank(size_t input, int rank) const;
+  void expect_float(size_t input) const;
+};
+
+// A gradient is dense, or row-sparse: `value` holds the rows of a table that `rows` names (with repeats).
+struct Gradient {
+  Tensor value;
+  Tensor rows;
+  bool is_set() const { return value.is_set(); }
+  bool is_sparse() const { return rows.is_set(); }
+};
+
+// Gradient rule: from the gradients of the outputs (unset where nothing flows) make those of the inputs that are
+// wanted.
+struct Backward {
+  const Attrs& attrs;
+  std::span<const Tensor> x;   // inputs
+  std::span<const Tensor> y;   // outputs
+  std::span<const Tensor> dy;  // gradients of the outputs
+  std::vector<bool> wanted;    // for each input
+  std::vector<Gradient> dx;    // for each input, unset = zero
+  void give(size_t input, Tensor grad) {
+    if (grad.is_set()) dx[input] = {grad, {}};
+  }
+};
+
+// How a node treats the samples of a batch. The default is the one that forbids the most.
+enum class BatchRule : uint8_t {
+  Mixes,  // samples influence each other: never split
+  Rows,   // sample i of each output depends on sample i of the inputs alone: split freely
+  Sums,   // outputs are sums over the samples: split, and add into the output
+};
+
+// Claims that the planner may rely on, each proven by the op test. Forgetting one costs speed or memory; a false one
+// fails the test.
+struct Traits {
+  BatchRule batch = BatchRule::Mixes;
+  bool recomputable = false;  // running it again with the same inputs gives the same bits, and changes nothing else
+  bool view = false;          // output 0 is the bytes of input 0 under another shape: no kernel, no copy
+  bool elementwise = false;   // element i of the output depends on element i of the (broadcast) inputs
+  uint32_t in_place = 0;      // bit i: output 0 may be written over input i, if both have the same bytes
+  uint32_t updates = 0;       // bit i: input i, a variable, is changed in place
+};
+
+struct Cost {
+  double flops = 0;
+};
+
+struct Op {
+  std::string_view name;
+  void (*infer)(Infer&) = nullptr;
+  void (*grad)(Backward&) = nullptr;            // null: no gradient flows through
+  Prepared (*prepare)(const Facts&) = nullptr;  // null only for views
+  Cost (*cost)(const Facts&) = nullptr;         // null: bound by the bytes it moves
+  std::vector<Sample> (*samples)() = nullptr;
+  Traits traits = {};
+  // For operators whose treatment of the batch depends on shapes or settings; null: traits.batch.
+  BatchRule (*batch_rule)(const Attrs&, std::span<const TensorType> in) = nullptr;
+  const TileOp* (*tile)() = nullptr;  // element-wise operators: what chains are fused from
+  std::string_view onnx = {};         // ONNX operator that it corresponds to, if one does
+};
+
+}  // namespace plimsoll

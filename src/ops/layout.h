@@ -1,0 +1,39 @@
+// The order of a tensor's elements in memory: row-major, or one that oneDNN asked for.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "base/dtype.h"
+#include "graph/shape.h"
+
+namespace plimsoll {
+
+class Layout {
+ public:
+  Layout() = default;  // row-major
+  // A description that means row-major becomes exactly that, so that equal orders compare equal.
+  explicit Layout(const dnnl::memory::desc& desc);
+
+  bool is_plain() const { return desc_ == nullptr; }
+  // Bytes in memory, padding included.
+  Bytes bytes(DType dtype, const Dims& dims) const;
+  // True when the buffer holds padding between or after the elements.
+  bool is_padded(DType dtype, const Dims& dims) const;
+  dnnl::memory::desc desc(DType dtype, const Dims& dims) const;
+  friend bool operator==(const Layout& a, const Layout& b);
+
+ private:
+  std::shared_ptr<const dnnl::memory::desc> desc_;  // shared: tens of thousands of values have few layouts
+};
+
+dnnl::memory::data_type to_dnnl(DType dtype);
+dnnl::memory::dims to_dnnl(const Dims& dims);
+// Row-major, or any order that the primitive likes best.
+dnnl::memory::desc plain_desc(DType dtype, const Dims& dims);
+dnnl::memory::desc any_desc(DType dtype, const Dims& dims);
+std::string to_string(const Layout& layout);  // "plain", "aBcd8b"
+
+}  // namespace plimsoll
