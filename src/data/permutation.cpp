@@ -16,11 +16,14 @@ constexpr uint64_t mix(uint64_t x) {
 
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
 
+// With halves of a bit or two the rounds mix too little; tiny sizes rather walk a little longer.
+constexpr int kFewestBits = 8;
+
 }  // namespace
 
 Permutation::Permutation(int64_t n, uint64_t seed, int64_t epoch) : n_(n) {
   assert(n >= 1);
-  const int bits = std::max(2, static_cast<int>(std::bit_width(static_cast<uint64_t>(n - 1))));
+  const int bits = std::max(kFewestBits, static_cast<int>(std::bit_width(static_cast<uint64_t>(n - 1))));
   low_bits_ = bits / 2;
   low_mask_ = (uint64_t(1) << low_bits_) - 1;
   high_mask_ = (uint64_t(1) << (bits - low_bits_)) - 1;
@@ -38,7 +41,7 @@ int64_t Permutation::operator()(int64_t i) const {
       high ^= mix(low + keys_[round + 1]) & high_mask_;
     }
     value = high << low_bits_ | low;
-  } while (value >= static_cast<uint64_t>(n_));  // fewer than two turns on average
+  } while (value >= static_cast<uint64_t>(n_));  // fewer than two turns on average from 128 on
   return static_cast<int64_t>(value);
 }
 
