@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/batch_rule.h"
 #include "base/bytes.h"
 #include "base/tag.h"
 
@@ -28,13 +29,6 @@ struct Buffer {
   Bytes fixed_bytes = 0;
   Bytes per_sample_bytes = 0;
   bool operator==(const Buffer&) const = default;
-};
-
-// How a task treats the samples of a batch. The default is the safe one.
-enum class BatchRule : uint8_t {
-  Rows,   // sample by sample: parts of a batch give the same rows
-  Sums,   // outputs without rows are sums over samples: parts add into them
-  Mixes,  // needs the whole batch at once
 };
 
 // The task may put writes[write] in the very place of reads[read], when nobody needs that value later.
