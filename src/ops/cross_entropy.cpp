@@ -164,18 +164,18 @@ Prepared prepare_grad(const Facts& facts) {
   const int64_t rows = facts.in[0].count() / std::max<int64_t>(1, classes);
   const auto whole = static_cast<double>(rows_of_whole(facts));
   return {.kernel = make_kernel([=](const Args& args) {
-    const auto* x = args.input<float>(0);
-    auto* y = args.output<float>(0);
-    const auto factor = static_cast<float>(*args.input<float>(2) / whole);
-    parallel_for(rows, grain_of(classes), [&](int64_t first, int64_t last) {
-      if constexpr (kOf == GradOf::Sparse)
-        HWY_DYNAMIC_DISPATCH(sparse_grad)(x, args.input<int32_t>(1), y, classes, factor, first, last);
-      else if constexpr (kOf == GradOf::Dense)
-        HWY_DYNAMIC_DISPATCH(dense_grad)(x, args.input<float>(1), y, classes, factor, first, last);
-      else
-        HWY_DYNAMIC_DISPATCH(targets_grad)(x, y, classes, factor, first, last);
-    });
-  })};
+            const auto* x = args.input<float>(0);
+            auto* y = args.output<float>(0);
+            const auto factor = static_cast<float>(*args.input<float>(2) / whole);
+            parallel_for(rows, grain_of(classes), [&](int64_t first, int64_t last) {
+              if constexpr (kOf == GradOf::Sparse)
+                HWY_DYNAMIC_DISPATCH(sparse_grad)(x, args.input<int32_t>(1), y, classes, factor, first, last);
+              else if constexpr (kOf == GradOf::Dense)
+                HWY_DYNAMIC_DISPATCH(dense_grad)(x, args.input<float>(1), y, classes, factor, first, last);
+              else
+                HWY_DYNAMIC_DISPATCH(targets_grad)(x, y, classes, factor, first, last);
+            });
+          })};
 }
 
 const Op kSparseGrad{.name = "sparse_cross_entropy_grad",
@@ -217,8 +217,7 @@ std::vector<Sample> samples_sparse() {
 
 std::vector<Sample> samples_dense() {
   return {{"targets that do not sum to one", [](SampleBuilder& s) {
-             return std::vector{
-                 cross_entropy(s.input({Dim::batch(), 11}, -4, 4), s.input({Dim::batch(), 11}, 0, 0.3))};
+             return std::vector{cross_entropy(s.input({Dim::batch(), 11}, -4, 4), s.input({Dim::batch(), 11}, 0, 0.3))};
            }}};
 }
 

@@ -103,8 +103,7 @@ std::vector<Sample> samples_gather() {
 
 std::vector<Sample> samples_scatter() {
   return {{"repeats", [](SampleBuilder& s) {
-             return std::vector{
-                 scatter_rows(s.input({Dim::batch(3), 5}), s.integers({Dim::batch(3)}, 0, 4), {4, 5})};
+             return std::vector{scatter_rows(s.input({Dim::batch(3), 5}), s.integers({Dim::batch(3)}, 0, 4), {4, 5})};
            }}};
 }
 

@@ -40,6 +40,31 @@ HWY_INLINE void store_some(FloatTag d, Floats v, float* to, int64_t count) {
 #endif
 }
 
+// How a loop over `count` floats reads and writes: whole vectors, then what is left.
+struct Whole {
+  HWY_INLINE Floats load(FloatTag d, const float* from) const { return hn::LoadU(d, from); }
+  HWY_INLINE void store(FloatTag d, Floats v, float* to) const { hn::StoreU(v, d, to); }
+};
+struct Part {
+  int64_t count;
+  HWY_INLINE Floats load(FloatTag d, const float* from) const { return load_some(d, from, count); }
+  HWY_INLINE void store(FloatTag d, Floats v, float* to) const { store_some(d, v, to, count); }
+};
+
+// Calls step(i, Whole or Part) for each vector of [0, count).
+template <class Step>
+HWY_INLINE void for_vectors(int64_t count, const Step& step) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) step(i, Whole{});
+  if (i < count) step(i, Part{count - i});
+}
+
+// x * factor, held within +-limit; NaN stays NaN.
+HWY_INLINE Floats clipped(FloatTag d, Floats x, float factor, float limit) {
+  return hn::Min(hn::Set(d, limit), hn::Max(hn::Set(d, -limit), hn::Mul(x, hn::Set(d, factor))));
+}
+
 // exp(x) for x <= 88, within 2 ulp; below -87 the result is a tiny normal number, NaN stays NaN.
 HWY_INLINE Floats fast_exp(FloatTag d, Floats x) {
   const hn::RebindToSigned<FloatTag> di;
