@@ -26,14 +26,10 @@ void div_tile(const Tile& t) {
 }
 // A NaN in either operand stays one.
 void minimum_tile(const Tile& t) {
-  map<2>(t, [](Floats a, Floats b) HWY_ATTR {
-    return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
-  });
+  map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); });
 }
 void maximum_tile(const Tile& t) {
-  map<2>(t, [](Floats a, Floats b) HWY_ATTR {
-    return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
-  });
+  map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); });
 }
 void scale_tile(const Tile& t) {
   const Floats factor = hn::Set(FloatTag(), t.params[0]);
@@ -125,12 +121,26 @@ void grad_scale(Backward& b) { b.give(0, scale(b.dy[0], b.attrs.f("factor", 1)))
 
 std::vector<Sample> samples_add() {
   return {
-      {"same", [](SampleBuilder& s) { return std::vector{add(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))}; }},
-      {"bias", [](SampleBuilder& s) { return std::vector{add(s.input({Dim::batch(), 3, 7}), s.input({7}))}; }},
-      {"channels", [](SampleBuilder& s) { return std::vector{add(s.input({Dim::batch(), 3, 7}), s.input({3, 1}))}; }},
+      {"same",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))};
+       }},
+      {"bias",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({Dim::batch(), 3, 7}), s.input({7}))};
+       }},
+      {"channels",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({Dim::batch(), 3, 7}), s.input({3, 1}))};
+       }},
       {"both broadcast",
-       [](SampleBuilder& s) { return std::vector{add(s.input({Dim::batch(), 1, 5}), s.input({3, 1}))}; }},
-      {"number", [](SampleBuilder& s) { return std::vector{add(s.input({}), s.input({Dim::batch(), 9}))}; }},
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({Dim::batch(), 1, 5}), s.input({3, 1}))};
+       }},
+      {"number",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({}), s.input({Dim::batch(), 9}))};
+       }},
       {"twice",
        [](SampleBuilder& s) {
          const Tensor x = s.input({Dim::batch(), 5});
@@ -139,21 +149,40 @@ std::vector<Sample> samples_add() {
   };
 }
 std::vector<Sample> samples_sub() {
-  return {{"same", [](SampleBuilder& s) { return std::vector{sub(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))}; }},
-          {"rows", [](SampleBuilder& s) { return std::vector{sub(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 1}))}; }}};
+  return {{"same",
+           [](SampleBuilder& s) {
+             return std::vector{sub(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))};
+           }},
+          {"rows", [](SampleBuilder& s) {
+             return std::vector{sub(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 1}))};
+           }}};
 }
 std::vector<Sample> samples_mul() {
-  return {{"same", [](SampleBuilder& s) { return std::vector{mul(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))}; }},
-          {"channels",
-           [](SampleBuilder& s) { return std::vector{mul(s.input({1, 3, 1}), s.input({Dim::batch(), 3, 7}))}; }}};
+  return {{"same",
+           [](SampleBuilder& s) {
+             return std::vector{mul(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))};
+           }},
+          {"channels", [](SampleBuilder& s) {
+             return std::vector{mul(s.input({1, 3, 1}), s.input({Dim::batch(), 3, 7}))};
+           }}};
 }
 std::vector<Sample> samples_div() {
-  return {{"same", [](SampleBuilder& s) { return std::vector{div(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}, 1, 2))}; }},
-          {"bias", [](SampleBuilder& s) { return std::vector{div(s.input({Dim::batch(), 3, 5}), s.input({5}, 1, 2))}; }}};
+  return {{"same",
+           [](SampleBuilder& s) {
+             return std::vector{div(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}, 1, 2))};
+           }},
+          {"bias", [](SampleBuilder& s) {
+             return std::vector{div(s.input({Dim::batch(), 3, 5}), s.input({5}, 1, 2))};
+           }}};
 }
 std::vector<Sample> samples_scale() {
-  return {{"factor", [](SampleBuilder& s) { return std::vector{scale(s.input({Dim::batch(), 11}), 2.5)}; }},
-          {"offset", [](SampleBuilder& s) { return std::vector{scale(s.input({Dim::batch(), 3, 3}), -1, 0.75)}; }}};
+  return {{"factor",
+           [](SampleBuilder& s) {
+             return std::vector{scale(s.input({Dim::batch(), 11}), 2.5)};
+           }},
+          {"offset", [](SampleBuilder& s) {
+             return std::vector{scale(s.input({Dim::batch(), 3, 3}), -1, 0.75)};
+           }}};
 }
 
 const Op kAdd{.name = "add",
@@ -230,7 +259,7 @@ Tensor scale(Tensor x, double factor, double offset, Name name) {
   return x.graph().add(kScale, {x}, attrs, name);
 }
 
-OpList arithmetic_ops() { return {&kAdd, &kSub, &kMul, &kDiv, &kPow, &kMinimum, &kMaximum, &kScale}; }
+OpList arithmetic_ops() { return {&kAdd, &kSub, &kMul, &kDiv, &kScale}; }
 
 }  // namespace plimsoll
 #endif

@@ -199,8 +199,8 @@ class TileKernel final : public Kernel {
       steps_.push_back(std::move(step));
     }
     if (slots_ > kMaxRegisters)
-      throw Error(fmt::format("an element-wise program needs {} registers but at most {} are there", slots_,
-                              kMaxRegisters));
+      throw Error(
+          fmt::format("an element-wise program needs {} registers but at most {} are there", slots_, kMaxRegisters));
   }
 
   void run_tiles(const Args& args, int64_t first, int64_t last) const {

@@ -54,9 +54,19 @@ void grad_grad(Backward& b) {
 
 std::vector<Sample> samples() {
   return {
-      {"positive", [](SampleBuilder& s) { return std::vector{relu(s.input({Dim::batch(), 3, 5}, 0.1, 2))}; }},
-      {"negative", [](SampleBuilder& s) { return std::vector{relu(s.input({Dim::batch(), 7}, -2, -0.1))}; }},
-      {"mixed", [](SampleBuilder& s) { return std::vector{relu(s.input({Dim::batch(), 3, 5, 2}))}; }, 1e-4, false},
+      {"positive",
+       [](SampleBuilder& s) {
+         return std::vector{relu(s.input({Dim::batch(), 3, 5}, 0.1, 2))};
+       }},
+      {"negative",
+       [](SampleBuilder& s) {
+         return std::vector{relu(s.input({Dim::batch(), 7}, -2, -0.1))};
+       }},
+      {"mixed",
+       [](SampleBuilder& s) {
+         return std::vector{relu(s.input({Dim::batch(), 3, 5, 2}))};
+       },
+       1e-4, false},
   };
 }
 
