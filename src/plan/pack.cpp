@@ -119,7 +119,8 @@ Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, con
   for (size_t i = 0; i < items.size(); ++i) {
     packing.offsets[i] = packer.offsets()[i] * alignment;
     if (items[i].size > 0)
-      packing.height = std::max(packing.height, packing.offsets[i] + (items[i].size + alignment - 1) / alignment * alignment);
+      packing.height =
+          std::max(packing.height, packing.offsets[i] + (items[i].size + alignment - 1) / alignment * alignment);
   }
   packing.lower_bound = bound * alignment;
   return packing;
