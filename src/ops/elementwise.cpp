@@ -199,8 +199,8 @@ class TileKernel final : public Kernel {
       steps_.push_back(std::move(step));
     }
     if (slots_ > kMaxRegisters)
-      throw Error(fmt::format("an element-wise program needs {} registers but at most {} are there", slots_,
-                              kMaxRegisters));
+      throw Error(
+          fmt::format("an element-wise program needs {} registers but at most {} are there", slots_, kMaxRegisters));
   }
 
   void run_tiles(const Args& args, int64_t first, int64_t last) const {
@@ -410,6 +410,7 @@ void infer_broadcast(Infer& n) {
 }
 
 void infer_same(Infer& n) {
+  n.expect_inputs(2, 2);
   for (size_t i = 1; i < n.in.size(); ++i)
     if (!(n.in[i].shape == n.in[0].shape))
       n.fail(fmt::format("{} and {} must have the same shape", to_string(n.in[0]), to_string(n.in[i])));
