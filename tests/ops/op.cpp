@@ -1,0 +1,320 @@
+// The op test: everything an operator claims is proven on its samples, for its own node and for its gradient's nodes.
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "autodiff/gradients.h"
+#include "base/random.h"
+#include "ops/evaluate.h"
+#include "ops/ops.h"
+
+namespace plimsoll::testing {
+namespace {
+
+constexpr int64_t kBatch = 4;
+
+// A sample's graph with gradients of sum(seed x output) for each real input.
+struct Built {
+  Graph graph;
+  std::unique_ptr<SampleBuilder> builder;
+  std::vector<Tensor> outputs;
+  std::vector<Tensor> seeds;      // one for each real output
+  std::vector<Tensor> wrt;        // real placeholders
+  std::vector<Tensor> gradients;  // of each of wrt, unset where none flows
+};
+
+std::unique_ptr<Built> build(const Sample& sample, bool with_gradient) {
+  auto built = std::make_unique<Built>();
+  built->builder = std::make_unique<SampleBuilder>(built->graph);
+  built->outputs = sample.build(*built->builder);
+  if (!with_gradient) return built;
+  for (const SampleBuilder::Input& input : built->builder->inputs())
+    if (is_float(input.tensor.dtype()) && built->graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
+      built->wrt.push_back(input.tensor);
+  std::vector<Gradient> sums(built->wrt.size());
+  for (size_t i = 0; i < built->outputs.size(); ++i) {
+    const Tensor y = built->outputs[i];
+    if (!is_float(y.dtype())) continue;
+    built->seeds.push_back(built->graph.placeholder(fmt::format("seed{}", i), DType::F32, y.shape()));
+    const std::vector<Gradient> more = gradients(y, built->wrt, built->seeds.back());
+    for (size_t j = 0; j < sums.size(); ++j) {
+      if (!more[j].is_set()) continue;
+      const Shape& shape = built->wrt[j].shape();
+      sums[j] = sums[j].is_set() ? Gradient{add(sums[j].value, densify(more[j], shape)), {}}
+                                 : Gradient{densify(more[j], shape), {}};
+    }
+  }
+  for (const Gradient& sum : sums) built->gradients.push_back(sum.value);
+  return built;
+}
+
+void feed(const Built& built, Evaluator& evaluator, int64_t batch) {
+  for (const SampleBuilder::Input& input : built.builder->inputs())
+    evaluator.set(input.tensor.id(),
+                  sample_contents(input.tensor.type(), std::string(input.tensor.name()), input.low, input.high, batch));
+  for (const Tensor& seed : built.seeds)
+    evaluator.set(seed.id(), sample_contents(seed.type(), std::string(seed.name()), -1, 1, batch));
+}
+
+// sum(seed x output), in double.
+double weighted_sum(const Built& built, const Evaluator& evaluator) {
+  double sum = 0;
+  size_t seed = 0;
+  for (const Tensor& y : built.outputs) {
+    if (!is_float(y.dtype())) continue;
+    const std::vector<float> values = evaluator.floats(y.id());
+    const std::vector<float> weights = evaluator.floats(built.seeds[seed++].id());
+    for (size_t i = 0; i < values.size(); ++i) sum += static_cast<double>(values[i]) * weights[i];
+  }
+  return sum;
+}
+
+struct Case {
+  const Op* op;
+  Sample sample;
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const Op* op : all_ops())
+    if (op->samples != nullptr)
+      for (const Sample& sample : op->samples()) cases.push_back({op, sample});
+  return cases;
+}
+
+class OpTest : public ::testing::TestWithParam<Case> {};
+
+// Largest difference relative to the largest magnitude.
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double scale = 1e-6;
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) != std::isnan(b[i])) return INFINITY;
+    if (std::isnan(a[i])) continue;
+    scale = std::max<double>(scale, std::abs(a[i]));
+    worst = std::max<double>(worst, std::abs(static_cast<double>(a[i]) - b[i]));
+  }
+  return worst / scale;
+}
+
+TEST_P(OpTest, GradientMatchesFiniteDifferences) {
+  const Sample& sample = GetParam().sample;
+  if (!sample.has_gradient) return;
+  const auto built = build(sample, true);
+  Evaluator at(built->graph, kBatch);
+  feed(*built, at, kBatch);
+  at.run();
+  for (size_t j = 0; j < built->wrt.size(); ++j) {
+    const ValueId x = built->wrt[j].id();
+    const std::vector<float> x0 = at.floats(x);
+    const std::vector<float> gradient =
+        built->gradients[j].is_set() ? at.floats(built->gradients[j].id()) : std::vector<float>(x0.size(), 0.0F);
+    ASSERT_EQ(gradient.size(), x0.size());
+    double scale = 0;
+    for (const float g : gradient) scale += static_cast<double>(g) * g;
+    scale = std::sqrt(scale / static_cast<double>(gradient.size())) + 1e-3;
+    for (int direction = 0; direction < 3; ++direction) {
+      std::vector<float> v(x0.size());
+      for (size_t i = 0; i < v.size(); ++i)
+        v[i] = mix_bits(static_cast<uint64_t>(direction), i) % 2 == 0 ? 1.0F : -1.0F;
+      double expected = 0;
+      for (size_t i = 0; i < v.size(); ++i) expected += static_cast<double>(gradient[i]) * v[i];
+      const auto shifted = [&](double h) {
+        Evaluator there(built->graph, kBatch);
+        feed(*built, there, kBatch);
+        std::vector<float> moved = x0;
+        for (size_t i = 0; i < v.size(); ++i) moved[i] += static_cast<float>(h * v[i]);
+        there.set_floats(x, moved);
+        there.run();
+        return weighted_sum(*built, there);
+      };
+      // Two step sizes cancel the error of second order.
+      const double h = 4e-3;
+      const double coarse = (shifted(h) - shifted(-h)) / (2 * h);
+      const double fine = (shifted(h / 2) - shifted(-h / 2)) / h;
+      const double measured = (4 * fine - coarse) / 3;
+      EXPECT_NEAR(measured, expected, 1e-2 * scale * std::sqrt(static_cast<double>(v.size())) + 2e-3)
+          << "input " << built->wrt[j].name() << " direction " << direction;
+    }
+  }
+}
+
+// The same facts as in a run, with other pointers.
+void rerun(const NodeRun& run, const std::vector<const void*>& in, const std::vector<void*>& out,
+           const StepState& state) {
+  GuardedBuffer scratch(run.prepared.scratch_bytes);
+  run.prepared.kernel->run({in.data(), out.data(), scratch.data(), &state});
+}
+
+TEST_P(OpTest, ClaimsOfEveryNodeHold) {
+  const auto built = build(GetParam().sample, GetParam().sample.has_gradient);
+  Evaluator evaluator(built->graph, kBatch);
+  feed(*built, evaluator, kBatch);
+  evaluator.run(true);
+  for (const NodeRun& run : evaluator.runs()) {
+    const Node& node = built->graph.node(run.node);
+    const Traits& traits = node.op->traits;
+    SCOPED_TRACE(std::string(built->graph.name(node)) + " (" + std::string(node.op->name) + ")");
+    std::vector<const void*> in;
+    for (size_t i = 0; i < run.in.size(); ++i) in.push_back(run.in[i].buffer->data());
+
+    if (traits.recomputable) {
+      EXPECT_EQ(traits.updates, 0U) << "what changes a variable can't run twice";
+      std::vector<GuardedBuffer> again;
+      std::vector<void*> out;
+      for (const Evaluated& value : run.out) again.emplace_back(value.type.bytes());
+      for (GuardedBuffer& buffer : again) out.push_back(buffer.data());
+      rerun(run, in, out, evaluator.state);
+      for (size_t i = 0; i < again.size(); ++i)
+        EXPECT_EQ(again[i].copy(), run.out[i].buffer->copy()) << "output " << i << " differs when recomputed";
+    }
+    for (size_t i = 0; i < run.in.size(); ++i) {
+      if ((traits.in_place >> i & 1) == 0 || run.out.empty() || run.in[i].type.bytes() != run.out[0].type.bytes())
+        continue;
+      GuardedBuffer shared(run.in[i].type.bytes());
+      shared.assign(run.in[i].buffer->copy());
+      std::vector<const void*> in_place = in;
+      in_place[i] = shared.data();
+      // An input that appears twice is the same memory twice.
+      for (size_t k = 0; k < in.size(); ++k)
+        if (in[k] == in[i]) in_place[k] = shared.data();
+      std::vector<GuardedBuffer> others;
+      others.reserve(run.out.size());
+      std::vector<void*> out{shared.data()};
+      for (size_t k = 1; k < run.out.size(); ++k) out.push_back(others.emplace_back(run.out[k].type.bytes()).data());
+      rerun(run, in_place, out, evaluator.state);
+      EXPECT_EQ(shared.copy(), run.out[0].buffer->copy()) << "differs when written over input " << i;
+      EXPECT_TRUE(shared.is_intact());
+    }
+    for (size_t i = 0; i < run.in.size(); ++i) {
+      if ((traits.updates >> i & 1) == 0) continue;
+      EXPECT_EQ(built->graph.value(built->graph.inputs(node)[i]).kind, ValueKind::Variable);
+    }
+  }
+}
+
+// Runs one node on part of the batch, from the whole run's row-major inputs; gives row-major outputs.
+std::vector<Contents> run_part(const Graph& graph, const Node& node, const std::vector<Contents>& inputs, int64_t first,
+                               int64_t count, const StepState& base, const std::vector<Contents>* add_into) {
+  const auto concrete = [&](ValueId value) {
+    const TensorType& type = graph.value(value).type;
+    return ConcreteType{type.dtype, at_batch(type.shape, count), {}, false};
+  };
+  std::vector<ConcreteType> in_types, out_types;
+  for (const ValueId input : graph.inputs(node)) in_types.push_back(concrete(input));
+  for (int i = 0; i < node.outputs; ++i) out_types.push_back(concrete(node.first_output + i));
+  const Facts facts{graph.attrs(node), in_types, out_types, count, kBatch, add_into != nullptr};
+  const Prepared prepared = node.op->prepare(facts);
+
+  std::vector<Evaluated> in, out;
+  std::vector<const void*> in_pointers;
+  std::vector<void*> out_pointers;
+  const auto load = [&](const ConcreteType& type, const Contents& contents, const Layout& layout) {
+    auto buffer = std::make_shared<GuardedBuffer>(type.bytes());
+    buffer->assign(contents);
+    return in_layout({type, buffer}, layout);
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = graph.value(graph.inputs(node)[i]).type;
+    in.push_back(load(in_types[i], slice_batch(inputs[i], type, kBatch, first, count),
+                      prepared.in.empty() ? Layout() : prepared.in[i]));
+    in_pointers.push_back(in.back().buffer->data());
+  }
+  for (size_t i = 0; i < out_types.size(); ++i) {
+    const Layout layout = prepared.out.empty() ? Layout() : prepared.out[i];
+    const bool is_sum = !element_count(graph.value(node.first_output + static_cast<int>(i)).type.shape).is_batch();
+    if (add_into != nullptr && is_sum) {
+      out.push_back(load(out_types[i], (*add_into)[i], layout));
+    } else {
+      out_types[i].layout = layout;
+      out.push_back({out_types[i], std::make_shared<GuardedBuffer>(out_types[i].bytes())});
+    }
+    out_pointers.push_back(out.back().buffer->data());
+  }
+  GuardedBuffer scratch(prepared.scratch_bytes);
+  StepState state = base;
+  state.first_sample = first;
+  prepared.kernel->run({in_pointers.data(), out_pointers.data(), scratch.data(), &state});
+  std::vector<Contents> result;
+  for (const Evaluated& value : out) result.push_back(in_layout(value, {}).buffer->copy());
+  return result;
+}
+
+TEST_P(OpTest, BatchRuleHolds) {
+  const auto built = build(GetParam().sample, GetParam().sample.has_gradient);
+  const Graph& graph = built->graph;
+  Evaluator evaluator(graph, kBatch);
+  feed(*built, evaluator, kBatch);
+  evaluator.run(true);
+  for (const NodeRun& run : evaluator.runs()) {
+    const Node& node = graph.node(run.node);
+    SCOPED_TRACE(std::string(graph.name(node)) + " (" + std::string(node.op->name) + ")");
+    std::vector<TensorType> types;
+    std::vector<Contents> inputs;
+    bool any_batch = false;
+    for (const ValueId input : graph.inputs(node)) {
+      types.push_back(graph.value(input).type);
+      any_batch = any_batch || element_count(types.back().shape).is_batch();
+      inputs.push_back(evaluator.contents(input));
+    }
+    const BatchRule rule = node.op->batch_rule ? node.op->batch_rule(graph.attrs(node), types) : node.op->traits.batch;
+    if (rule == BatchRule::Mixes || node.op->traits.updates != 0) continue;
+    if (!any_batch && rule == BatchRule::Sums) continue;
+    const std::vector<Contents> first = run_part(graph, node, inputs, 0, 1, evaluator.state, nullptr);
+    const std::vector<Contents> rest =
+        run_part(graph, node, inputs, 1, kBatch - 1, evaluator.state, rule == BatchRule::Sums ? &first : nullptr);
+    for (int i = 0; i < node.outputs; ++i) {
+      const TensorType& type = graph.value(node.first_output + i).type;
+      const Contents whole = evaluator.contents(node.first_output + i);
+      const double tolerance = std::max(1e-5, GetParam().sample.tolerance * 0.1);
+      if (element_count(type.shape).is_batch()) {
+        for (const auto& [part, at, count] : {std::tuple{&first[static_cast<size_t>(i)], int64_t{0}, int64_t{1}},
+                                              std::tuple{&rest[static_cast<size_t>(i)], int64_t{1}, kBatch - 1}})
+          EXPECT_LE(difference(to_floats(slice_batch(whole, type, kBatch, at, count), type.dtype),
+                               to_floats(*part, type.dtype)),
+                    tolerance)
+              << "output " << i << ", samples from " << at;
+      } else if (rule == BatchRule::Sums) {
+        EXPECT_LE(difference(to_floats(whole, type.dtype), to_floats(rest[static_cast<size_t>(i)], type.dtype)),
+                  tolerance)
+            << "output " << i << " is not the sum over the parts";
+      }
+    }
+  }
+}
+
+TEST_P(OpTest, GraphPrintsAndParsesBack) {
+  const auto built = build(GetParam().sample, GetParam().sample.has_gradient);
+  const std::string text = to_string(built->graph);
+  Graph again;
+  parse_graph(text, find_op, again);
+  EXPECT_EQ(to_string(again), text);
+}
+
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+  std::string name = std::string(info.param.op->name) + "_" + info.param.sample.name;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpTest, ::testing::ValuesIn(all_cases()), case_name);
+
+TEST(Ops, EveryOperatorIsExercised) {
+  std::set<std::string_view> seen;
+  for (const Case& c : all_cases()) {
+    const auto built = build(c.sample, c.sample.has_gradient);
+    for (const Node& node : built->graph.nodes()) seen.insert(node.op->name);
+  }
+  for (const Op* op : all_ops()) EXPECT_TRUE(seen.contains(op->name)) << op->name << " is in no sample";
+}
+
+TEST(Ops, NamesAreUnique) {
+  std::set<std::string_view> names;
+  for (const Op* op : all_ops()) EXPECT_TRUE(names.insert(op->name).second) << op->name;
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
