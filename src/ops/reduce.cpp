@@ -176,7 +176,8 @@ const Op kReduceExtremeGrad{.name = "reduce_extreme_grad",
                             .batch_rule = extreme_rule};
 
 void repeat(Backward& b, Tensor dy) {
-  b.give(0, broadcast_to(reshape(dy, kept_shape(b.attrs, b.x[0].shape())), b.x[0].shape()));
+  const Shape shape = b.x[0].shape();
+  b.give(0, broadcast_to(reshape(dy, kept_shape(b.attrs, shape)), shape));
 }
 void grad_sum(Backward& b) { repeat(b, b.dy[0]); }
 void grad_mean(Backward& b) {
