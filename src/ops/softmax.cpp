@@ -39,11 +39,16 @@ float exp_into(const float* x, float* y, int64_t count, float shift) {
     a = hn::Add(a, e);
     b = hn::Add(b, f);
   }
-  for (; i < count; i += lanes) {
-    const int64_t left = std::min(lanes, count - i);
-    const Floats e = fast_exp(d, hn::Sub(load_some(d, x + i, left, shift), s));
-    store_some(d, e, y + i, left);
-    a = hn::Add(a, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(left)), e));
+  if (i + lanes <= count) {
+    const Floats e = fast_exp(d, hn::Sub(hn::LoadU(d, x + i), s));
+    hn::StoreU(e, d, y + i);
+    a = hn::Add(a, e);
+    i += lanes;
+  }
+  if (i < count) {
+    const Floats e = fast_exp(d, hn::Sub(load_some(d, x + i, count - i, shift), s));
+    store_some(d, e, y + i, count - i);
+    b = hn::Add(b, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(count - i)), e));
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
 }
