@@ -31,6 +31,14 @@ void minimum_tile(const Tile& t) {
 void maximum_tile(const Tile& t) {
   map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); });
 }
+// The exponents that people write are exact; the rest is as good as the C library.
+void pow_tile(const Tile& t) {
+  for (size_t i = 0; i < t.count; ++i) {
+    const float x = t.in[0][i];
+    const float e = t.in[1][i];
+    t.out[i] = e == 2 ? x * x : e == 1 ? x : e == 0.5F ? std::sqrt(x) : std::pow(x, e);
+  }
+}
 void scale_tile(const Tile& t) {
   const Floats factor = hn::Set(FloatTag(), t.params[0]);
   const Floats offset = hn::Set(FloatTag(), t.params[1]);
@@ -44,58 +52,17 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-HWY_EXPORT(add_tile);
-HWY_EXPORT(sub_tile);
-HWY_EXPORT(mul_tile);
-HWY_EXPORT(div_tile);
-HWY_EXPORT(minimum_tile);
-HWY_EXPORT(maximum_tile);
-HWY_EXPORT(scale_tile);
-
-// The exponents that people write are exact; the rest is as good as the C library.
-void pow_tile(const Tile& t) {
-  for (size_t i = 0; i < t.count; ++i) {
-    const float x = t.in[0][i];
-    const float e = t.in[1][i];
-    t.out[i] = e == 2 ? x * x : e == 1 ? x : e == 0.5F ? std::sqrt(x) : std::pow(x, e);
-  }
-}
-
-const TileOp* tile_of_add() {
-  static const TileOp op{PLIMSOLL_BEST(add_tile)};
-  return &op;
-}
-const TileOp* tile_of_sub() {
-  static const TileOp op{PLIMSOLL_BEST(sub_tile)};
-  return &op;
-}
-const TileOp* tile_of_mul() {
-  static const TileOp op{PLIMSOLL_BEST(mul_tile)};
-  return &op;
-}
-const TileOp* tile_of_div() {
-  static const TileOp op{PLIMSOLL_BEST(div_tile)};
-  return &op;
-}
-const TileOp* tile_of_pow() {
-  static const TileOp op{pow_tile};
-  return &op;
-}
-const TileOp* tile_of_minimum() {
-  static const TileOp op{PLIMSOLL_BEST(minimum_tile)};
-  return &op;
-}
-const TileOp* tile_of_maximum() {
-  static const TileOp op{PLIMSOLL_BEST(maximum_tile)};
-  return &op;
-}
-const TileOp* tile_of_scale() {
-  static const TileOp op{PLIMSOLL_BEST(scale_tile), 2, [](const Attrs& attrs, float* params) {
-                           params[0] = static_cast<float>(attrs.f("factor", 1));
-                           params[1] = static_cast<float>(attrs.f("offset", 0));
-                         }};
-  return &op;
-}
+PLIMSOLL_TILE(add)
+PLIMSOLL_TILE(sub)
+PLIMSOLL_TILE(mul)
+PLIMSOLL_TILE(div)
+PLIMSOLL_TILE(pow)
+PLIMSOLL_TILE(minimum)
+PLIMSOLL_TILE(maximum)
+PLIMSOLL_TILE(scale, 2, [](const Attrs& attrs, float* params) {
+  params[0] = static_cast<float>(attrs.f("factor", 1));
+  params[1] = static_cast<float>(attrs.f("offset", 0));
+})
 
 // Gives an input its gradient, summed over the dimensions along which it was repeated.
 void give_summed(Backward& b, size_t input, Tensor grad) { b.give(input, sum_to(grad, b.x[input].shape())); }
@@ -117,6 +84,20 @@ void grad_div(Backward& b) {
   if (b.wanted[0]) give_summed(b, 0, part);
   if (b.wanted[1]) b.give(1, scale(sum_to(mul(part, b.y[0]), b.x[1].shape()), -1));
 }
+void grad_pow(Backward& b) {
+  const Tensor base = b.x[0];
+  const Tensor exponent = b.x[1];
+  if (b.wanted[0]) give_summed(b, 0, mul(b.dy[0], mul(exponent, pow(base, scale(exponent, 1, -1)))));
+  if (b.wanted[1]) give_summed(b, 1, mul(b.dy[0], mul(b.y[0], log(base))));
+}
+// Where both are equal the first one takes it all.
+void grad_chosen(Backward& b, Tensor first_is_chosen) {
+  const Tensor zero = b.dy[0].graph().scalar(0);
+  if (b.wanted[0]) give_summed(b, 0, where(first_is_chosen, b.dy[0], zero));
+  if (b.wanted[1]) give_summed(b, 1, where(first_is_chosen, zero, b.dy[0]));
+}
+void grad_minimum(Backward& b) { grad_chosen(b, less_equal(b.x[0], b.x[1])); }
+void grad_maximum(Backward& b) { grad_chosen(b, greater_equal(b.x[0], b.x[1])); }
 void grad_scale(Backward& b) { b.give(0, scale(b.dy[0], b.attrs.f("factor", 1))); }
 
 std::vector<Sample> samples_add() {
@@ -175,6 +156,32 @@ std::vector<Sample> samples_div() {
              return std::vector{div(s.input({Dim::batch(), 3, 5}), s.input({5}, 1, 2))};
            }}};
 }
+std::vector<Sample> samples_pow() {
+  return {{"same",
+           [](SampleBuilder& s) {
+             return std::vector{pow(s.input({Dim::batch(), 5}, 0.5, 2), s.input({Dim::batch(), 5}, -2, 2))};
+           }},
+          {"square", [](SampleBuilder& s) {
+             return std::vector{pow(s.input({Dim::batch(), 3, 5}), s.graph().scalar(2))};
+           }}};
+}
+// Far enough apart that no shift makes the other one the smaller.
+template <Tensor (*function)(Tensor, Tensor, Name)>
+std::vector<Sample> samples_chosen() {
+  return {{"first smaller",
+           [](SampleBuilder& s) {
+             return std::vector{function(s.input({Dim::batch(), 5}, -1, -0.1), s.input({Dim::batch(), 5}, 0.1, 1), {})};
+           }},
+          {"second smaller",
+           [](SampleBuilder& s) {
+             return std::vector{function(s.input({Dim::batch(), 3, 7}, 0.1, 1), s.input({7}, -1, -0.1), {})};
+           }},
+          {"mixed",
+           [](SampleBuilder& s) {
+             return std::vector{function(s.input({Dim::batch(), 9}), s.input({9}), {})};
+           },
+           1e-4, false}};
+}
 std::vector<Sample> samples_scale() {
   return {{"factor",
            [](SampleBuilder& s) {
@@ -219,19 +226,25 @@ const Op kDiv{.name = "div",
               .onnx = "Div"};
 const Op kPow{.name = "pow",
               .infer = infer_broadcast,
+              .grad = grad_pow,
               .prepare = prepare_tile<tile_of_pow>,
+              .samples = samples_pow,
               .traits = map_traits(0b11),
               .tile = tile_of_pow,
               .onnx = "Pow"};
 const Op kMinimum{.name = "minimum",
                   .infer = infer_broadcast,
+                  .grad = grad_minimum,
                   .prepare = prepare_tile<tile_of_minimum>,
+                  .samples = samples_chosen<minimum>,
                   .traits = map_traits(0b11),
                   .tile = tile_of_minimum,
                   .onnx = "Min"};
 const Op kMaximum{.name = "maximum",
                   .infer = infer_broadcast,
+                  .grad = grad_maximum,
                   .prepare = prepare_tile<tile_of_maximum>,
+                  .samples = samples_chosen<maximum>,
                   .traits = map_traits(0b11),
                   .tile = tile_of_maximum,
                   .onnx = "Max"};
@@ -259,7 +272,7 @@ Tensor scale(Tensor x, double factor, double offset, Name name) {
   return x.graph().add(kScale, {x}, attrs, name);
 }
 
-OpList arithmetic_ops() { return {&kAdd, &kSub, &kMul, &kDiv, &kScale}; }
+OpList arithmetic_ops() { return {&kAdd, &kSub, &kMul, &kDiv, &kPow, &kMinimum, &kMaximum, &kScale}; }
 
 }  // namespace plimsoll
 #endif

@@ -410,6 +410,7 @@ void infer_broadcast(Infer& n) {
 }
 
 void infer_same(Infer& n) {
+  n.expect_inputs(2, 2);
   for (size_t i = 1; i < n.in.size(); ++i)
     if (!(n.in[i].shape == n.in[0].shape))
       n.fail(fmt::format("{} and {} must have the same shape", to_string(n.in[0]), to_string(n.in[i])));

@@ -59,7 +59,7 @@ constexpr int kMaxRegisters = 32;
 void infer_map(Infer& n);
 // Two inputs of one type (floats may differ: the result is then f32), broadcast.
 void infer_broadcast(Infer& n);
-// Inputs of exactly the same shape, the output is of the type of the first: what gradient operators take.
+// Two inputs of exactly the same shape, the output is of the type of the first: what gradient operators take.
 void infer_same(Infer& n);
 // Broadcasts all inputs from `first` on; fail() where they don't go together.
 Shape broadcast_inputs(const Infer& n, size_t first);

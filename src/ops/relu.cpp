@@ -27,22 +27,8 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-HWY_EXPORT(relu_tile);
-HWY_EXPORT(relu_grad_tile);
-
-const TileOp* tile() {
-  static const TileOp op{PLIMSOLL_BEST(relu_tile)};
-  return &op;
-}
-const TileOp* grad_tile() {
-  static const TileOp op{PLIMSOLL_BEST(relu_grad_tile)};
-  return &op;
-}
-
-void infer_grad(Infer& n) {
-  n.expect_inputs(2, 2);
-  infer_same(n);
-}
+PLIMSOLL_TILE(relu)
+PLIMSOLL_TILE(relu_grad)
 
 Tensor relu_grad(Tensor dy, Tensor y);
 
@@ -73,17 +59,17 @@ std::vector<Sample> samples() {
 const Op kRelu{.name = "relu",
                .infer = infer_map,
                .grad = grad,
-               .prepare = prepare_tile<tile>,
+               .prepare = prepare_tile<tile_of_relu>,
                .samples = samples,
                .traits = map_traits(0b1),
-               .tile = tile,
+               .tile = tile_of_relu,
                .onnx = "Relu"};
 const Op kReluGrad{.name = "relu_grad",
-                   .infer = infer_grad,
+                   .infer = infer_same,
                    .grad = grad_grad,
-                   .prepare = prepare_tile<grad_tile>,
+                   .prepare = prepare_tile<tile_of_relu_grad>,
                    .traits = map_traits(0b11),
-                   .tile = grad_tile};
+                   .tile = tile_of_relu_grad};
 
 Tensor relu_grad(Tensor dy, Tensor y) { return dy.graph().add(kReluGrad, {dy, y}); }
 

@@ -52,10 +52,17 @@ HWY_INLINE void map(const Tile& t, const Function& f) {
 }  // namespace plimsoll::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-// The version of an exported tile function that suits this machine best.
 #ifndef PLIMSOLL_BEST
+// The version of an exported function that suits this machine best.
 #define PLIMSOLL_BEST(function) \
   (hwy::GetChosenTarget().Update(hwy::SupportedTargets()), &HWY_DYNAMIC_DISPATCH(function))
+// tile_of_NAME(): the tile operator that runs NAME_tile; what follows are the other members of TileOp.
+#define PLIMSOLL_TILE(name, ...)                                                   \
+  HWY_EXPORT(name##_tile);                                                         \
+  const TileOp* tile_of_##name() {                                                 \
+    static const TileOp op{PLIMSOLL_BEST(name##_tile) __VA_OPT__(, ) __VA_ARGS__}; \
+    return &op;                                                                    \
+  }
 #endif
 
 #endif

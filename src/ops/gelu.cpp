@@ -1,0 +1,119 @@
+// gelu: x times the normal distribution's integral up to x; exact (with erf), or with tanh in its place.
+#include "ops/ops.h"
+#include "ops/sample.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/gelu.cpp"
+#include "hwy/foreach_target.h"
+#include "ops/tile_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::HWY_NAMESPACE {
+
+constexpr float kHalfRoot = 0.70710678118654752F;  // 1 / sqrt(2)
+constexpr float kDensity = 0.39894228040143268F;   // 1 / sqrt(2 pi)
+constexpr float kRoot = 0.79788456080286536F;      // sqrt(2 / pi)
+constexpr float kCubic = 0.044715F;
+
+void gelu_tile(const Tile& t) {
+  map<1>(t, [](Floats x) HWY_ATTR {
+    const Floats half = hn::Mul(x, number(0.5F));
+    return hn::MulAdd(half, erf_of(hn::Mul(x, number(kHalfRoot))), half);
+  });
+}
+
+// dy, x: dy (Phi(x) + x phi(x))
+void gelu_grad_tile(const Tile& t) {
+  map<2>(t, [](Floats dy, Floats x) HWY_ATTR {
+    const Floats integral = hn::MulAdd(number(0.5F), erf_of(hn::Mul(x, number(kHalfRoot))), number(0.5F));
+    const Floats density = hn::Mul(number(kDensity), exp_of(hn::Mul(hn::Mul(x, x), number(-0.5F))));
+    return hn::Mul(dy, hn::MulAdd(x, density, integral));
+  });
+}
+
+// tanh(sqrt(2/pi) (x + c x^3))
+HWY_INLINE Floats inner_tanh(Floats x) {
+  return tanh_of(hn::Mul(hn::Mul(x, number(kRoot)), hn::MulAdd(hn::Mul(x, x), number(kCubic), number(1))));
+}
+
+void gelu_tanh_tile(const Tile& t) {
+  map<1>(t, [](Floats x) HWY_ATTR {
+    const Floats half = hn::Mul(x, number(0.5F));
+    return hn::MulAdd(half, inner_tanh(x), half);
+  });
+}
+
+void gelu_tanh_grad_tile(const Tile& t) {
+  map<2>(t, [](Floats dy, Floats x) HWY_ATTR {
+    const Floats y = inner_tanh(x);
+    const Floats half = number(0.5F);
+    const Floats slope = hn::MulAdd(hn::Mul(x, x), number(3 * kCubic * kRoot), number(kRoot));
+    const Floats rest = hn::Mul(hn::Mul(hn::Mul(x, half), hn::NegMulAdd(y, y, number(1))), slope);
+    return hn::Mul(dy, hn::Add(hn::MulAdd(half, y, half), rest));
+  });
+}
+
+}  // namespace plimsoll::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll {
+namespace {
+
+PLIMSOLL_TILE(gelu)
+PLIMSOLL_TILE(gelu_grad)
+PLIMSOLL_TILE(gelu_tanh)
+PLIMSOLL_TILE(gelu_tanh_grad)
+
+const Op kGeluGrad{.name = "gelu_grad",
+                   .infer = infer_same,
+                   .prepare = prepare_tile<tile_of_gelu_grad>,
+                   .traits = map_traits(0b11),
+                   .tile = tile_of_gelu_grad};
+const Op kGeluTanhGrad{.name = "gelu_tanh_grad",
+                       .infer = infer_same,
+                       .prepare = prepare_tile<tile_of_gelu_tanh_grad>,
+                       .traits = map_traits(0b11),
+                       .tile = tile_of_gelu_tanh_grad};
+
+void grad(Backward& b) { b.give(0, b.dy[0].graph().add(kGeluGrad, {b.dy[0], b.x[0]})); }
+void grad_tanh(Backward& b) { b.give(0, b.dy[0].graph().add(kGeluTanhGrad, {b.dy[0], b.x[0]})); }
+
+template <bool approximate>
+std::vector<Sample> samples() {
+  return {{"small",
+           [](SampleBuilder& s) {
+             return std::vector{gelu(s.input({Dim::batch(), 3, 5}, -3, 3), approximate)};
+           }},
+          {"large",
+           [](SampleBuilder& s) {
+             return std::vector{gelu(s.input({Dim::batch(), 11}, -50, 50), approximate)};
+           },
+           1e-4, false}};
+}
+
+const Op kGelu{.name = "gelu",
+               .infer = infer_map,
+               .grad = grad,
+               .prepare = prepare_tile<tile_of_gelu>,
+               .samples = samples<false>,
+               .traits = map_traits(0b1),
+               .tile = tile_of_gelu};
+const Op kGeluTanh{.name = "gelu_tanh",
+                   .infer = infer_map,
+                   .grad = grad_tanh,
+                   .prepare = prepare_tile<tile_of_gelu_tanh>,
+                   .samples = samples<true>,
+                   .traits = map_traits(0b1),
+                   .tile = tile_of_gelu_tanh};
+
+}  // namespace
+
+Tensor gelu(Tensor x, bool approximate, Name name) {
+  return x.graph().add(approximate ? kGeluTanh : kGelu, {x}, {}, name);
+}
+
+OpList gelu_ops() { return {&kGelu, &kGeluTanh, &kGeluGrad, &kGeluTanhGrad}; }
+
+}  // namespace plimsoll
+#endif

@@ -1,0 +1,59 @@
+// Functions of vectors that several element-wise operators share. A NaN stays a NaN in all of them. Included once for
+// each target.
+#if defined(PLIMSOLL_TILE_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_TILE_MATH_INL_H
+#undef PLIMSOLL_TILE_MATH_INL_H
+#else
+#define PLIMSOLL_TILE_MATH_INL_H
+#endif
+
+#include "hwy/contrib/math/math-inl.h"
+#include "ops/tile_map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::HWY_NAMESPACE {
+
+HWY_INLINE Floats number(float value) { return hn::Set(FloatTag(), value); }
+
+// c0 + c1 x + c2 x^2 + ...
+template <size_t N>
+HWY_INLINE Floats polynomial(Floats x, const float (&c)[N]) {
+  Floats sum = number(c[N - 1]);
+  for (size_t i = N - 1; i-- > 0;) sum = hn::MulAdd(sum, x, number(c[i]));
+  return sum;
+}
+
+HWY_INLINE Floats keep_nan(Floats x, Floats y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
+
+// Highway's is defined up to 104, where floats have long become infinite.
+HWY_INLINE Floats exp_of(Floats x) { return keep_nan(x, hn::Exp(FloatTag(), hn::Min(x, number(104)))); }
+
+// Zero and infinity are theirs, negative numbers have none.
+HWY_INLINE Floats log_of(Floats x) {
+  const Floats inf = number(HUGE_VALF);
+  Floats y = hn::Log(FloatTag(), x);
+  y = hn::IfThenElse(hn::Eq(x, inf), inf, y);
+  y = hn::IfThenElse(hn::Eq(x, hn::Zero(FloatTag())), hn::Neg(inf), y);
+  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, hn::Zero(FloatTag()))), hn::NaN(FloatTag()), y);
+}
+
+HWY_INLINE Floats sigmoid_of(Floats x) { return hn::Div(number(1), hn::Add(number(1), exp_of(hn::Neg(x)))); }
+
+HWY_INLINE Floats tanh_of(Floats x) { return keep_nan(x, hn::Tanh(FloatTag(), x)); }
+
+// Both polynomials are our own fits: x P(x^2) below 1, and 1 - exp(R(x)) above. Absolute error below 1.2e-7.
+HWY_INLINE Floats erf_of(Floats x) {
+  constexpr float kBelow[] = {1.1283791F,    -0.37612626F,   0.112836F,     -0.026854446F,
+                              0.0051895366F, -0.0008020852F, 7.8891535e-05F};
+  constexpr float kAbove[] = {-0.0003537193F, -1.12704F,      -0.6382257F,   -0.10303737F,
+                              0.021805318F,   -0.0029396075F, 0.00018557403F};
+  const Floats a = hn::Min(hn::Abs(x), number(3.925F));
+  const Floats below = hn::Mul(a, polynomial(hn::Mul(a, a), kBelow));
+  const Floats above = hn::Sub(number(1), hn::Exp(FloatTag(), polynomial(a, kAbove)));
+  return keep_nan(x, hn::CopySign(hn::IfThenElse(hn::Lt(a, number(1)), below, above), x));
+}
+
+}  // namespace plimsoll::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,74 @@
+// where: a or b, as a condition says for every element.
+#include "ops/ops.h"
+#include "ops/sample.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/where.cpp"
+#include "hwy/foreach_target.h"
+#include "ops/tile_map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::HWY_NAMESPACE {
+
+void where_tile(const Tile& t) {
+  map<3>(t, [](Floats condition, Floats a, Floats b)
+                HWY_ATTR { return hn::IfThenElse(hn::Ne(condition, hn::Zero(FloatTag())), a, b); });
+}
+
+}  // namespace plimsoll::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll {
+namespace {
+
+PLIMSOLL_TILE(where)
+
+void infer(Infer& n) {
+  n.expect_inputs(3, 3);
+  if (is_float(n.in[0].dtype)) n.fail("the condition must be bool but is " + to_string(n.in[0]));
+  n.out = {{common_dtype(n, 1, 2), broadcast_inputs(n, 0)}};
+}
+
+void grad(Backward& b) {
+  const Tensor zero = b.dy[0].graph().scalar(0);
+  if (b.wanted[1]) b.give(1, sum_to(where(b.x[0], b.dy[0], zero), b.x[1].shape()));
+  if (b.wanted[2]) b.give(2, sum_to(where(b.x[0], zero, b.dy[0]), b.x[2].shape()));
+}
+
+std::vector<Sample> samples() {
+  return {{"same",
+           [](SampleBuilder& s) {
+             const Tensor condition = s.integers({Dim::batch(), 5}, 0, 2, DType::Bool);
+             return std::vector{where(condition, s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))};
+           }},
+          {"broadcast",
+           [](SampleBuilder& s) {
+             const Tensor condition = s.integers({Dim::batch(), 1, 5}, 0, 2, DType::Bool);
+             return std::vector{where(condition, s.input({3, 1}), s.input({}))};
+           }},
+          {"condition broadcasts", [](SampleBuilder& s) {
+             const Tensor condition = s.integers({7}, 0, 2, DType::I32);
+             return std::vector{where(condition, s.input({Dim::batch(), 3, 7}), s.input({Dim::batch(), 3, 1}))};
+           }}};
+}
+
+const Op kWhere{.name = "where",
+                .infer = infer,
+                .grad = grad,
+                .prepare = prepare_tile<tile_of_where>,
+                .samples = samples,
+                .traits = map_traits(0b110),
+                .tile = tile_of_where,
+                .onnx = "Where"};
+
+}  // namespace
+
+Tensor where(Tensor condition, Tensor a, Tensor b, Name name) {
+  return a.graph().add(kWhere, {condition, a, b}, {}, name);
+}
+
+OpList where_ops() { return {&kWhere}; }
+
+}  // namespace plimsoll
+#endif
