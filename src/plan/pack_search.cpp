@@ -28,6 +28,13 @@ uint64_t mix(uint64_t x) {
 //
 // A branch raises tops; a box cannot lie below the tops of its time, and a top rises to the lowest box that can come
 // next, until nothing moves. It fails when a top and the bytes to come pass the capacity.
+// Which section to branch on. None is best everywhere; short tries of each find what long runs of one miss.
+enum class Focus {
+  FewestTightest,  // fewest boxes that can come next, then least slack
+  FewestLowest,    // fewest boxes, then lowest floor
+  Tightest,        // least slack, then fewest boxes
+};
+
 class Search {
  public:
   Search(const Boxes& boxes, Bytes capacity, size_t memory) : boxes_(boxes), capacity_(capacity), refuted_(memory, 0) {
@@ -43,7 +50,8 @@ class Search {
     is_queued_.assign(sections, 0);
   }
 
-  Verdict run(const std::vector<double>& preference, int64_t& nodes) {
+  Verdict run(Focus focus, const std::vector<double>& preference, int64_t& nodes) {
+    focus_ = focus;
     preference_ = &preference;
     nodes_ = nodes;
     const size_t sections = static_cast<size_t>(sections_);
@@ -74,8 +82,8 @@ class Search {
   };
   struct Choice {
     int32_t section = -1;
-    int32_t count = std::numeric_limits<int32_t>::max();
     Bytes slack = 0;
+    std::pair<Bytes, Bytes> rank{kNever, kNever};
   };
 
   void set(Bytes& where, Bytes value) {
@@ -175,7 +183,7 @@ class Search {
     return mix(hash) | 1;
   }
 
-  // The section of some valley with the fewest boxes that can lie at its floor.
+  // The section to branch on, in any valley.
   Choice choose(int32_t begin, int32_t end) const {
     Choice best;
     for (int32_t s = begin; s < end;) {
@@ -183,11 +191,14 @@ class Search {
       while (stop < end && top_[stop] == top_[s]) ++stop;
       const bool is_valley = (s == begin || top_[s - 1] > top_[s]) && (stop == end || top_[stop] > top_[s]);
       for (int32_t k = s; is_valley && k < stop; ++k) {
-        int32_t count = 0;
+        Bytes count = 0;
         for (const int32_t i : covers_[k]) count += !is_placed_[i] && lowest_[i] == top_[k];
         const Bytes slack = capacity_ - left_[k] - top_[k];
         count = count * 2 + (slack > 0 ? 1 : 0);
-        if (std::pair(count, slack) < std::pair(best.count, best.slack)) best = {k, count, slack};
+        const std::pair<Bytes, Bytes> rank = focus_ == Focus::FewestTightest ? std::pair(count, slack)
+                                             : focus_ == Focus::FewestLowest ? std::pair(count, top_[k])
+                                                                             : std::pair(slack, count);
+        if (rank < best.rank) best = {k, slack, rank};
       }
       s = stop;
     }
@@ -253,6 +264,7 @@ class Search {
   const Boxes& boxes_;
   const Bytes capacity_;
   int32_t sections_ = 0;
+  Focus focus_ = Focus::FewestTightest;
   const std::vector<double>* preference_ = nullptr;
   int64_t nodes_ = 0;
   std::vector<std::vector<int32_t>> covers_;  // by section: boxes alive there
@@ -267,9 +279,8 @@ class Search {
   Offsets offsets_;
 };
 
-}  // namespace
-
-SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes) {
+// Which of the boxes that can come next is tried first, in several ways.
+std::vector<std::vector<double>> make_preferences(const Boxes& boxes) {
   std::vector<Bytes> load;
   for (const Box& box : boxes) {
     if (load.size() < static_cast<size_t>(box.upper)) load.resize(static_cast<size_t>(box.upper), 0);
@@ -281,23 +292,46 @@ SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes) {
     const auto size = static_cast<double>(boxes[i].size);
     Bytes most = 0;
     for (int32_t s = boxes[i].lower; s < boxes[i].upper; ++s) most = std::max(most, load[s]);
-    preferences[0][i] = time + size * 1e-15;
+    preferences[0][i] = time;
     preferences[1][i] = time * size;
-    preferences[2][i] = static_cast<double>(most) * 1e9 + time;
-    preferences[3][i] = size + time * 1e-9;
+    preferences[2][i] = static_cast<double>(most);
+    preferences[3][i] = size;
   }
-  constexpr size_t kMemory = size_t{1} << 19;
-  Search search(boxes, capacity, kMemory);
-  for (int64_t slice = 2000; nodes > 0; slice *= 2)
-    for (const auto& preference : preferences) {
-      int64_t left = std::min(slice, nodes);
-      nodes -= left;
-      const Verdict verdict = search.run(preference, left);
-      nodes += std::max<int64_t>(left, 0);
-      if (verdict == Verdict::Fits) return {verdict, search.offsets()};
-      if (verdict == Verdict::Impossible) return {verdict, {}};
-      if (nodes <= 0) break;
-    }
+  return preferences;
+}
+
+}  // namespace
+
+bool is_searchable(const Boxes& boxes) {
+  constexpr int64_t kMostCells = 4'000'000;  // boxes x sections: what a try must hold and walk through
+  int64_t cells = 0;
+  for (const Box& box : boxes) cells += box.upper - box.lower;
+  return cells <= kMostCells;
+}
+
+SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes) {
+  const auto preferences = make_preferences(boxes);
+  const auto memory = static_cast<size_t>(std::clamp<int64_t>(nodes / 4, 1024, int64_t{1} << 19));
+  Search search(boxes, capacity, memory);
+  double slice = 3000;
+  uint64_t random = 1;
+  std::vector<double> noisy(boxes.size());
+  for (int round = 0; nodes > 0; ++round, slice *= 1.2)
+    for (const auto& preference : preferences)
+      for (const Focus focus : {Focus::FewestTightest, Focus::Tightest, Focus::FewestLowest}) {
+        const double noise = round == 0 ? 0 : 0.25 * (1 + round % 3);
+        for (size_t i = 0; i < noisy.size(); ++i) {
+          random = mix(random + 0x9e3779b97f4a7c15u);
+          noisy[i] = preference[i] * (1 + noise * static_cast<double>(random >> 11) * 0x1p-53);
+        }
+        const int64_t spend = std::min(static_cast<int64_t>(slice), nodes);
+        int64_t left = spend;
+        const Verdict verdict = search.run(focus, noisy, left);
+        nodes -= spend - std::max<int64_t>(left, 0);
+        if (verdict == Verdict::Fits) return {verdict, search.offsets()};
+        if (verdict == Verdict::Impossible) return {verdict, {}};
+        if (nodes <= 0) return {};
+      }
   return {};
 }
 
