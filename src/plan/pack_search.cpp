@@ -1,9 +1,8 @@
 #include "plan/pack_search.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <numeric>
+#include <span>
 #include <utility>
 
 namespace plimsoll {
@@ -41,12 +40,16 @@ class Search {
     for (const Box& box : boxes_) sections_ = std::max(sections_, box.upper);
     const size_t sections = static_cast<size_t>(sections_);
     covers_.resize(sections);
+    waiting_.assign(sections, 0);
     initial_left_.assign(sections, 0);
-    for (size_t i = 0; i < boxes_.size(); ++i)
+    for (size_t i = 0; i < boxes_.size(); ++i) {
+      first_cell_.push_back(static_cast<int32_t>(cells_.size()) - boxes_[i].lower);
       for (int32_t s = boxes_[i].lower; s < boxes_[i].upper; ++s) {
+        cells_.push_back(waiting_[s]++);
         covers_[s].push_back(static_cast<int32_t>(i));
         initial_left_[s] += boxes_[i].size;
       }
+    }
     is_queued_.assign(sections, 0);
   }
 
@@ -59,11 +62,12 @@ class Search {
     next_.assign(sections, 0);
     left_ = initial_left_;
     lowest_.assign(boxes_.size(), 0);
-    is_placed_.assign(boxes_.size(), 0);
+    for (size_t k = 0; k < sections; ++k) waiting_[k] = static_cast<int32_t>(covers_[k].size());
     waiting_hash_.assign(sections, 0);
     for (size_t i = 0; i < boxes_.size(); ++i) waiting_hash_[boxes_[i].lower] ^= mix(i + 1);
     offsets_.assign(boxes_.size(), 0);
     trail_.clear();
+    placed_.clear();
     queue_.clear();
     for (const Bytes left : left_)
       if (left > capacity_) return Verdict::Impossible;
@@ -80,19 +84,34 @@ class Search {
     Bytes* where;
     Bytes old;
   };
+  struct Mark {
+    size_t changes, placed;
+  };
   struct Choice {
     int32_t section = -1;
     Bytes slack = 0;
     std::pair<Bytes, Bytes> rank{kNever, kNever};
   };
 
+  // The boxes of a section that are not placed yet.
+  std::span<const int32_t> waiting(int32_t section) const {
+    return {covers_[section].data(), static_cast<size_t>(waiting_[section])};
+  }
+
   void set(Bytes& where, Bytes value) {
     trail_.push_back({&where, where});
     where = value;
   }
 
-  void undo(size_t mark) {
-    for (; trail_.size() > mark; trail_.pop_back()) *trail_.back().where = trail_.back().old;
+  Mark mark() const { return {trail_.size(), placed_.size()}; }
+
+  void undo(const Mark& mark) {
+    for (; trail_.size() > mark.changes; trail_.pop_back()) *trail_.back().where = trail_.back().old;
+    for (; placed_.size() > mark.placed; placed_.pop_back()) {
+      const Box& box = boxes_[placed_.back()];
+      waiting_hash_[box.lower] ^= mix(static_cast<uint64_t>(placed_.back()) + 1);
+      for (int32_t s = box.lower; s < box.upper; ++s) ++waiting_[s];
+    }
   }
 
   bool raise(int32_t section, Bytes top) {
@@ -116,8 +135,8 @@ class Search {
       is_queued_[section] = 0;
       if (!is_sound) continue;
       const Bytes top = top_[section];
-      for (const int32_t i : covers_[section]) {
-        if (is_placed_[i] || lowest_[i] >= top) continue;
+      for (const int32_t i : waiting(section)) {
+        if (lowest_[i] >= top) continue;
         const Bytes old = lowest_[i];
         set(lowest_[i], top);
         for (int32_t s = boxes_[i].lower; s < boxes_[i].upper && is_sound; ++s)
@@ -131,28 +150,28 @@ class Search {
   // The lowest place where anything can come next in a section.
   bool find_next(int32_t section) {
     Bytes next = kNever;
-    for (const int32_t i : covers_[section])
-      if (!is_placed_[i]) next = std::min(next, lowest_[i]);
+    for (const int32_t i : waiting(section)) next = std::min(next, lowest_[i]);
     if (next != next_[section]) set(next_[section], next);
     return next == kNever || raise(section, next);
   }
 
   bool place(int32_t index) {
     const Box& box = boxes_[index];
-    is_placed_[index] = 1;
+    placed_.push_back(index);
     offsets_[index] = lowest_[index];
     waiting_hash_[box.lower] ^= mix(static_cast<uint64_t>(index) + 1);
     bool is_sound = true;
-    for (int32_t s = box.lower; s < box.upper; ++s) set(left_[s], left_[s] - box.size);
+    for (int32_t s = box.lower; s < box.upper; ++s) {
+      set(left_[s], left_[s] - box.size);
+      // Behind the waiting boxes lie the placed ones, last placed first, so that taking back is only a count.
+      int32_t& cell = cells_[first_cell_[index] + s];
+      const int32_t last = --waiting_[s], other = covers_[s][last];
+      std::swap(covers_[s][cell], covers_[s][last]);
+      std::swap(cell, cells_[first_cell_[other] + s]);
+    }
     for (int32_t s = box.lower; s < box.upper && is_sound; ++s) is_sound = raise(s, lowest_[index] + box.size);
     for (int32_t s = box.lower; s < box.upper && is_sound; ++s) is_sound = find_next(s);
     return propagate() && is_sound;
-  }
-
-  void take_back(int32_t index, size_t mark) {
-    undo(mark);
-    is_placed_[index] = 0;
-    waiting_hash_[boxes_[index].lower] ^= mix(static_cast<uint64_t>(index) + 1);
   }
 
   // Sections with nothing to come separate what never meets.
@@ -191,8 +210,9 @@ class Search {
       while (stop < end && top_[stop] == top_[s]) ++stop;
       const bool is_valley = (s == begin || top_[s - 1] > top_[s]) && (stop == end || top_[stop] > top_[s]);
       for (int32_t k = s; is_valley && k < stop; ++k) {
+        if (focus_ == Focus::Tightest && capacity_ - left_[k] - top_[k] > best.slack && best.section >= 0) continue;
         Bytes count = 0;
-        for (const int32_t i : covers_[k]) count += !is_placed_[i] && lowest_[i] == top_[k];
+        for (const int32_t i : waiting(k)) count += lowest_[i] == top_[k];
         const Bytes slack = capacity_ - left_[k] - top_[k];
         count = count * 2 + (slack > 0 ? 1 : 0);
         const std::pair<Bytes, Bytes> rank = focus_ == Focus::FewestTightest ? std::pair(count, slack)
@@ -209,15 +229,14 @@ class Search {
   Bytes top_after_gap(int32_t section, int32_t begin, int32_t end) const {
     const Bytes floor = top_[section];
     Bytes lowest = kNever;
-    for (const int32_t i : covers_[section]) {
-      if (is_placed_[i]) continue;
+    for (const int32_t i : waiting(section)) {
       if (lowest_[i] > floor) {
         lowest = std::min(lowest, lowest_[i]);
         continue;
       }
       for (int32_t s = std::max(begin, boxes_[i].lower); s < std::min(end, boxes_[i].upper); ++s)
-        for (const int32_t j : covers_[s])
-          if (!is_placed_[j] && (boxes_[j].upper <= section || boxes_[j].lower > section))
+        for (const int32_t j : waiting(s))
+          if (boxes_[j].upper <= section || boxes_[j].lower > section)
             lowest = std::min(lowest, lowest_[j] + boxes_[j].size);
     }
     return lowest;
@@ -230,12 +249,12 @@ class Search {
     const Choice choice = choose(begin, end);
     const int32_t section = choice.section;
     std::vector<int32_t> candidates;
-    for (const int32_t i : covers_[section])
-      if (!is_placed_[i] && lowest_[i] == top_[section]) candidates.push_back(i);
+    for (const int32_t i : waiting(section))
+      if (lowest_[i] == top_[section]) candidates.push_back(i);
     std::sort(candidates.begin(), candidates.end(), [&](int32_t a, int32_t b) {
       return std::pair(-(*preference_)[a], a) < std::pair(-(*preference_)[b], b);
     });
-    const size_t mark = trail_.size();
+    const Mark before = mark();
     for (size_t c = 0; c < candidates.size(); ++c) {
       const int32_t i = candidates[c];
       const bool has_twin = std::any_of(candidates.begin(), candidates.begin() + static_cast<int64_t>(c), [&](int32_t j) {
@@ -244,7 +263,7 @@ class Search {
       if (has_twin) continue;
       if (--nodes_ <= 0) return false;
       if (place(i) && solve_pieces(begin, end)) return true;
-      take_back(i, mark);
+      undo(before);
       if (nodes_ <= 0) return false;
     }
     if (choice.slack > 0) {
@@ -253,7 +272,7 @@ class Search {
         if (--nodes_ <= 0) return false;
         const bool is_sound = raise(section, top);
         if (propagate() && is_sound && solve(begin, end)) return true;
-        undo(mark);
+        undo(before);
         if (nodes_ <= 0) return false;
       }
     }
@@ -267,15 +286,18 @@ class Search {
   Focus focus_ = Focus::FewestTightest;
   const std::vector<double>* preference_ = nullptr;
   int64_t nodes_ = 0;
-  std::vector<std::vector<int32_t>> covers_;  // by section: boxes alive there
+  std::vector<std::vector<int32_t>> covers_;  // by section: boxes alive there, waiting ones first
+  std::vector<int32_t> waiting_;              // by section: how many of them wait
+  std::vector<int32_t> first_cell_, cells_;   // by box and section: where the box stands in `covers_`
   std::vector<Bytes> initial_left_;
   std::vector<Bytes> top_, left_, next_;  // by section
   std::vector<Bytes> lowest_;             // by box: the highest top of its time
-  std::vector<char> is_placed_, is_queued_;
+  std::vector<char> is_queued_;
   std::vector<int32_t> queue_;
   std::vector<uint64_t> waiting_hash_;  // by section: the boxes that begin there and wait
   std::vector<uint64_t> refuted_;       // states that were tried in full
   std::vector<Change> trail_;
+  std::vector<int32_t> placed_;
   Offsets offsets_;
 };
 
