@@ -51,6 +51,7 @@ class Search {
       }
     }
     is_queued_.assign(sections, 0);
+    is_stale_.assign(sections, 0);
   }
 
   Verdict run(Focus focus, const std::vector<double>& preference, int64_t& nodes) {
@@ -119,32 +120,45 @@ class Search {
     set(top_[section], top);
     if (left_[section] == 0) return true;
     if (top + left_[section] > capacity_) return false;
-    if (!is_queued_[section]) {
-      is_queued_[section] = 1;
-      queue_.push_back(section);
-    }
+    put(section, queue_, is_queued_);
     return true;
   }
 
   // Carries raised tops to the boxes that cover them and back to the tops, until nothing moves.
-  bool propagate() {
-    bool is_sound = true;
-    while (!queue_.empty()) {
-      const int32_t section = queue_.back();
-      queue_.pop_back();
-      is_queued_[section] = 0;
-      if (!is_sound) continue;
-      const Bytes top = top_[section];
-      for (const int32_t i : waiting(section)) {
-        if (lowest_[i] >= top) continue;
-        const Bytes old = lowest_[i];
-        set(lowest_[i], top);
-        for (int32_t s = boxes_[i].lower; s < boxes_[i].upper && is_sound; ++s)
-          if (next_[s] == old) is_sound = find_next(s);
-        if (!is_sound) break;
+  bool propagate(bool is_sound) {
+    while (is_sound && !(queue_.empty() && stale_.empty())) {
+      if (!queue_.empty()) {
+        const int32_t section = take(queue_, is_queued_);
+        for (const int32_t i : waiting(section))
+          if (lowest_[i] < top_[section]) lift(i, top_[section]);
+      } else {
+        is_sound = find_next(take(stale_, is_stale_));
       }
     }
+    while (!queue_.empty()) take(queue_, is_queued_);
+    while (!stale_.empty()) take(stale_, is_stale_);
     return is_sound;
+  }
+
+  // Sections where this box may have been the next one are looked at later, once for all boxes lifted.
+  void lift(int32_t index, Bytes lowest) {
+    const Bytes old = lowest_[index];
+    set(lowest_[index], lowest);
+    for (int32_t s = boxes_[index].lower; s < boxes_[index].upper; ++s)
+      if (next_[s] == old) put(s, stale_, is_stale_);
+  }
+
+  static void put(int32_t section, std::vector<int32_t>& list, std::vector<char>& is_listed) {
+    if (is_listed[section]) return;
+    is_listed[section] = 1;
+    list.push_back(section);
+  }
+
+  static int32_t take(std::vector<int32_t>& list, std::vector<char>& is_listed) {
+    const int32_t section = list.back();
+    list.pop_back();
+    is_listed[section] = 0;
+    return section;
   }
 
   // The lowest place where anything can come next in a section.
@@ -170,8 +184,8 @@ class Search {
       std::swap(cell, cells_[first_cell_[other] + s]);
     }
     for (int32_t s = box.lower; s < box.upper && is_sound; ++s) is_sound = raise(s, lowest_[index] + box.size);
-    for (int32_t s = box.lower; s < box.upper && is_sound; ++s) is_sound = find_next(s);
-    return propagate() && is_sound;
+    for (int32_t s = box.lower; s < box.upper && is_sound; ++s) put(s, stale_, is_stale_);
+    return propagate(is_sound);
   }
 
   // Sections with nothing to come separate what never meets.
@@ -270,8 +284,7 @@ class Search {
       const Bytes top = top_after_gap(section, begin, end);
       if (top != kNever && top + left_[section] <= capacity_) {
         if (--nodes_ <= 0) return false;
-        const bool is_sound = raise(section, top);
-        if (propagate() && is_sound && solve(begin, end)) return true;
+        if (propagate(raise(section, top)) && solve(begin, end)) return true;
         undo(before);
         if (nodes_ <= 0) return false;
       }
@@ -292,8 +305,8 @@ class Search {
   std::vector<Bytes> initial_left_;
   std::vector<Bytes> top_, left_, next_;  // by section
   std::vector<Bytes> lowest_;             // by box: the highest top of its time
-  std::vector<char> is_queued_;
-  std::vector<int32_t> queue_;
+  std::vector<int32_t> queue_, stale_;  // sections whose top rose; sections whose next box may have changed
+  std::vector<char> is_queued_, is_stale_;
   std::vector<uint64_t> waiting_hash_;  // by section: the boxes that begin there and wait
   std::vector<uint64_t> refuted_;       // states that were tried in full
   std::vector<Change> trail_;
