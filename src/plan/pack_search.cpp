@@ -54,10 +54,12 @@ class Search {
     is_stale_.assign(sections, 0);
   }
 
-  Verdict run(Focus focus, const std::vector<double>& preference, int64_t& nodes) {
+  // Places at most `slice` boxes, while the budget lasts.
+  Verdict run(Focus focus, const std::vector<double>& preference, int64_t slice, int64_t& budget) {
     focus_ = focus;
     preference_ = &preference;
-    nodes_ = nodes;
+    slice_ = slice;
+    budget_ = budget;
     const size_t sections = static_cast<size_t>(sections_);
     top_.assign(sections, 0);
     next_.assign(sections, 0);
@@ -73,9 +75,9 @@ class Search {
     for (const Bytes left : left_)
       if (left > capacity_) return Verdict::Impossible;
     const bool fits = solve_pieces(0, sections_);
-    nodes = nodes_;
+    budget = budget_;
     if (fits) return Verdict::Fits;
-    return nodes_ > 0 ? Verdict::Impossible : Verdict::Unknown;
+    return is_spent() ? Verdict::Unknown : Verdict::Impossible;
   }
 
   const Offsets& offsets() const { return offsets_; }
@@ -93,6 +95,16 @@ class Search {
     Bytes slack = 0;
     std::pair<Bytes, Bytes> rank{kNever, kNever};
   };
+
+  // A node of a large problem costs more than one of a small problem: what it looks at counts as further nodes.
+  bool spend() {
+    constexpr int64_t kVisitsPerNode = 4096;
+    --slice_;
+    budget_ -= 1 + visits_ / kVisitsPerNode;
+    visits_ %= kVisitsPerNode;
+    return !is_spent();
+  }
+  bool is_spent() const { return slice_ <= 0 || budget_ <= 0; }
 
   // The boxes of a section that are not placed yet.
   std::span<const int32_t> waiting(int32_t section) const {
@@ -129,6 +141,7 @@ class Search {
     while (is_sound && !(queue_.empty() && stale_.empty())) {
       if (!queue_.empty()) {
         const int32_t section = take(queue_, is_queued_);
+        visits_ += waiting_[section];
         for (const int32_t i : waiting(section))
           if (lowest_[i] < top_[section]) lift(i, top_[section]);
       } else {
@@ -143,6 +156,7 @@ class Search {
   // Sections where this box may have been the next one are looked at later, once for all boxes lifted.
   void lift(int32_t index, Bytes lowest) {
     const Bytes old = lowest_[index];
+    visits_ += boxes_[index].upper - boxes_[index].lower;
     set(lowest_[index], lowest);
     for (int32_t s = boxes_[index].lower; s < boxes_[index].upper; ++s)
       if (next_[s] == old) put(s, stale_, is_stale_);
@@ -164,6 +178,7 @@ class Search {
   // The lowest place where anything can come next in a section.
   bool find_next(int32_t section) {
     Bytes next = kNever;
+    visits_ += waiting_[section];
     for (const int32_t i : waiting(section)) next = std::min(next, lowest_[i]);
     if (next != next_[section]) set(next_[section], next);
     return next == kNever || raise(section, next);
@@ -217,8 +232,9 @@ class Search {
   }
 
   // The section to branch on, in any valley.
-  Choice choose(int32_t begin, int32_t end) const {
+  Choice choose(int32_t begin, int32_t end) {
     Choice best;
+    visits_ += end - begin;
     for (int32_t s = begin; s < end;) {
       int32_t stop = s;
       while (stop < end && top_[stop] == top_[s]) ++stop;
@@ -226,6 +242,7 @@ class Search {
       for (int32_t k = s; is_valley && k < stop; ++k) {
         if (focus_ == Focus::Tightest && capacity_ - left_[k] - top_[k] > best.slack && best.section >= 0) continue;
         Bytes count = 0;
+        visits_ += waiting_[k];
         for (const int32_t i : waiting(k)) count += lowest_[i] == top_[k];
         const Bytes slack = capacity_ - left_[k] - top_[k];
         count = count * 2 + (slack > 0 ? 1 : 0);
@@ -275,18 +292,18 @@ class Search {
         return boxes_[i].lower == boxes_[j].lower && boxes_[i].upper == boxes_[j].upper && boxes_[i].size == boxes_[j].size;
       });
       if (has_twin) continue;
-      if (--nodes_ <= 0) return false;
+      if (!spend()) return false;
       if (place(i) && solve_pieces(begin, end)) return true;
       undo(before);
-      if (nodes_ <= 0) return false;
+      if (is_spent()) return false;
     }
     if (choice.slack > 0) {
       const Bytes top = top_after_gap(section, begin, end);
       if (top != kNever && top + left_[section] <= capacity_) {
-        if (--nodes_ <= 0) return false;
+        if (!spend()) return false;
         if (propagate(raise(section, top)) && solve(begin, end)) return true;
         undo(before);
-        if (nodes_ <= 0) return false;
+        if (is_spent()) return false;
       }
     }
     slot = hash;
@@ -298,7 +315,7 @@ class Search {
   int32_t sections_ = 0;
   Focus focus_ = Focus::FewestTightest;
   const std::vector<double>* preference_ = nullptr;
-  int64_t nodes_ = 0;
+  int64_t slice_ = 0, budget_ = 0, visits_ = 0;
   std::vector<std::vector<int32_t>> covers_;  // by section: boxes alive there, waiting ones first
   std::vector<int32_t> waiting_;              // by section: how many of them wait
   std::vector<int32_t> first_cell_, cells_;   // by box and section: where the box stands in `covers_`
@@ -348,7 +365,7 @@ SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes) {
   const auto preferences = make_preferences(boxes);
   const auto memory = static_cast<size_t>(std::clamp<int64_t>(nodes / 4, 1024, int64_t{1} << 19));
   Search search(boxes, capacity, memory);
-  double slice = 3000;
+  double slice = 3000 + 2.0 * static_cast<double>(boxes.size());
   uint64_t random = 1;
   std::vector<double> noisy(boxes.size());
   for (int round = 0; nodes > 0; ++round, slice *= 1.2)
@@ -359,10 +376,7 @@ SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes) {
           random = mix(random + 0x9e3779b97f4a7c15u);
           noisy[i] = preference[i] * (1 + noise * static_cast<double>(random >> 11) * 0x1p-53);
         }
-        const int64_t spend = std::min(static_cast<int64_t>(slice), nodes);
-        int64_t left = spend;
-        const Verdict verdict = search.run(focus, noisy, left);
-        nodes -= spend - std::max<int64_t>(left, 0);
+        const Verdict verdict = search.run(focus, noisy, static_cast<int64_t>(slice), nodes);
         if (verdict == Verdict::Fits) return {verdict, search.offsets()};
         if (verdict == Verdict::Impossible) return {verdict, {}};
         if (nodes <= 0) return {};

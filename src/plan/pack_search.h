@@ -17,8 +17,8 @@ struct SearchResult {
 // Is the problem small enough for the search to hold?
 bool is_searchable(const Boxes& boxes);
 
-// Depth-first over packings in which no box can sink, in many short tries that share what they refuted. Spends at
-// most `nodes` placements and takes them off.
+// Depth-first over packings in which no box can sink, in many short tries that share what they refuted. Takes
+// what it spends off `nodes`.
 SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes);
 
 }  // namespace plimsoll
