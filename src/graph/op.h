@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/batch_rule.h"
 #include "base/error.h"
 #include "graph/attrs.h"
 #include "graph/tensor.h"
@@ -52,13 +53,6 @@ struct Backward {
   void give(size_t input, Tensor grad) {
     if (grad.is_set()) dx[input] = {grad, {}};
   }
-};
-
-// How a node treats the samples of a batch. The default is the one that forbids the most.
-enum class BatchRule : uint8_t {
-  Mixes,  // samples influence each other: never split
-  Rows,   // sample i of each output depends on sample i of the inputs alone: split freely
-  Sums,   // outputs are sums over the samples: split, and add into the output
 };
 
 // Claims that the planner may rely on, each proven by the op test. Forgetting one costs speed or memory; a false one

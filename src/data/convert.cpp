@@ -1,0 +1,104 @@
+#include "data/convert.h"
+
+#include <bit>
+#include <cassert>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace plimsoll {
+namespace {
+
+struct Half {
+  uint16_t bits;
+  explicit operator float() const {
+    const uint32_t sign = uint32_t(bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
+    if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+    // Scaling by 2^112 moves the exponent from half to single, and makes subnormal halves normal.
+    const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
+  }
+};
+
+template <typename From>
+void to_f32(const void* input, const Conversion& conversion, void* output, int64_t elements) {
+  const auto* const __restrict x = static_cast<const From*>(input);
+  auto* const __restrict y = static_cast<float*>(output);
+  const float scale = conversion.scale, offset = conversion.offset;
+  for (int64_t i = 0; i < elements; ++i) y[i] = static_cast<float>(x[i]) * scale + offset;
+}
+
+template <typename From, typename To>
+std::optional<int64_t> to_integer(const void* input, void* output, int64_t elements) {
+  const auto* const x = static_cast<const From*>(input);
+  auto* const y = static_cast<To*>(output);
+  for (int64_t i = 0; i < elements; ++i) {
+    if constexpr (sizeof(From) > sizeof(To))
+      if (x[i] < std::numeric_limits<To>::min() || x[i] > std::numeric_limits<To>::max()) return i;
+    y[i] = static_cast<To>(x[i]);
+  }
+  return std::nullopt;
+}
+
+template <typename To>
+std::optional<int64_t> to_integer_from(DType from, const void* input, void* output, int64_t elements) {
+  switch (from) {
+    case DType::U8:
+    case DType::Bool:
+      return to_integer<uint8_t, To>(input, output, elements);
+    case DType::I8:
+      return to_integer<int8_t, To>(input, output, elements);
+    case DType::I32:
+      return to_integer<int32_t, To>(input, output, elements);
+    case DType::I64:
+      return to_integer<int64_t, To>(input, output, elements);
+    default:
+      assert(false);
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string why_not(DType from, const Conversion& conversion) {
+  const bool plain = conversion.scale == 1 && conversion.offset == 0;
+  if (conversion.to == DType::F32 && from != DType::BF16) return "";
+  if (conversion.to != DType::I32 && conversion.to != DType::I64)
+    return fmt::format("{} cannot become {}; ask for f32, i32 or i64", name_of(from), name_of(conversion.to));
+  if (is_float(from)) return fmt::format("{} cannot become {} without loss", name_of(from), name_of(conversion.to));
+  return plain ? "" : fmt::format("scale and offset need f32, not {}", name_of(conversion.to));
+}
+
+std::optional<int64_t> convert(DType from, const void* input, const Conversion& conversion, void* output,
+                               int64_t elements) {
+  assert(why_not(from, conversion).empty());
+  if (conversion.to == DType::I32) return to_integer_from<int32_t>(from, input, output, elements);
+  if (conversion.to == DType::I64) return to_integer_from<int64_t>(from, input, output, elements);
+  switch (from) {
+    case DType::U8:
+    case DType::Bool:
+      to_f32<uint8_t>(input, conversion, output, elements);
+      break;
+    case DType::I8:
+      to_f32<int8_t>(input, conversion, output, elements);
+      break;
+    case DType::I32:
+      to_f32<int32_t>(input, conversion, output, elements);
+      break;
+    case DType::I64:
+      to_f32<int64_t>(input, conversion, output, elements);
+      break;
+    case DType::F16:
+      to_f32<Half>(input, conversion, output, elements);
+      break;
+    case DType::F32:
+      to_f32<float>(input, conversion, output, elements);
+      break;
+    case DType::BF16:
+      assert(false);
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,33 @@
+// A file descriptor that closes itself, with errors that name the path.
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+
+namespace plimsoll {
+
+class File {
+ public:
+  // For reading; throws Error(BadData) for what is missing, no regular file or not allowed.
+  static File open(const std::string& path);
+
+  // A new file without a name: it is gone when closed, even by a crash. Throws Error.
+  static File temporary(const std::string& directory);
+
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  int descriptor() const { return descriptor_; }
+  Bytes size() const;
+
+  // Reads until `bytes` are there or the file ends; returns how many. Throws Error(BadData).
+  Bytes read_some(Bytes offset, Bytes bytes, void* into, const std::string& path) const;
+
+ private:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_ = -1;
+};
+
+}  // namespace plimsoll

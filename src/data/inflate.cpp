@@ -1,0 +1,162 @@
+#include "data/inflate.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "memory/process.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr Bytes kPackedPiece = 32 * KiB;
+constexpr Bytes kPlainPiece = 64 * KiB;
+constexpr Bytes kWritebackPiece = 4 * MiB;
+
+// Writes pieces one after the other. When the disk is full it only counts, so that the error can say how much was
+// needed.
+class Scratch {
+ public:
+  explicit Scratch(const std::string& directory) : directory_(directory), file_(File::temporary(directory)) {}
+
+  void append(const std::byte* piece, Bytes bytes) {
+    for (Bytes done = 0; done < bytes && !full_;) {
+      const ssize_t wrote =
+          ::pwrite(file_.descriptor(), piece + done, static_cast<size_t>(bytes - done), total_ + done);
+      if (wrote > 0) {
+        done += wrote;
+      } else if (wrote < 0 && errno != EINTR) {
+        if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG)
+          throw Error(fmt::format("scratch file in '{}': {}", directory_, std::strerror(errno)));
+        give_up();
+      }
+    }
+    total_ += bytes;
+    // Pages on their way to the disk early are pages that a small control group can drop.
+    if (!full_ && total_ - written_back_ >= kWritebackPiece) {
+      ::sync_file_range(file_.descriptor(), written_back_, total_ - written_back_, SYNC_FILE_RANGE_WRITE);
+      written_back_ = total_;
+    }
+  }
+
+  // Leaves the disk to others and goes on counting.
+  void give_up() {
+    full_ = true;
+    if (::ftruncate(file_.descriptor(), 0) != 0) full_ = true;
+  }
+
+  File finish(const std::string& path) {
+    if (full_)
+      throw Error(
+          fmt::format("{}: unpacking needs {} in '{}', {} are free; give another scratch directory or unpack "
+                      "the file yourself",
+                      path, format_exact_bytes(total_), directory_, format_bytes(available_disk_bytes(directory_))),
+          ErrorKind::DiskFull);
+    return std::move(file_);
+  }
+
+ private:
+  const std::string directory_;
+  File file_;
+  Bytes total_ = 0;
+  Bytes written_back_ = 0;
+  bool full_ = false;
+};
+
+class Inflater {
+ public:
+  Inflater() {
+    constexpr int kGzipOnly = 16;
+    if (::inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK)
+      throw Error("zlib cannot start", ErrorKind::DoesNotFit);
+  }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { ::inflateEnd(&stream_); }
+  z_stream& operator*() { return stream_; }
+  z_stream* operator->() { return &stream_; }
+
+ private:
+  z_stream stream_{};
+};
+
+[[noreturn]] void damaged(const std::string& path, Bytes at, const std::string& what) {
+  throw Error(fmt::format("{}: at byte {}: {}; fetch the file again", path, at, what), ErrorKind::BadData);
+}
+
+// The last four bytes hold the length modulo 2^32 of the last member: never more than the true one.
+Bytes least_unpacked_bytes(const File& packed, const std::string& path) {
+  std::array<uint8_t, 4> tail{};
+  if (packed.size() < 18 || packed.read_some(packed.size() - 4, 4, tail.data(), path) != 4) return 0;
+  return Bytes(tail[0]) | Bytes(tail[1]) << 8 | Bytes(tail[2]) << 16 | Bytes(tail[3]) << 24;
+}
+
+}  // namespace
+
+File inflate_to_scratch(const File& packed, const std::string& path, const std::string& scratch_dir) {
+  struct Buffers {
+    std::array<std::byte, kPackedPiece> packed;
+    std::array<std::byte, kPlainPiece> plain;
+  };
+  const auto buffers = std::make_unique<Buffers>();
+  Scratch scratch(scratch_dir);
+  if (least_unpacked_bytes(packed, path) > available_disk_bytes(scratch_dir)) scratch.give_up();
+  Inflater stream;
+  Bytes read_bytes = 0;
+  bool inside_member = true;
+  bool output_pending = false;
+  const auto position = [&] { return read_bytes - Bytes(stream->avail_in); };
+  ::posix_fadvise(packed.descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  while (true) {
+    if (stream->avail_in == 0 && !output_pending) {
+      const Bytes got = packed.read_some(read_bytes, kPackedPiece, buffers->packed.data(), path);
+      if (got == 0) break;
+      stream->next_in = reinterpret_cast<Bytef*>(buffers->packed.data());
+      stream->avail_in = static_cast<uInt>(got);
+      read_bytes += got;
+    }
+    if (!inside_member) {
+      // Another member may follow, or padding with zeros.
+      if (*stream->next_in == 0) {
+        ++stream->next_in;
+        --stream->avail_in;
+        continue;
+      }
+      if (*stream->next_in != 0x1f) damaged(path, position(), "what follows the compressed data is not gzip");
+      ::inflateReset(&*stream);
+      inside_member = true;
+    }
+    stream->next_out = reinterpret_cast<Bytef*>(buffers->plain.data());
+    stream->avail_out = kPlainPiece;
+    const int status = ::inflate(&*stream, Z_NO_FLUSH);
+    if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+      damaged(path, position(), fmt::format("damaged gzip data ({})", stream->msg ? stream->msg : "unknown"));
+    scratch.append(buffers->plain.data(), kPlainPiece - Bytes(stream->avail_out));
+    if (status == Z_STREAM_END) inside_member = false;
+    output_pending = inside_member && stream->avail_out == 0;
+  }
+  if (inside_member) damaged(path, read_bytes, "the gzip file ends too early, it is cut off");
+  ::posix_fadvise(packed.descriptor(), 0, 0, POSIX_FADV_DONTNEED);  // it is not read again
+  return scratch.finish(path);
+}
+
+std::string choose_scratch_dir(const std::string& asked) {
+  if (!asked.empty()) return asked;
+  const char* const variable = std::getenv("TMPDIR");
+  const std::string preferred = variable && *variable ? variable : "/tmp";
+  for (const std::string& directory : {preferred, std::string("/tmp"), std::string("/var/tmp")})
+    if (::access(directory.c_str(), W_OK) == 0 && !is_memory_backed(directory)) return directory;
+  return preferred;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,150 @@
+#include "data/prefetch.h"
+
+#include <signal.h>
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr Bytes kStackBytes = 256 * KiB;
+
+Bytes slot_bytes(const Batches& batches) {
+  Bytes bytes = 0;
+  for (int i = 0; i < batches.sources(); ++i) bytes += round_up(batches.batch() * batches.row_bytes(i), kAlignment);
+  return bytes;
+}
+
+// Signals belong to the threads of the program, which may be waiting for them.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+int start_thread(pthread_t* thread, void* (*run)(void*), void* argument) {
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, static_cast<size_t>(kStackBytes));
+  const SignalsBlocked blocked;  // the new thread inherits it
+  const int failure = ::pthread_create(thread, &attributes, run, argument);
+  ::pthread_attr_destroy(&attributes);
+  return failure;
+}
+
+}  // namespace
+
+Bytes Prefetch::bytes_needed(const Batches& batches, int slots) {
+  if (slots < 1) throw Error(fmt::format("{} slots cannot hold a batch; give at least 1", slots), ErrorKind::Usage);
+  return round_up(slots * slot_bytes(batches), Arena::kPage) + kStackBytes;
+}
+
+Prefetch::Prefetch(Batches& batches, int slots, MemoryLine& line)
+    : batches_(batches),
+      held_(line.reserve(Tag::Data, bytes_needed(batches, slots))),
+      arena_(slots * slot_bytes(batches)),
+      state_(batches.state()) {
+  arena_.commit(arena_.maximum());
+  std::byte* place = arena_.data();
+  ring_.resize(static_cast<size_t>(slots));
+  for (Filled& filled : ring_)
+    for (int i = 0; i < batches.sources(); ++i) {
+      filled.slot.rows.push_back(place);
+      place += round_up(batches.batch() * batches.row_bytes(i), kAlignment);
+    }
+  if (const int failure = start_thread(&thread_, &Prefetch::run, this); failure != 0)
+    throw Error(fmt::format("no thread for prefetching: {}", std::strerror(failure)), ErrorKind::DoesNotFit);
+}
+
+Prefetch::~Prefetch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  ::pthread_join(thread_, nullptr);
+  // Whoever uses the batches next goes on where the caller is, not where the thread was.
+  batches_.seek(state_);
+}
+
+void* Prefetch::run(void* self) {
+  static_cast<Prefetch*>(self)->work();
+  return nullptr;
+}
+
+void Prefetch::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] {
+      return stop_ || (!paused_ && !over_ && filled_ < free_from_ + static_cast<int64_t>(ring_.size()));
+    });
+    if (stop_) return;
+    Filled& target = ring_[slot_index(filled_)];
+    reading_ = true;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      target.slot.samples = batches_.next(target.slot.rows);
+      target.after = batches_.state();
+    } catch (...) {
+      error = std::current_exception();
+      target.slot.samples = 0;
+    }
+    lock.lock();
+    reading_ = false;
+    error_ = error;
+    over_ = target.slot.samples == 0;
+    if (!over_) ++filled_;
+    changed_.notify_all();
+  }
+}
+
+const Slot* Prefetch::next() {
+  std::unique_lock lock(mutex_);
+  free_from_ = handed_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return handed_ < filled_ || over_; });
+  if (handed_ == filled_) {
+    if (error_) std::rethrow_exception(error_);
+    return nullptr;
+  }
+  const Filled& filled = ring_[slot_index(handed_++)];
+  state_ = filled.after;
+  return &filled.slot;
+}
+
+void Prefetch::seek(const BatchState& state) {
+  std::unique_lock lock(mutex_);
+  paused_ = true;
+  changed_.wait(lock, [&] { return !reading_; });
+  std::exception_ptr refused;
+  try {
+    batches_.seek(state);
+    state_ = state;
+  } catch (...) {
+    refused = std::current_exception();
+    batches_.seek(state_);
+  }
+  // Whatever was read ahead is dropped.
+  free_from_ = handed_ = filled_;
+  over_ = false;
+  error_ = nullptr;
+  paused_ = false;
+  changed_.notify_all();
+  if (refused) std::rethrow_exception(refused);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,38 @@
+// Random access to the samples of one array in a file, straight into the caller's memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/dtype.h"
+
+namespace plimsoll {
+
+// Holds no sample itself. Reading is safe from several threads at once.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual const std::string& name() const = 0;  // the path it was opened with
+  virtual int64_t samples() const = 0;          // at least one
+  virtual DType dtype() const = 0;
+  virtual const std::vector<int64_t>& sample_shape() const = 0;  // empty when a sample is one number
+  virtual Bytes sample_bytes() const = 0;
+
+  // Samples first .. first + count - 1, one after the other. Throws Error(BadData) when the file no longer has them.
+  virtual void read(int64_t first, int64_t count, void* into) const = 0;
+};
+
+struct SourceOptions {
+  // Where compressed files are unpacked, once, into a file without a name. Empty: the first of $TMPDIR, /tmp and
+  // /var/tmp that lies on a disk, because files in memory would count against the line.
+  std::string scratch_dir = {};
+};
+
+// Opens idx and npy files, also as .gz, by their content. 64-bit floats are read as f32. Throws Error(BadData) that
+// names the path, the place and what to try; Error(DiskFull) when unpacking needs more space than there is.
+std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options = {});
+
+}  // namespace plimsoll

@@ -1,0 +1,33 @@
+// The line when the user gives none: what the surroundings allow, and the reason in a sentence.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "memory/cgroup.h"
+
+namespace plimsoll {
+
+// As found in the environment and in files; empty where there is nothing.
+struct MemoryFacts {
+  std::string plimsoll_memory = {};     // PLIMSOLL_MEMORY, a size as people write it
+  std::string slurm_mem_per_node = {};  // SLURM_MEM_PER_NODE, in MiB; 0 means all of the node
+  std::string slurm_mem_per_cpu = {};   // SLURM_MEM_PER_CPU, in MiB
+  std::string slurm_cpus_on_node = {};  // SLURM_CPUS_ON_NODE
+  std::vector<CgroupMemory> cgroups = {};
+  std::string meminfo = {};  // /proc/meminfo
+};
+
+struct DefaultLine {
+  Bytes bytes = 0;
+  std::string reason;
+};
+
+MemoryFacts gather_memory_facts(const std::string& root = "");
+
+// PLIMSOLL_MEMORY decides alone (a share is one of the smallest limit). Otherwise the smallest limit less a tenth,
+// at least 64 MiB, for what is not ours to count. Throws Error when a variable is no size or nothing is known.
+DefaultLine default_line(const MemoryFacts& facts);
+
+}  // namespace plimsoll

@@ -1,0 +1,32 @@
+// What this process holds, what the machine has left, and an allocator that gives freed memory back.
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+
+namespace plimsoll {
+
+Bytes resident_bytes();       // VmRSS
+Bytes peak_resident_bytes();  // VmHWM
+
+// Lets the peak start again at what is resident now; false where the kernel does not allow it.
+bool reset_peak_resident();
+
+// Memory that could be taken now: the least of what the machine and every control group above have left, droppable
+// page cache included. An estimate: others take memory too.
+Bytes available_memory_bytes();
+
+// Free disk space for an ordinary user in the file system of `directory`. Throws Error when it is no directory.
+Bytes available_disk_bytes(const std::string& directory);
+
+// True for tmpfs and the like, whose files are memory and count against a control group.
+bool is_memory_backed(const std::string& directory);
+
+// Call before threads start: one heap, large blocks mapped apart, freed pages returned at once.
+void tame_allocator();
+
+// Returns what the allocator still keeps for later.
+void trim_allocator();
+
+}  // namespace plimsoll

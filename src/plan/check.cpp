@@ -1,0 +1,200 @@
+#include "plan/check.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "plan/check_replay.h"
+
+namespace plimsoll {
+namespace {
+
+const Work* work_of(const Problem& problem, const Step& step) {
+  const Task& task = problem.tasks[step.task];
+  return step.variant < 0 ? static_cast<const Work*>(&task) : &task.variants[step.variant];
+}
+
+std::string name_of_life(const Problem& problem, const Plan& plan, const Life& life) {
+  if (life.buffer != kScratch) return problem.buffers[life.buffer].name;
+  const Step& step = plan.steps[life.first_step];
+  return "scratch of " + (step.task < 0 ? "a transfer" : problem.tasks[step.task].name);
+}
+
+std::string check_parts(const Plan& plan, const Limits& limits) {
+  if (plan.part_samples.empty()) return "the plan has no parts of the batch";
+  int64_t total = 0;
+  for (const int64_t samples : plan.part_samples) {
+    if (samples <= 0) return fmt::format("a part of the batch has {} samples", samples);
+    if (samples > limits.batch - total)
+      return fmt::format("the parts of the batch hold more than its {} samples", limits.batch);
+    total += samples;
+  }
+  if (total != limits.batch)
+    return fmt::format("the parts of the batch hold {} samples of {}", total, limits.batch);
+  return "";
+}
+
+std::string check_steps(const Problem& problem, const Plan& plan) {
+  const auto tasks = static_cast<TaskId>(problem.tasks.size());
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    if (step.part < 0 || step.part >= static_cast<int32_t>(plan.part_samples.size()))
+      return fmt::format("step {} runs part {}, which does not exist", s, step.part);
+    if (step.kind == Step::Kind::Run) {
+      if (step.task < 0 || step.task >= tasks) return fmt::format("step {} runs task {}, which does not exist", s, step.task);
+      if (step.variant < -1 || step.variant >= static_cast<int32_t>(problem.tasks[step.task].variants.size()))
+        return fmt::format("step {} runs variant {} of {}, which does not exist", s, step.variant,
+                           problem.tasks[step.task].name);
+    } else if (step.buffer < 0 || step.buffer >= static_cast<BufferId>(problem.buffers.size())) {
+      return fmt::format("step {} moves buffer {}, which does not exist", s, step.buffer);
+    }
+  }
+  return "";
+}
+
+std::string check_lives(const Problem& problem, const Plan& plan, const Limits& limits) {
+  const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
+  const int64_t samples = *std::max_element(plan.part_samples.begin(), plan.part_samples.end());
+  std::vector<char> has_scratch(plan.steps.size(), 0);
+  Bytes top = plan.variable_bytes;
+  for (size_t i = 0; i < plan.lives.size(); ++i) {
+    const Life& life = plan.lives[i];
+    if (life.buffer < kScratch || life.buffer >= static_cast<BufferId>(problem.buffers.size()))
+      return fmt::format("life {} is of buffer {}, which does not exist", i, life.buffer);
+    if (life.first_step < 0 || life.last_step > last_step || life.first_step > life.last_step)
+      return fmt::format("life {} spans steps {}-{} of 0-{}", i, life.first_step, life.last_step, last_step);
+    Bytes wanted = 0;
+    if (life.buffer == kScratch) {
+      if (plan.steps.empty()) return "there is scratch but no step";
+      const Step& step = plan.steps[life.first_step];
+      if (life.first_step != life.last_step) return fmt::format("scratch outlives step {}", life.first_step);
+      if (step.kind != Step::Kind::Run) return fmt::format("step {} has scratch but runs nothing", life.first_step);
+      if (has_scratch[life.first_step]++) return fmt::format("step {} has scratch twice", life.first_step);
+      wanted = scratch_bytes(*work_of(problem, step), plan.part_samples[step.part]);
+    } else {
+      const Buffer& buffer = problem.buffers[life.buffer];
+      const bool is_whole = buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
+      wanted = placed_bytes(buffer, is_whole ? limits.batch : samples);
+    }
+    const std::string name = name_of_life(problem, plan, life);
+    if (life.bytes != wanted) return fmt::format("{} needs {} bytes but has {}", name, wanted, life.bytes);
+    if (life.offset < 0 || life.offset % kAlignment != 0)
+      return fmt::format("{} at byte {} is not aligned to {}", name, life.offset, kAlignment);
+    if (life.offset > plan.arena_bytes - life.bytes)
+      return fmt::format("{} ends past the arena of {} bytes", name, plan.arena_bytes);
+    top = std::max(top, life.offset + life.bytes);
+  }
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    if (plan.steps[s].kind == Step::Kind::Run && !has_scratch[s] &&
+        scratch_bytes(*work_of(problem, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
+      return fmt::format("{} has no scratch at step {}", problem.tasks[plan.steps[s].task].name, s);
+  if (plan.arena_bytes != top) return fmt::format("the arena is {} bytes but its contents end at {}", plan.arena_bytes, top);
+  if (plan.arena_bytes > limits.bytes)
+    return fmt::format("the arena of {} bytes is over the line of {}", plan.arena_bytes, limits.bytes);
+  return "";
+}
+
+std::string check_variables(const Problem& problem, const Plan& plan) {
+  const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
+  std::vector<int32_t> life_of(problem.buffers.size(), -1);
+  for (size_t i = 0; i < plan.lives.size(); ++i)
+    if (plan.lives[i].buffer != kScratch) life_of[plan.lives[i].buffer] = static_cast<int32_t>(i);
+  Bytes offset = 0;
+  for (size_t b = 0; b < problem.buffers.size(); ++b) {
+    const Buffer& buffer = problem.buffers[b];
+    if (buffer.kind != BufferKind::Variable) continue;
+    if (life_of[b] < 0) return fmt::format("variable {} has no place", buffer.name);
+    const Life& life = plan.lives[life_of[b]];
+    if (life.offset != offset) return fmt::format("variable {} lies at byte {}, not {}", buffer.name, life.offset, offset);
+    if (life.first_step != 0 || life.last_step != last_step)
+      return fmt::format("variable {} lives only from step {} to {}", buffer.name, life.first_step, life.last_step);
+    offset += life.bytes;
+  }
+  if (plan.variable_bytes != offset)
+    return fmt::format("variables take {} bytes, not {}", offset, plan.variable_bytes);
+  return "";
+}
+
+// May `after`, which starts at this step, take the place of `before`, which ends at it?
+bool may_take_place(const Problem& problem, const Plan& plan, const Life& before, const Life& after) {
+  if (before.buffer == kScratch || after.buffer == kScratch || before.offset != after.offset) return false;
+  const int32_t s = after.first_step;
+  if (before.last_step != s || s >= static_cast<int32_t>(plan.steps.size())) return false;
+  const Step& step = plan.steps[s];
+  if (step.kind != Step::Kind::Run) return false;
+  const BufferKind kind = problem.buffers[before.buffer].kind;
+  if (kind == BufferKind::Variable || kind == BufferKind::Output) return false;
+  const Work& work = *work_of(problem, step);
+  if (std::count(work.reads.begin(), work.reads.end(), before.buffer) != 1) return false;
+  return std::any_of(work.may_share.begin(), work.may_share.end(), [&](const InPlace& pair) {
+    return work.reads[pair.read] == before.buffer && work.writes[pair.write] == after.buffer;
+  });
+}
+
+// Walks through time with the occupied ranges sorted by offset: a life that starts can only hit its neighbours.
+std::string check_overlaps(const Problem& problem, const Plan& plan, const std::vector<int32_t>& by_start) {
+  struct Range {
+    Bytes end;
+    int32_t life;
+  };
+  std::map<Bytes, Range> occupied;
+  std::vector<int32_t> by_end(by_start);
+  std::sort(by_end.begin(), by_end.end(),
+            [&](int32_t a, int32_t b) { return plan.lives[a].last_step < plan.lives[b].last_step; });
+  std::vector<int32_t> shared;  // lives whose range still covers the larger value they took the place of
+  size_t start = 0, end = 0;
+  while (start < by_start.size()) {
+    const int32_t s = plan.lives[by_start[start]].first_step;
+    for (const int32_t i : shared) {
+      const auto at = occupied.find(plan.lives[i].offset);
+      if (at != occupied.end() && at->second.life == i) at->second.end = plan.lives[i].offset + plan.lives[i].bytes;
+    }
+    shared.clear();
+    for (; end < by_end.size() && plan.lives[by_end[end]].last_step < s; ++end) {
+      const auto at = occupied.find(plan.lives[by_end[end]].offset);
+      if (at != occupied.end() && at->second.life == by_end[end]) occupied.erase(at);
+    }
+    for (; start < by_start.size() && plan.lives[by_start[start]].first_step == s; ++start) {
+      const int32_t i = by_start[start];
+      const Life& life = plan.lives[i];
+      if (life.bytes == 0) continue;
+      Bytes life_end = life.offset + life.bytes;
+      auto next = occupied.lower_bound(life.offset);
+      if (next != occupied.end() && may_take_place(problem, plan, plan.lives[next->second.life], life)) {
+        life_end = std::max(life_end, next->second.end);
+        next = occupied.erase(next);
+        shared.push_back(i);
+      }
+      const auto hit = [&](const Range& range) {
+        const Life& other = plan.lives[range.life];
+        return fmt::format("{} overlaps {} at step {} (bytes {}-{})", name_of_life(problem, plan, life),
+                           name_of_life(problem, plan, other), s, std::max(life.offset, other.offset),
+                           std::min(life_end, range.end) - 1);
+      };
+      if (next != occupied.end() && next->first < life_end) return hit(next->second);
+      if (next != occupied.begin() && std::prev(next)->second.end > life.offset) return hit(std::prev(next)->second);
+      occupied.emplace(life.offset, Range{life_end, i});
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string check(const Problem& problem, const Plan& plan, const Limits& limits) {
+  std::string fault = check_parts(plan, limits);
+  if (fault.empty()) fault = check_steps(problem, plan);
+  if (fault.empty()) fault = check_lives(problem, plan, limits);
+  if (fault.empty()) fault = check_variables(problem, plan);
+  if (!fault.empty()) return fault;
+  std::vector<int32_t> by_start(plan.lives.size());
+  std::iota(by_start.begin(), by_start.end(), 0);
+  std::stable_sort(by_start.begin(), by_start.end(),
+                   [&](int32_t a, int32_t b) { return plan.lives[a].first_step < plan.lives[b].first_step; });
+  fault = check_overlaps(problem, plan, by_start);
+  return fault.empty() ? replay_values(problem, plan, by_start) : fault;
+}
+
+}  // namespace plimsoll

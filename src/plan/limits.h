@@ -1,0 +1,35 @@
+// What a plan may use: bytes, samples at once, the speeds of the machine, and which levers it may pull.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "base/bytes.h"
+
+namespace plimsoll {
+
+// Each lever can be switched off; lossy ones are off until asked for.
+struct Levers {
+  bool order = true;
+  bool in_place = true;
+  bool variants = true;
+  bool recompute = true;
+  bool micro_batch = true;
+  bool spill = true;
+  bool half_storage = false;
+  bool operator==(const Levers&) const = default;
+};
+
+struct Limits {
+  Bytes bytes = std::numeric_limits<Bytes>::max();  // the arena never passes this
+  int64_t batch = 1;
+  Bytes disk_bytes = 0;  // room for spilling
+  double disk_read_bytes_per_s = 0;
+  double disk_write_bytes_per_s = 0;
+  double copy_bytes_per_s = 0;
+  int64_t pack_nodes = 2'000'000;  // effort of the exact packer: a count, because a clock would not repeat
+  Levers levers;
+  bool operator==(const Limits&) const = default;
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,128 @@
+#include "plan/pack.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "plan/pack_boxes.h"
+
+namespace plimsoll {
+namespace {
+
+// Boxes of a stretch of time that nothing crosses, and which of the caller's boxes they are.
+struct Piece {
+  Boxes boxes;
+  BoxOrder ids;
+};
+
+// Cuts where nothing is alive across the cut.
+std::vector<Piece> split_at_quiet_times(const Piece& whole) {
+  BoxOrder by_lower(whole.boxes.size());
+  std::iota(by_lower.begin(), by_lower.end(), 0);
+  std::stable_sort(by_lower.begin(), by_lower.end(),
+                   [&](int32_t a, int32_t b) { return whole.boxes[a].lower < whole.boxes[b].lower; });
+  std::vector<Piece> pieces;
+  int32_t end = -1;
+  for (const int32_t i : by_lower) {
+    if (whole.boxes[i].lower >= end) pieces.emplace_back();
+    end = std::max(end, whole.boxes[i].upper);
+    pieces.back().boxes.push_back(whole.boxes[i]);
+    pieces.back().ids.push_back(whole.ids[i]);
+  }
+  return pieces;
+}
+
+// Renumbers times 0..n without the moments where nothing begins or ends.
+void compress_times(Boxes& boxes) {
+  std::vector<int32_t> times;
+  times.reserve(boxes.size() * 2);
+  for (const Box& box : boxes) {
+    times.push_back(box.lower);
+    times.push_back(box.upper);
+  }
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto rank = [&](int32_t time) {
+    return static_cast<int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+  };
+  for (Box& box : boxes) {
+    box.lower = rank(box.lower);
+    box.upper = rank(box.upper);
+  }
+}
+
+class Packer {
+ public:
+  Packer(size_t count, Bytes enough, const PackBudget& budget) : enough_(enough), budget_(budget), offsets_(count, 0) {}
+
+  void pack(const Piece& whole, Bytes floor, int depth) {
+    for (Piece& piece : split_at_quiet_times(whole)) pack_piece(piece, floor, depth);
+  }
+
+  const Offsets& offsets() const { return offsets_; }
+
+ private:
+  // A box that lives through all of its piece can lie at the bottom without loss; what remains may fall apart.
+  void pack_piece(Piece& piece, Bytes floor, int depth) {
+    int32_t begin = piece.boxes[0].lower, end = 0;
+    for (const Box& box : piece.boxes) end = std::max(end, box.upper);
+    Piece rest;
+    for (size_t i = 0; i < piece.boxes.size(); ++i) {
+      const Box& box = piece.boxes[i];
+      if (box.lower == begin && box.upper == end) {
+        offsets_[piece.ids[i]] = floor;
+        floor += box.size;
+      } else {
+        rest.boxes.push_back(box);
+        rest.ids.push_back(piece.ids[i]);
+      }
+    }
+    if (rest.boxes.empty()) return;
+    if (rest.boxes.size() < piece.boxes.size() && depth > 0) return pack(rest, floor, depth - 1);
+    compress_times(rest.boxes);
+    const Offsets found = pack_greedy(rest.boxes, std::max(enough_ - floor, load_of(rest.boxes)), budget_.scans);
+    for (size_t i = 0; i < rest.ids.size(); ++i) offsets_[rest.ids[i]] = floor + found[i];
+  }
+
+  const Bytes enough_;
+  PackBudget budget_;
+  Offsets offsets_;
+};
+
+}  // namespace
+
+Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, const PackBudget& budget) {
+  Packing packing;
+  packing.offsets.assign(items.size(), 0);
+  std::vector<int64_t> times;
+  for (const PackItem& item : items)
+    if (item.size > 0 && item.lower < item.upper) {
+      times.push_back(item.lower);
+      times.push_back(item.upper);
+    }
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto rank = [&](int64_t time) {
+    return static_cast<int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+  };
+  Piece whole;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (items[i].size > 0 && items[i].lower < items[i].upper) {
+      whole.boxes.push_back({rank(items[i].lower), rank(items[i].upper), (items[i].size + alignment - 1) / alignment});
+      whole.ids.push_back(static_cast<int32_t>(i));
+    }
+  if (whole.boxes.empty()) return packing;
+  const Bytes bound = load_of(whole.boxes);
+  Packer packer(items.size(), std::max(bound, enough / alignment), budget);
+  // Peeling and splitting costs a pass over the boxes each time.
+  const auto depth = static_cast<int>(std::clamp<size_t>(400'000 / whole.boxes.size(), 2, 64));
+  packer.pack(whole, 0, depth);
+  for (size_t i = 0; i < items.size(); ++i) {
+    packing.offsets[i] = packer.offsets()[i] * alignment;
+    if (items[i].size > 0)
+      packing.height = std::max(packing.height, packing.offsets[i] + (items[i].size + alignment - 1) / alignment * alignment);
+  }
+  packing.lower_bound = bound * alignment;
+  return packing;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,53 @@
+#include "plan/plan.h"
+
+#include <cassert>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace plimsoll {
+
+std::string_view name_of(Exactness exactness) {
+  constexpr std::array<std::string_view, 3> kNames{"bit-identical", "within-tolerance", "lossy"};
+  return kNames[static_cast<size_t>(exactness)];
+}
+
+std::string describe(const Problem& problem, const Shortfall& shortfall) {
+  std::string text = fmt::format("does not fit: needs {} of {}, {} too much", format_bytes(shortfall.need_bytes),
+                                 format_bytes(shortfall.limit_bytes), format_bytes(shortfall.deficit_bytes));
+  if (shortfall.tightest_task >= 0)
+    text += fmt::format("; tightest at {}", problem.tasks[shortfall.tightest_task].name);
+  for (size_t i = 0; i < shortfall.holders.size() && i < 3; ++i)
+    text += fmt::format("{} {} ({}, {})", i == 0 ? ", which holds" : ",", shortfall.holders[i].name,
+                        name_of(shortfall.holders[i].tag), format_bytes(shortfall.holders[i].bytes));
+  if (shortfall.lower_bound_task >= 0)
+    text += fmt::format("; no plan is below {}, which {} needs at once", format_bytes(shortfall.lower_bound_bytes),
+                        problem.tasks[shortfall.lower_bound_task].name);
+  return text;
+}
+
+std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan) {
+  std::vector<StepPlaces> places(plan.steps.size());
+  std::vector<Bytes> now(problem.buffers.size(), -1);
+  size_t next = 0;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    StepPlaces& place = places[s];
+    for (; next < plan.lives.size() && plan.lives[next].first_step <= static_cast<int32_t>(s); ++next) {
+      const Life& life = plan.lives[next];
+      (life.buffer == kScratch ? place.scratch : now[life.buffer]) = life.offset;
+    }
+    if (step.kind != Step::Kind::Run) {
+      place.buffer = now[step.buffer];
+      continue;
+    }
+    const Task& task = problem.tasks[step.task];
+    const Work& work = step.variant < 0 ? static_cast<const Work&>(task) : task.variants[step.variant];
+    for (const BufferId id : work.reads) place.reads.push_back(now[id]);
+    for (const BufferId id : work.writes) place.writes.push_back(now[id]);
+    for (const BufferId id : work.updates) place.updates.push_back(now[id]);
+  }
+  return places;
+}
+
+}  // namespace plimsoll

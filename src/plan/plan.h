@@ -1,0 +1,102 @@
+// What the planner answers: every step and every byte's place, or why it does not fit.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/tag.h"
+#include "plan/problem.h"
+
+namespace plimsoll {
+
+struct Step {
+  enum class Kind : uint8_t { Run, Save, Load };
+  Kind kind = Kind::Run;
+  TaskId task = -1;      // Run
+  BufferId buffer = -1;  // Save to and Load from the scratch file
+  int32_t part = 0;      // which part of the batch; sums add from part 1 on
+  int32_t variant = -1;  // index into Task::variants; -1 is the task's own work
+  bool operator==(const Step&) const = default;
+};
+
+constexpr BufferId kScratch = -1;
+
+// A buffer's stay at one place, both steps included. A buffer that was dropped and made again, or spilled and loaded,
+// has several; scratch has one for its step. The content is lost at the end of a life.
+struct Life {
+  BufferId buffer = kScratch;
+  int32_t first_step = 0;
+  int32_t last_step = 0;
+  Bytes offset = 0;
+  Bytes bytes = 0;  // a multiple of kAlignment
+  bool operator==(const Life&) const = default;
+};
+
+enum class Exactness : uint8_t { BitIdentical, WithinTolerance, Lossy };
+
+// One thing that was done to save memory, and its price.
+struct Decision {
+  std::string what;
+  Bytes bytes_saved = 0;
+  double ns_paid = 0;
+  bool operator==(const Decision&) const = default;
+};
+
+using BytesByTag = std::array<Bytes, kTagCount>;
+
+struct Plan {
+  Bytes arena_bytes = 0;
+  Bytes variable_bytes = 0;           // the bottom of the arena: variables in order of id
+  std::vector<int64_t> part_samples;  // one entry when the batch is whole
+  std::vector<Step> steps;
+  std::vector<Life> lives;  // sorted by first step, then buffer
+  double predicted_ns = 0;
+  double unconstrained_ns = 0;
+  Bytes unconstrained_bytes = 0;  // peak of the program as written: given order, nothing shared
+  Bytes live_bytes = 0;           // most bytes alive at one step of this plan; the arena is this plus fragmentation
+  int32_t peak_step = -1;
+  BytesByTag peak_by_tag{};
+  Bytes lower_bound_bytes = 0;  // no plan is lower, because this task needs its buffers at once
+  TaskId lower_bound_task = -1;
+  Exactness exactness = Exactness::BitIdentical;
+  std::vector<Decision> decisions;
+  bool operator==(const Plan&) const = default;
+};
+
+struct Holder {
+  std::string name;
+  Tag tag = Tag::Workspace;
+  Bytes bytes = 0;
+  bool operator==(const Holder&) const = default;
+};
+
+// Not fitting is an answer, not an error.
+struct Shortfall {
+  Bytes need_bytes = 0;  // the same problem fits when given exactly this
+  Bytes limit_bytes = 0;
+  Bytes deficit_bytes = 0;
+  TaskId tightest_task = -1;
+  std::vector<Holder> holders;  // the largest at the tightest task, largest first
+  BytesByTag by_tag{};          // everything alive there
+  Bytes lower_bound_bytes = 0;
+  TaskId lower_bound_task = -1;
+  bool operator==(const Shortfall&) const = default;
+};
+
+std::string_view name_of(Exactness exactness);  // "bit-identical"
+
+// "does not fit: needs 611 MiB of 512 MiB; tightest at conv5 backward; ..."
+std::string describe(const Problem& problem, const Shortfall& shortfall);
+
+// Where every operand of every step lies, in the order of its work's lists: what an executor binds.
+struct StepPlaces {
+  std::vector<Bytes> reads, writes, updates;
+  Bytes scratch = -1;
+  Bytes buffer = -1;  // Save and Load
+};
+std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan);
+
+}  // namespace plimsoll

@@ -1,0 +1,84 @@
+// What the planner sees of one training step: tasks, the buffers they touch, and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/batch_rule.h"
+#include "base/bytes.h"
+#include "base/tag.h"
+
+namespace plimsoll {
+
+using BufferId = int32_t;  // index into Problem::buffers
+using TaskId = int32_t;    // index into Problem::tasks
+
+enum class BufferKind : uint8_t {
+  Variable,   // lives before, during and after the step, at the same place in every plan of the arena
+  Input,      // the caller fills it with the whole batch before step 0
+  Output,     // whole batch, alive after the last step
+  Temporary,  // lives between its first writer and its last user
+};
+
+struct Buffer {
+  std::string name;
+  Tag tag = Tag::Activations;
+  BufferKind kind = BufferKind::Temporary;
+  Bytes fixed_bytes = 0;
+  Bytes per_sample_bytes = 0;
+  bool operator==(const Buffer&) const = default;
+};
+
+// The task may put writes[write] in the very place of reads[read], when nobody needs that value later.
+struct InPlace {
+  int32_t read = 0;
+  int32_t write = 0;
+  bool operator==(const InPlace&) const = default;
+};
+
+// One way to do a task. `updates` are read and then changed in place: a weight by its optimiser, a sum by its terms.
+struct Work {
+  std::vector<BufferId> reads, writes, updates;
+  Bytes scratch_fixed_bytes = 0;
+  Bytes scratch_per_sample_bytes = 0;
+  double fixed_ns = 0;
+  double per_sample_ns = 0;
+  std::vector<InPlace> may_share;
+  bool operator==(const Work&) const = default;
+};
+
+struct Variant : Work {
+  std::string name;
+  bool operator==(const Variant&) const = default;
+};
+
+struct Task : Work {
+  std::string name;
+  bool recomputable = false;  // running it again on the same values gives the same bits
+  BatchRule batch_rule = BatchRule::Mixes;
+  std::vector<Variant> variants;  // alternatives to the Work above
+  bool operator==(const Task&) const = default;
+};
+
+// The order of `tasks` is a valid program: it defines which version of a buffer each task means.
+struct Problem {
+  std::string name;
+  std::vector<Buffer> buffers;
+  std::vector<Task> tasks;
+  bool operator==(const Problem&) const = default;
+};
+
+// What a buffer occupies for so many samples: a multiple of kAlignment.
+Bytes placed_bytes(const Buffer& buffer, int64_t samples);
+Bytes scratch_bytes(const Work& work, int64_t samples);
+
+std::string_view name_of(BufferKind kind);  // "variable"
+std::string_view name_of(BatchRule rule);   // "rows"
+
+// Throws Error naming the task or buffer when the problem makes no sense: ids out of range, a value read before
+// anything wrote it, sizes below zero.
+void require_valid(const Problem& problem);
+
+}  // namespace plimsoll

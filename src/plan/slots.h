@@ -1,0 +1,35 @@
+// From an order of tasks to places in time: when each buffer lives, who may take whose place, and the peak.
+#pragma once
+
+#include <vector>
+
+#include "plan/problem.h"
+
+namespace plimsoll {
+
+// What everything occupies, with the whole batch at once or in parts.
+struct Sizes {
+  std::vector<Bytes> buffers;
+  std::vector<Bytes> scratch;  // by task
+  Bytes variables = 0;
+};
+Sizes measure(const Problem& problem, int64_t batch, int64_t part_samples);
+
+// A stretch of time at one place. Buffers that hand their place on in place follow each other in one slot.
+struct Slot {
+  int32_t first_step = 0;
+  int32_t last_step = 0;
+  Bytes bytes = 0;
+};
+
+struct Timeline {
+  std::vector<int32_t> first_step, last_step;  // by buffer; -1 when it is never alive
+  std::vector<int32_t> slot_of;                // by buffer; -1 for variables and what is never alive
+  std::vector<Slot> slots;
+  Bytes peak_bytes = 0;  // variables included
+  int32_t peak_step = -1;
+  double area = 0;  // bytes x steps: breaks ties between orders of equal peak
+};
+Timeline make_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place);
+
+}  // namespace plimsoll

@@ -1,0 +1,118 @@
+#include "memory/line.h"
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace plimsoll {
+namespace {
+
+TEST(MemoryLine, CountsByTagAndGivesBack) {
+  MemoryLine line(100 * MiB);
+  {
+    const Reservation weights = line.reserve(Tag::Weights, 60 * MiB);
+    const Reservation data = line.reserve(Tag::Data, 40 * MiB);
+    EXPECT_EQ(line.used(), 100 * MiB);
+    EXPECT_EQ(line.used(Tag::Weights), 60 * MiB);
+    EXPECT_EQ(line.used(Tag::Data), 40 * MiB);
+    EXPECT_EQ(line.free(), 0);
+  }
+  EXPECT_EQ(line.used(), 0);
+  EXPECT_EQ(line.used(Tag::Weights), 0);
+  EXPECT_EQ(line.peak(), 100 * MiB);
+}
+
+TEST(MemoryLine, RefusesTheByteTooMany) {
+  MemoryLine line(100 * MiB);
+  const Reservation weights = line.reserve(Tag::Weights, 60 * MiB);
+  try {
+    const Reservation more = line.reserve(Tag::Activations, 40 * MiB + 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::DoesNotFit);
+    EXPECT_STREQ(error.what(),
+                 "does not fit: activations asks for 41,943,041 bytes (40 MiB), 40 MiB of 104,857,600 bytes (100 MiB) "
+                 "are free (used: weights 60 MiB); give a line of at least 104,857,601 bytes (100 MiB)");
+  }
+  EXPECT_EQ(line.used(), 60 * MiB);
+  EXPECT_NO_THROW(line.reserve(Tag::Activations, 40 * MiB).release());
+}
+
+TEST(MemoryLine, RefusesALineThatIsNone) {
+  EXPECT_THROW(MemoryLine(0), Error);
+  EXPECT_THROW(MemoryLine(-1), Error);
+}
+
+TEST(MemoryLine, UnlimitedOneStillCounts) {
+  MemoryLine line;
+  const Reservation much = line.reserve(Tag::Eager, MemoryLine::kUnlimited - 1);
+  EXPECT_EQ(line.free(), 1);
+  EXPECT_THROW(line.reserve(Tag::Eager, 2).release(), Error);
+}
+
+TEST(Reservation, MovesItsBytes) {
+  MemoryLine line(10 * MiB);
+  Reservation a = line.reserve(Tag::Data, MiB);
+  Reservation b = std::move(a);
+  EXPECT_EQ(line.used(), MiB);
+  EXPECT_EQ(b.bytes(), MiB);
+  Reservation c = line.reserve(Tag::Staging, 2 * MiB);
+  c = std::move(b);
+  EXPECT_EQ(c.tag(), Tag::Data);
+  EXPECT_EQ(line.used(), MiB);
+  EXPECT_EQ(line.used(Tag::Staging), 0);
+  c.release();
+  c.release();
+  EXPECT_EQ(line.used(), 0);
+}
+
+TEST(Reservation, ResizesOrStaysAsItWas) {
+  MemoryLine line(10 * MiB);
+  Reservation held = line.reserve(Tag::Data, MiB);
+  held.resize(10 * MiB);
+  EXPECT_EQ(line.free(), 0);
+  held.resize(2 * MiB);
+  EXPECT_EQ(line.used(Tag::Data), 2 * MiB);
+  EXPECT_THROW(held.resize(11 * MiB), Error);
+  EXPECT_EQ(held.bytes(), 2 * MiB);
+  EXPECT_EQ(line.used(), 2 * MiB);
+}
+
+TEST(MemoryLine, ThreadsNeverPassItTogether) {
+  constexpr Bytes kPiece = 1000;
+  MemoryLine line(3 * kPiece);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&line, i] {
+      for (int round = 0; round < 2000; ++round) try {
+          const Reservation held = line.reserve(Tag(i), kPiece);
+          EXPECT_LE(line.used(), line.limit());
+        } catch (const Error&) {
+        }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(line.used(), 0);
+  EXPECT_LE(line.peak(), line.limit());
+}
+
+TEST(MemoryLineDeathTest, InsistsOnBalancedBooks) {
+  EXPECT_DEBUG_DEATH(
+      {
+        MemoryLine line(MiB);
+        new Reservation(line.reserve(Tag::Data, 1));
+      },
+      "outlives");
+}
+
+TEST(Tag, NamesEachOne) {
+  EXPECT_EQ(name_of(Tag::Weights), "weights");
+  EXPECT_EQ(name_of(Tag(kTagCount - 1)), "eager");
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -1,0 +1,3 @@
+#include "plan/make_plan.h"
+
+#include <gtest/gtest.h>
