@@ -47,14 +47,13 @@ install_missing() {
   fi
   say "installing with apt-get (log: build/apt.log):$missing"
   mkdir -p "$root/build"
+  log=$root/build/apt.log
   # A fresh machine has no package lists; an old one may have lists that no longer fit.
-  if apt-cache show g++ >/dev/null 2>&1; then
-    quietly "$root/build/apt.log" run_apt install -y --no-install-recommends $missing && return
-    say "trying again with fresh package lists"
+  if apt-cache show ninja-build >/dev/null 2>&1; then
+    run_apt install -y --no-install-recommends $missing >"$log" 2>&1 </dev/null && return
   fi
-  quietly "$root/build/apt.log" run_apt update || stop "apt-get update failed"
-  quietly "$root/build/apt.log" run_apt install -y --no-install-recommends $missing ||
-    stop "apt-get could not install:$missing"
+  quietly "$log" run_apt update || stop "apt-get update failed"
+  quietly "$log" run_apt install -y --no-install-recommends $missing || stop "apt-get could not install:$missing"
 }
 
 # The system's tools, not those that another environment puts first in PATH.
