@@ -50,8 +50,9 @@ void DnnlKernel::run(const Args& args) noexcept {
 }
 
 std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* scratch_bytes) {
-  const dnnl::memory::desc source = from.layout.desc(from.dtype, from.dims);
-  const dnnl::memory::desc target = to.desc(from.dtype, from.dims);
+  const dnnl::memory::desc source = from.layout.desc_beside(to, from.dtype, from.dims);
+  const dnnl::memory::desc target = to.desc_beside(from.layout, from.dtype, from.dims);
+  assert(source.data.ndims == target.data.ndims);
   const dnnl::reorder::primitive_desc pd(cpu_engine(), source, cpu_engine(), target, user_scratchpad());
   *scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size());
   return std::make_shared<DnnlKernel>(

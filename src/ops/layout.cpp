@@ -94,6 +94,11 @@ dnnl::memory::desc Layout::desc(DType dtype, const Dims& dims) const {
   return desc_ ? *desc_ : plain_desc(dtype, dims);
 }
 
+dnnl::memory::desc Layout::desc_beside(const Layout& other, DType dtype, const Dims& dims) const {
+  if (desc_ || !other.desc_) return desc(dtype, dims);
+  return plain_desc(dtype, Dims::from(other.desc_->dims()));
+}
+
 bool operator==(const Layout& a, const Layout& b) {
   if (a.desc_ == b.desc_) return true;
   return a.desc_ && b.desc_ && *a.desc_ == *b.desc_;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "graph/op.h"
+
 namespace plimsoll {
 
 struct Window {
@@ -18,5 +20,13 @@ struct Window {
 
 // As Keras' padding="same": the pads that make ceil(size / stride) outputs.
 std::array<int64_t, 4> same_pads(std::array<int64_t, 2> image, std::array<int64_t, 2> kernel, const Window& window);
+
+// A window among the settings of a node.
+Attrs attrs_of(const Window& window);
+Window window_of(const Attrs& attrs);
+
+// Where a window of `kernel` size stops: the size of the output; fails when it does not fit even once, or makes no
+// sense.
+std::array<int64_t, 2> output_size(const Infer& n, std::array<int64_t, 2> image, std::array<int64_t, 2> kernel);
 
 }  // namespace plimsoll

@@ -1,0 +1,46 @@
+#include "lower/draft.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace plimsoll {
+
+Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates) {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  const auto need = [&](ValueId value) {
+    if (const NodeId producer = graph.value(value).producer; producer >= 0)
+      needed[static_cast<size_t>(producer)] = true;
+  };
+  for (const ValueId fetch : fetches) need(fetch);
+  for (const NodeId update : updates) needed[static_cast<size_t>(update)] = true;
+  for (auto id = static_cast<NodeId>(graph.nodes().size()) - 1; id >= 0; --id)
+    if (needed[static_cast<size_t>(id)])
+      for (const ValueId input : graph.inputs(graph.node(id))) need(input);
+
+  Draft draft{&graph, {}, {fetches.begin(), fetches.end()}, {}};
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    if (!needed[static_cast<size_t>(id)]) continue;
+    const Node& node = graph.node(id);
+    const auto inputs = graph.inputs(node);
+    DraftNode& drafted = draft.nodes.emplace_back(DraftNode{node.op, &graph.attrs(node), id, {}, {}});
+    drafted.in.assign(inputs.begin(), inputs.end());
+    for (int i = 0; i < node.outputs; ++i) drafted.out.push_back(node.first_output + i);
+  }
+  return draft;
+}
+
+Uses::Uses(const Draft& draft)
+    : counts_(draft.graph->values().size(), 0), producers_(draft.graph->values().size(), -1) {
+  for (size_t i = 0; i < draft.nodes.size(); ++i) {
+    for (const ValueId value : draft.nodes[i].in) ++counts_[static_cast<size_t>(value)];
+    for (const ValueId value : draft.nodes[i].out) producers_[static_cast<size_t>(value)] = static_cast<int>(i);
+  }
+  for (const ValueId value : draft.fetches) ++counts_[static_cast<size_t>(value)];
+}
+
+void remove_dead(Draft& draft) {
+  std::erase_if(draft.nodes, [](const DraftNode& node) { return node.op == nullptr; });
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,20 @@
+// Rewrites that save a pass over memory. Each leaves the results as they were and needs fewer bytes.
+#pragma once
+
+#include "lower/draft.h"
+
+namespace plimsoll {
+
+// y = act(matmul(...)), act(conv2d(...)), act(batch_norm(...)): the activation is done while the result is in cache.
+void fuse_activation(Draft& draft);
+
+// The backward of batch_norm with a fused activation masks its gradient itself.
+void fuse_norm_backward(Draft& draft);
+
+// Chains of element-wise operators over one shape run tile by tile as one operator.
+void fuse_elementwise(Draft& draft);
+
+// All of them, in order.
+void fuse(Draft& draft);
+
+}  // namespace plimsoll

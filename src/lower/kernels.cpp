@@ -1,0 +1,59 @@
+#include "lower/kernels.h"
+
+#include <algorithm>
+
+#include "ops/dnnl_kernel.h"
+
+namespace plimsoll {
+namespace {
+
+void append_number(std::string& key, int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+}  // namespace
+
+int KernelStore::id_of(const Layout& layout) {
+  const auto at = std::find(layouts_.begin(), layouts_.end(), layout);
+  if (at != layouts_.end()) return static_cast<int>(at - layouts_.begin());
+  layouts_.push_back(layout);
+  return static_cast<int>(layouts_.size()) - 1;
+}
+
+void KernelStore::append(std::string& key, const ConcreteType& type) {
+  key += static_cast<char>(type.dtype);
+  key += static_cast<char>(type.is_open);
+  append_number(key, id_of(type.layout));
+  append_number(key, type.dims.rank());
+  for (const int64_t dim : type.dims) append_number(key, dim);
+}
+
+const Prepared& KernelStore::prepare(const Op& op, const Facts& facts) {
+  std::string key(op.name);
+  key += '(';
+  for (const ConcreteType& type : facts.in) append(key, type);
+  key += '|';
+  for (const ConcreteType& type : facts.out) append(key, type);
+  key += facts.accumulate ? '+' : '=';
+  append_number(key, facts.batch);
+  append_number(key, facts.whole_batch);
+  key += to_string(facts.attrs);
+  const auto at = prepared_.find(key);
+  if (at != prepared_.end()) return at->second;
+  return prepared_.emplace(std::move(key), op.prepare(facts)).first->second;
+}
+
+const Prepared& KernelStore::reorder(const ConcreteType& from, const Layout& to) {
+  std::string key = "reorder(";
+  append(key, from);
+  append_number(key, id_of(to));
+  const auto at = prepared_.find(key);
+  if (at != prepared_.end()) return at->second;
+  Prepared prepared;
+  prepared.kernel = make_reorder(from, to, &prepared.scratch_bytes);
+  prepared.in = {from.layout};
+  prepared.out = {to};
+  return prepared_.emplace(std::move(key), std::move(prepared)).first->second;
+}
+
+}  // namespace plimsoll

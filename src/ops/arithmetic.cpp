@@ -1,0 +1,265 @@
+// add, sub, mul, div, pow, minimum, maximum of two tensors, broadcast; scale by numbers.
+#include <cmath>
+
+#include "ops/ops.h"
+#include "ops/sample.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/arithmetic.cpp"
+#include "hwy/foreach_target.h"
+#include "ops/tile_map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::HWY_NAMESPACE {
+
+void add_tile(const Tile& t) {
+  map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::Add(a, b); });
+}
+void sub_tile(const Tile& t) {
+  map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::Sub(a, b); });
+}
+void mul_tile(const Tile& t) {
+  map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::Mul(a, b); });
+}
+void div_tile(const Tile& t) {
+  map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::Div(a, b); });
+}
+// A NaN in either operand stays one.
+void minimum_tile(const Tile& t) {
+  map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); });
+}
+void maximum_tile(const Tile& t) {
+  map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); });
+}
+void scale_tile(const Tile& t) {
+  const Floats factor = hn::Set(FloatTag(), t.params[0]);
+  const Floats offset = hn::Set(FloatTag(), t.params[1]);
+  map<1>(t, [=](Floats x) HWY_ATTR { return hn::MulAdd(x, factor, offset); });
+}
+
+}  // namespace plimsoll::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll {
+namespace {
+
+HWY_EXPORT(add_tile);
+HWY_EXPORT(sub_tile);
+HWY_EXPORT(mul_tile);
+HWY_EXPORT(div_tile);
+HWY_EXPORT(minimum_tile);
+HWY_EXPORT(maximum_tile);
+HWY_EXPORT(scale_tile);
+
+// The exponents that people write are exact; the rest is as good as the C library.
+void pow_tile(const Tile& t) {
+  for (size_t i = 0; i < t.count; ++i) {
+    const float x = t.in[0][i];
+    const float e = t.in[1][i];
+    t.out[i] = e == 2 ? x * x : e == 1 ? x : e == 0.5F ? std::sqrt(x) : std::pow(x, e);
+  }
+}
+
+const TileOp* tile_of_add() {
+  static const TileOp op{PLIMSOLL_BEST(add_tile)};
+  return &op;
+}
+const TileOp* tile_of_sub() {
+  static const TileOp op{PLIMSOLL_BEST(sub_tile)};
+  return &op;
+}
+const TileOp* tile_of_mul() {
+  static const TileOp op{PLIMSOLL_BEST(mul_tile)};
+  return &op;
+}
+const TileOp* tile_of_div() {
+  static const TileOp op{PLIMSOLL_BEST(div_tile)};
+  return &op;
+}
+const TileOp* tile_of_pow() {
+  static const TileOp op{pow_tile};
+  return &op;
+}
+const TileOp* tile_of_minimum() {
+  static const TileOp op{PLIMSOLL_BEST(minimum_tile)};
+  return &op;
+}
+const TileOp* tile_of_maximum() {
+  static const TileOp op{PLIMSOLL_BEST(maximum_tile)};
+  return &op;
+}
+const TileOp* tile_of_scale() {
+  static const TileOp op{PLIMSOLL_BEST(scale_tile), 2, [](const Attrs& attrs, float* params) {
+                           params[0] = static_cast<float>(attrs.f("factor", 1));
+                           params[1] = static_cast<float>(attrs.f("offset", 0));
+                         }};
+  return &op;
+}
+
+// Gives an input its gradient, summed over the dimensions along which it was repeated.
+void give_summed(Backward& b, size_t input, Tensor grad) { b.give(input, sum_to(grad, b.x[input].shape())); }
+
+void grad_add(Backward& b) {
+  for (size_t i = 0; i < 2; ++i)
+    if (b.wanted[i]) give_summed(b, i, b.dy[0]);
+}
+void grad_sub(Backward& b) {
+  if (b.wanted[0]) give_summed(b, 0, b.dy[0]);
+  if (b.wanted[1]) b.give(1, scale(sum_to(b.dy[0], b.x[1].shape()), -1));
+}
+void grad_mul(Backward& b) {
+  for (size_t i = 0; i < 2; ++i)
+    if (b.wanted[i]) give_summed(b, i, mul(b.dy[0], b.x[1 - i]));
+}
+void grad_div(Backward& b) {
+  const Tensor part = div(b.dy[0], b.x[1]);
+  if (b.wanted[0]) give_summed(b, 0, part);
+  if (b.wanted[1]) b.give(1, scale(sum_to(mul(part, b.y[0]), b.x[1].shape()), -1));
+}
+void grad_scale(Backward& b) { b.give(0, scale(b.dy[0], b.attrs.f("factor", 1))); }
+
+std::vector<Sample> samples_add() {
+  return {
+      {"same",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))};
+       }},
+      {"bias",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({Dim::batch(), 3, 7}), s.input({7}))};
+       }},
+      {"channels",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({Dim::batch(), 3, 7}), s.input({3, 1}))};
+       }},
+      {"both broadcast",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({Dim::batch(), 1, 5}), s.input({3, 1}))};
+       }},
+      {"number",
+       [](SampleBuilder& s) {
+         return std::vector{add(s.input({}), s.input({Dim::batch(), 9}))};
+       }},
+      {"twice",
+       [](SampleBuilder& s) {
+         const Tensor x = s.input({Dim::batch(), 5});
+         return std::vector{add(x, x)};
+       }},
+  };
+}
+std::vector<Sample> samples_sub() {
+  return {{"same",
+           [](SampleBuilder& s) {
+             return std::vector{sub(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))};
+           }},
+          {"rows", [](SampleBuilder& s) {
+             return std::vector{sub(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 1}))};
+           }}};
+}
+std::vector<Sample> samples_mul() {
+  return {{"same",
+           [](SampleBuilder& s) {
+             return std::vector{mul(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}))};
+           }},
+          {"channels", [](SampleBuilder& s) {
+             return std::vector{mul(s.input({1, 3, 1}), s.input({Dim::batch(), 3, 7}))};
+           }}};
+}
+std::vector<Sample> samples_div() {
+  return {{"same",
+           [](SampleBuilder& s) {
+             return std::vector{div(s.input({Dim::batch(), 5}), s.input({Dim::batch(), 5}, 1, 2))};
+           }},
+          {"bias", [](SampleBuilder& s) {
+             return std::vector{div(s.input({Dim::batch(), 3, 5}), s.input({5}, 1, 2))};
+           }}};
+}
+std::vector<Sample> samples_scale() {
+  return {{"factor",
+           [](SampleBuilder& s) {
+             return std::vector{scale(s.input({Dim::batch(), 11}), 2.5)};
+           }},
+          {"offset", [](SampleBuilder& s) {
+             return std::vector{scale(s.input({Dim::batch(), 3, 3}), -1, 0.75)};
+           }}};
+}
+
+const Op kAdd{.name = "add",
+              .infer = infer_broadcast,
+              .grad = grad_add,
+              .prepare = prepare_tile<tile_of_add>,
+              .samples = samples_add,
+              .traits = map_traits(0b11),
+              .tile = tile_of_add,
+              .onnx = "Add"};
+const Op kSub{.name = "sub",
+              .infer = infer_broadcast,
+              .grad = grad_sub,
+              .prepare = prepare_tile<tile_of_sub>,
+              .samples = samples_sub,
+              .traits = map_traits(0b11),
+              .tile = tile_of_sub,
+              .onnx = "Sub"};
+const Op kMul{.name = "mul",
+              .infer = infer_broadcast,
+              .grad = grad_mul,
+              .prepare = prepare_tile<tile_of_mul>,
+              .samples = samples_mul,
+              .traits = map_traits(0b11),
+              .tile = tile_of_mul,
+              .onnx = "Mul"};
+const Op kDiv{.name = "div",
+              .infer = infer_broadcast,
+              .grad = grad_div,
+              .prepare = prepare_tile<tile_of_div>,
+              .samples = samples_div,
+              .traits = map_traits(0b11),
+              .tile = tile_of_div,
+              .onnx = "Div"};
+const Op kPow{.name = "pow",
+              .infer = infer_broadcast,
+              .prepare = prepare_tile<tile_of_pow>,
+              .traits = map_traits(0b11),
+              .tile = tile_of_pow,
+              .onnx = "Pow"};
+const Op kMinimum{.name = "minimum",
+                  .infer = infer_broadcast,
+                  .prepare = prepare_tile<tile_of_minimum>,
+                  .traits = map_traits(0b11),
+                  .tile = tile_of_minimum,
+                  .onnx = "Min"};
+const Op kMaximum{.name = "maximum",
+                  .infer = infer_broadcast,
+                  .prepare = prepare_tile<tile_of_maximum>,
+                  .traits = map_traits(0b11),
+                  .tile = tile_of_maximum,
+                  .onnx = "Max"};
+const Op kScale{.name = "scale",
+                .infer = infer_map,
+                .grad = grad_scale,
+                .prepare = prepare_tile<tile_of_scale>,
+                .samples = samples_scale,
+                .traits = map_traits(0b1),
+                .tile = tile_of_scale};
+
+}  // namespace
+
+Tensor add(Tensor a, Tensor b, Name name) { return a.graph().add(kAdd, {a, b}, {}, name); }
+Tensor sub(Tensor a, Tensor b, Name name) { return a.graph().add(kSub, {a, b}, {}, name); }
+Tensor mul(Tensor a, Tensor b, Name name) { return a.graph().add(kMul, {a, b}, {}, name); }
+Tensor div(Tensor a, Tensor b, Name name) { return a.graph().add(kDiv, {a, b}, {}, name); }
+Tensor pow(Tensor a, Tensor b, Name name) { return a.graph().add(kPow, {a, b}, {}, name); }
+Tensor minimum(Tensor a, Tensor b, Name name) { return a.graph().add(kMinimum, {a, b}, {}, name); }
+Tensor maximum(Tensor a, Tensor b, Name name) { return a.graph().add(kMaximum, {a, b}, {}, name); }
+
+Tensor scale(Tensor x, double factor, double offset, Name name) {
+  Attrs attrs{{"factor", factor}};
+  if (offset != 0) attrs.set("offset", offset);
+  return x.graph().add(kScale, {x}, attrs, name);
+}
+
+OpList arithmetic_ops() { return {&kAdd, &kSub, &kMul, &kDiv, &kScale}; }
+
+}  // namespace plimsoll
+#endif

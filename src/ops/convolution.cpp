@@ -1,0 +1,210 @@
+#include "ops/convolution.h"
+
+#include <algorithm>
+
+#include "ops/activation.h"
+#include "ops/dnnl_kernel.h"
+#include "ops/image_order.h"
+#include "ops/parallel.h"
+
+namespace plimsoll {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Forward = dnnl::convolution_forward;
+using BackwardData = dnnl::convolution_backward_data;
+using BackwardWeights = dnnl::convolution_backward_weights;
+
+constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+
+// What oneDNN wants to know besides the descriptions of memory.
+struct Geometry {
+  explicit Geometry(const ConvolutionSizes& sizes)
+      : strides(sizes.window.strides.begin(), sizes.window.strides.end()),
+        dilations{sizes.window.dilations[0] - 1, sizes.window.dilations[1] - 1},
+        begin{sizes.window.pads[0], sizes.window.pads[1]},
+        end{sizes.window.pads[2], sizes.window.pads[3]} {}
+  dnnl::memory::dims strides, dilations, begin, end;
+};
+
+Dims kernel_dims(const ConvolutionSizes& sizes) {
+  Dims dims = sizes.kernel;
+  if (const int64_t groups = sizes.window.groups; groups > 1) {
+    dims[0] /= groups;
+    dims.insert(0, groups);
+  }
+  return dims;
+}
+
+Desc any_image(const Dims& dims) { return any_desc(DType::F32, dims); }
+Desc any_kernel(const ConvolutionSizes& sizes) { return any_desc(DType::F32, kernel_dims(sizes)); }
+
+Forward::primitive_desc forward(const ConvolutionSizes& sizes, const Desc& kernel, const Desc& bias, const Desc& y,
+                                const dnnl::primitive_attr& attr) {
+  const Geometry g(sizes);
+  const Forward::desc desc(dnnl::prop_kind::forward_training, kAlgorithm, any_image(sizes.x), kernel, bias, y,
+                           g.strides, g.dilations, g.begin, g.end);
+  return {desc, attr, cpu_engine(), true};
+}
+
+// The forward pass as it is when nothing constrains it: where gradients take their hints and the kernel its order.
+Forward::primitive_desc plain_forward(const ConvolutionSizes& sizes) {
+  return forward(sizes, any_kernel(sizes), Desc(), any_image(sizes.y), user_scratchpad());
+}
+
+template <class PrimitiveDesc>
+void expect_made(const PrimitiveDesc& pd) {
+  if (!pd) throw Error("oneDNN has no kernel for a convolution of these sizes");
+}
+
+// `make(kernel order)` for any order, or for `wish` if that gives the same implementation: then it costs nothing.
+template <class Make>
+auto make_with_wish(const Make& make, const Desc& any, const Desc& wish) {
+  auto best = make(any);
+  expect_made(best);
+  auto wished = make(wish);
+  return wished && std::string_view(wished.impl_info_str()) == best.impl_info_str() ? wished : best;
+}
+
+Desc wish_for_kernel(const ConcreteType& kernel, const ConvolutionSizes& sizes) {
+  if (kernel.is_open) return any_kernel(sizes);
+  return kernel.layout.is_plain() ? plain_desc(DType::F32, kernel_dims(sizes)) : kernel.layout.desc(DType::F32, {});
+}
+
+Bytes scratch_of(const auto& pd) { return static_cast<Bytes>(pd.scratchpad_desc().get_size()); }
+
+}  // namespace
+
+double ConvolutionSizes::flops() const {
+  return 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(element_count(kernel) / kernel[0]);
+}
+
+Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) {
+  const bool residual = facts.attrs.i("residual") != 0;
+  const bool has_bias = facts.in.size() == (residual ? 4 : 3);
+  const Desc bias = has_bias ? plain_desc(DType::F32, facts.in[2].dims) : Desc();
+  const auto residual_at = static_cast<int>(facts.in.size()) - 1;
+
+  dnnl::primitive_attr attr = user_scratchpad();
+  dnnl::post_ops post;
+  Desc y = any_image(sizes.y);
+  if (residual) {
+    // What is added must lie as the result does.
+    y = plain_forward(sizes).dst_desc();
+    post.append_binary(dnnl::algorithm::binary_add, y);
+  }
+  append_activation(post, facts.attrs.s("activation"));
+  attr.set_post_ops(post);
+  const auto pd = make_with_wish([&](const Desc& kernel) { return forward(sizes, kernel, bias, y, attr); },
+                                 any_kernel(sizes), wish_for_kernel(facts.in[1], sizes));
+
+  std::vector<Binding> bindings{{DNNL_ARG_SRC, pd.src_desc(), Binding::From::In, 0},
+                                {DNNL_ARG_WEIGHTS, pd.weights_desc(), Binding::From::In, 1},
+                                {DNNL_ARG_DST, pd.dst_desc(), Binding::From::Out, 0},
+                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
+  std::vector<Layout> in{Layout(pd.src_desc()), Layout(pd.weights_desc())};
+  if (has_bias) {
+    bindings.push_back({DNNL_ARG_BIAS, bias, Binding::From::In, 2});
+    in.emplace_back();
+  }
+  if (residual) {
+    bindings.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, y, Binding::From::In, residual_at});
+    in.emplace_back(y);
+  }
+  return {.kernel = std::make_shared<DnnlKernel>(Forward(pd), bindings),
+          .in = std::move(in),
+          .out = {Layout(pd.dst_desc())},
+          .scratch_bytes = scratch_of(pd)};
+}
+
+Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
+  const auto hint = plain_forward(sizes);
+  expect_made(hint);
+  const Geometry g(sizes);
+  const auto make = [&](const Desc& kernel) {
+    const BackwardData::desc desc(kAlgorithm, any_image(sizes.x), kernel, any_image(sizes.y), g.strides, g.dilations,
+                                  g.begin, g.end);
+    return BackwardData::primitive_desc(desc, user_scratchpad(), cpu_engine(), hint, true);
+  };
+  const auto pd = make_with_wish(make, any_kernel(sizes), wish_for_kernel(facts.in[1], sizes));
+  const auto kernel = std::make_shared<DnnlKernel>(
+      BackwardData(pd), std::vector<Binding>{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Binding::From::In, 0},
+                                             {DNNL_ARG_WEIGHTS, pd.weights_desc(), Binding::From::In, 1},
+                                             {DNNL_ARG_DIFF_SRC, pd.diff_src_desc(), Binding::From::Out, 0},
+                                             {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}});
+  Prepared prepared{.kernel = kernel,
+                    .in = {Layout(pd.diff_dst_desc()), Layout(pd.weights_desc())},
+                    .out = {Layout(pd.diff_src_desc())},
+                    .scratch_bytes = scratch_of(pd)};
+  if (facts.in.size() == 2) return prepared;
+
+  // oneDNN adds no bias in this direction.
+  prepared.in.emplace_back();
+  const ImageOrder order(prepared.out[0], sizes.x);
+  if (!order.is_known()) throw Error("a transposed convolution gave an order of elements that has no bias kernel");
+  prepared.kernel = make_kernel([kernel, order](const Args& args) {
+    kernel->run(args);
+    const auto* bias = args.input<float>(2);
+    auto* y = args.output<float>(0);
+    parallel_for(order.planes(), 1, [&](int64_t first, int64_t last) {
+      for (int64_t plane = first; plane < last; ++plane) {
+        const int64_t channel = plane % order.blocks() * order.block();
+        const int64_t lanes = std::min(order.block(), order.channels() - channel);
+        float* at = y + plane * order.pixels() * order.block();
+        for (int64_t pixel = 0; pixel < order.pixels(); ++pixel, at += order.block())
+          for (int64_t lane = 0; lane < lanes; ++lane) at[lane] += bias[channel + lane];
+      }
+    });
+  });
+  return prepared;
+}
+
+Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSizes& sizes) {
+  const bool has_bias = facts.out.size() == 2;
+  const auto hint = plain_forward(sizes);
+  expect_made(hint);
+  const Geometry g(sizes);
+  const Desc bias = has_bias ? plain_desc(DType::F32, facts.out[1].dims) : Desc();
+  const auto make = [&](const Desc& kernel) {
+    const BackwardWeights::desc desc(kAlgorithm, any_image(sizes.x), kernel, bias, any_image(sizes.y), g.strides,
+                                     g.dilations, g.begin, g.end);
+    return BackwardWeights::primitive_desc(desc, user_scratchpad(), cpu_engine(), hint, true);
+  };
+  // The update needs the gradient in the order of the variable, and that is the forward's.
+  const auto pd = make_with_wish(make, any_kernel(sizes), hint.weights_desc());
+
+  // oneDNN can't add into its result: when asked to, that goes to scratch memory first.
+  const auto from = facts.accumulate ? Binding::From::Scratch : Binding::From::Out;
+  const Bytes kernel_at = facts.accumulate ? round_up(scratch_of(pd), kAlignment) : 0;
+  const auto kernel_bytes = static_cast<Bytes>(pd.diff_weights_desc().get_size());
+  const Bytes bias_at = facts.accumulate ? kernel_at + round_up(kernel_bytes, kAlignment) : 0;
+  std::vector<Binding> bindings{{DNNL_ARG_SRC, pd.src_desc(), Binding::From::In, 0},
+                                {DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Binding::From::In, 1},
+                                {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc(), from, 0, kernel_at},
+                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
+  if (has_bias) bindings.push_back({DNNL_ARG_DIFF_BIAS, bias, from, 1, bias_at});
+  const auto kernel = std::make_shared<DnnlKernel>(BackwardWeights(pd), bindings);
+  Prepared prepared{.kernel = kernel,
+                    .in = {Layout(pd.src_desc()), Layout(pd.diff_dst_desc())},
+                    .out = {Layout(pd.diff_weights_desc())},
+                    .scratch_bytes = scratch_of(pd)};
+  if (has_bias) prepared.out.emplace_back();
+  if (!facts.accumulate) return prepared;
+
+  const int64_t bias_count = has_bias ? facts.out[1].count() : 0;
+  prepared.scratch_bytes = bias_at + bias_count * static_cast<Bytes>(sizeof(float));
+  prepared.kernel = make_kernel([=](const Args& args) {
+    kernel->run(args);
+    const auto add = [&](float* into, Bytes offset, int64_t count) {
+      const auto* more = reinterpret_cast<const float*>(static_cast<const std::byte*>(args.scratch) + offset);
+      parallel_for(count, 16384, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) into[i] += more[i];
+      });
+    };
+    add(args.output<float>(0), kernel_at, kernel_bytes / static_cast<Bytes>(sizeof(float)));
+    if (bias_count > 0) add(args.output<float>(1), bias_at, bias_count);
+  });
+  return prepared;
+}
+
+}  // namespace plimsoll

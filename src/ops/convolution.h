@@ -1,0 +1,32 @@
+// What conv2d and conv2d_transpose share: the oneDNN primitives of the forward pass and of both gradients.
+#pragma once
+
+#include "ops/kernel.h"
+#include "ops/window.h"
+
+namespace plimsoll {
+
+// Sizes of a convolution from x to y, whichever of them a node computes.
+struct ConvolutionSizes {
+  Dims x;       // [N,I,H,W]
+  Dims kernel;  // [O,I/groups,kh,kw]
+  Dims y;       // [N,O,OH,OW]
+  Window window;
+  double flops() const;
+};
+
+// Inputs x, kernel, perhaps bias, and last the residual if the attribute says so; output y.
+Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes);
+// Inputs dy, kernel, perhaps a bias of dx (conv2d_transpose has one); output dx.
+Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes);
+// Inputs x, dy; outputs dkernel and, if two, dbias.
+Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSizes& sizes);
+
+// Nodes of the gradients.
+Tensor conv2d_input_grad(Tensor dy, Tensor kernel, const Shape& x, const Window& window);
+struct KernelGrad {
+  Tensor kernel, bias;
+};
+KernelGrad conv2d_kernel_grad(Tensor x, Tensor dy, const Shape& kernel, const Window& window, bool bias);
+
+}  // namespace plimsoll

@@ -1,0 +1,136 @@
+// gather: rows of a table (embedding); scatter_rows: its transpose, rows added into a table. A row outside of the table
+// reads as NaN, so that bad ids are noticed, and is left out when scattered.
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "ops/kernel.h"
+#include "ops/ops.h"
+#include "ops/parallel.h"
+#include "ops/sample.h"
+
+namespace plimsoll {
+namespace {
+
+void infer_gather(Infer& n) {
+  n.expect_inputs(2, 2);
+  n.expect_rank(0, 2);
+  n.expect_float(0);
+  if (n.in[1].dtype != DType::I32) n.fail(fmt::format("rows must be i32 but are {}; cast them", to_string(n.in[1])));
+  Shape out = n.in[1].shape;
+  out.push_back(n.in[0].shape[1]);
+  n.out = {{n.in[0].dtype, out}};
+}
+
+void grad_gather(Backward& b) {
+  if (!b.wanted[0]) return;
+  const Dim count = element_count(b.x[1].shape());
+  b.dx[0] = {reshape(b.dy[0], {count, b.x[0].dim(1)}), reshape(b.x[1], {count})};
+}
+
+Prepared prepare_gather(const Facts& facts) {
+  const int64_t table_rows = facts.in[0].dims[0];
+  const int64_t width = facts.in[0].dims[1];
+  const int64_t count = facts.in[1].count();
+  return {.kernel = make_kernel([=](const Args& args) {
+            const auto* table = args.input<float>(0);
+            const auto* rows = args.input<int32_t>(1);
+            auto* y = args.output<float>(0);
+            parallel_for(count, 1 + 4096 / (width + 1), [&](int64_t first, int64_t last) {
+              for (int64_t i = first; i < last; ++i) {
+                if (rows[i] >= 0 && rows[i] < table_rows)
+                  std::memcpy(y + i * width, table + rows[i] * width, static_cast<size_t>(width) * sizeof(float));
+                else
+                  std::fill_n(y + i * width, width, std::numeric_limits<float>::quiet_NaN());
+              }
+            });
+          })};
+}
+
+BatchRule batch_rule_gather(const Attrs&, std::span<const TensorType> in) {
+  return in[0].shape[0].is_batch() ? BatchRule::Mixes : BatchRule::Rows;
+}
+
+void infer_scatter(Infer& n) {
+  n.expect_inputs(2, 2);
+  n.expect_rank(0, 2);
+  n.expect_rank(1, 1);
+  n.expect_float(0);
+  const Shape table = n.attrs.shape("table");
+  if (n.in[1].dtype != DType::I32) n.fail(fmt::format("rows must be i32 but are {}; cast them", to_string(n.in[1])));
+  if (!(n.in[0].shape[0] == n.in[1].shape[0]) || table.rank() != 2 || !(table[1] == n.in[0].shape[1]))
+    n.fail(fmt::format("{} values for rows {} do not go into a table of {}", to_string(n.in[0]), to_string(n.in[1]),
+                       to_string(table)));
+  n.out = {{n.in[0].dtype, table}};
+}
+
+void grad_scatter(Backward& b) {
+  if (b.wanted[0]) b.give(0, gather(b.dy[0], b.x[1]));
+}
+
+Prepared prepare_scatter(const Facts& facts) {
+  const int64_t count = facts.in[0].dims[0];
+  const int64_t table_rows = facts.out[0].dims[0];
+  const int64_t width = facts.out[0].dims[1];
+  const bool accumulate = facts.accumulate;
+  return {.kernel = make_kernel([=](const Args& args) {
+            const auto* values = args.input<float>(0);
+            const auto* rows = args.input<int32_t>(1);
+            auto* y = args.output<float>(0);
+            // Each piece owns a range of the table and reads all ids: no two write to one row, repeats add in order.
+            parallel_for(table_rows, 1 + 16384 / (width + 1), [&](int64_t first, int64_t last) {
+              if (!accumulate) std::fill(y + first * width, y + last * width, 0.0F);
+              for (int64_t i = 0; i < count; ++i) {
+                if (rows[i] < first || rows[i] >= last) continue;
+                float* to = y + rows[i] * width;
+                const float* from = values + i * width;
+                for (int64_t j = 0; j < width; ++j) to[j] += from[j];
+              }
+            });
+          })};
+}
+
+std::vector<Sample> samples_gather() {
+  return {{"embedding",
+           [](SampleBuilder& s) {
+             return std::vector{gather(s.input({7, 5}), s.integers({Dim::batch(), 3}, 0, 7))};
+           }},
+          {"one id for each sample", [](SampleBuilder& s) {
+             return std::vector{gather(s.input({3, 19}), s.integers({Dim::batch()}, 0, 3))};
+           }}};
+}
+
+std::vector<Sample> samples_scatter() {
+  return {{"repeats", [](SampleBuilder& s) {
+             return std::vector{scatter_rows(s.input({Dim::batch(3), 5}), s.integers({Dim::batch(3)}, 0, 4), {4, 5})};
+           }}};
+}
+
+const Op kGather{.name = "gather",
+                 .infer = infer_gather,
+                 .grad = grad_gather,
+                 .prepare = prepare_gather,
+                 .samples = samples_gather,
+                 .traits = {.batch = BatchRule::Rows, .recomputable = true},
+                 .batch_rule = batch_rule_gather,
+                 .onnx = "Gather"};
+
+const Op kScatterRows{.name = "scatter_rows",
+                      .infer = infer_scatter,
+                      .grad = grad_scatter,
+                      .prepare = prepare_scatter,
+                      .samples = samples_scatter,
+                      .traits = {.batch = BatchRule::Sums, .recomputable = true}};
+
+}  // namespace
+
+Tensor gather(Tensor table, Tensor rows, Name name) { return table.graph().add(kGather, {table, rows}, {}, name); }
+
+Tensor scatter_rows(Tensor values, Tensor rows, Shape table, Name name) {
+  return values.graph().add(kScatterRows, {values, rows}, {{"table", table}}, name);
+}
+
+OpList gather_ops() { return {&kGather, &kScatterRows}; }
+
+}  // namespace plimsoll

@@ -1,0 +1,37 @@
+// How the elements of an image batch [N,C,H,W] lie: planes of pixels, each pixel a block of 1, 8 or 16 channels.
+#pragma once
+
+#include "ops/kernel.h"
+
+namespace plimsoll {
+
+class ImageOrder {
+ public:
+  ImageOrder() = default;
+  // `dims` has at least two dimensions; all after the second are pixels.
+  ImageOrder(const Layout& layout, const Dims& dims);
+
+  // False for orders that are not made of such planes; ask for plain() then.
+  bool is_known() const { return block_ > 0; }
+  int64_t samples() const { return samples_; }
+  int64_t channels() const { return channels_; }
+  int64_t pixels() const { return pixels_; }
+  int64_t block() const { return block_; }
+  int64_t blocks() const { return (channels_ + block_ - 1) / block_; }
+  int64_t padded_channels() const { return blocks() * block_; }
+  int64_t planes() const { return samples_ * blocks(); }
+
+  // The same order for values of other sizes or another type.
+  Layout layout(DType dtype, const Dims& dims) const;
+
+ private:
+  int64_t samples_ = 0;
+  int64_t channels_ = 0;
+  int64_t pixels_ = 0;
+  int64_t block_ = 0;
+};
+
+// The order of `type` if it is known, else the plain one.
+ImageOrder order_or_plain(const ConcreteType& type);
+
+}  // namespace plimsoll

@@ -1,0 +1,137 @@
+// sgd: w -= rate * g, with momentum v = momentum * v - rate * g; w += v (Nesterov: w += momentum * v - rate * g).
+// Decay is apart from the gradient and comes first: w -= w * decay * rate.
+#include <cmath>
+
+#include "ops/sample.h"
+#include "ops/update.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/sgd.cpp"
+#include <hwy/foreach_target.h>
+
+#include "ops/vector_math-inl.h"
+
+#ifndef PLIMSOLL_OPS_SGD_ONCE
+#define PLIMSOLL_OPS_SGD_ONCE
+namespace plimsoll {
+namespace {
+struct SgdStep {
+  float rate, factor, limit, keep, momentum;
+  bool nesterov;
+};
+}  // namespace
+}  // namespace plimsoll
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::HWY_NAMESPACE {
+namespace {
+
+void sgd_run(const SgdStep& s, float* w, float* velocity, const float* g, int64_t count) {
+  const FloatTag d;
+  const Floats rate = hn::Set(d, s.rate);
+  const Floats keep = hn::Set(d, s.keep);
+  const Floats momentum = hn::Set(d, s.momentum);
+  for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
+    const Floats step = hn::Mul(rate, clipped(d, part.load(d, g + i), s.factor, s.limit));
+    Floats x = hn::Mul(part.load(d, w + i), keep);
+    if (velocity == nullptr) {
+      x = hn::Sub(x, step);
+    } else {
+      const Floats v = hn::MulSub(momentum, part.load(d, velocity + i), step);
+      part.store(d, v, velocity + i);
+      x = hn::Add(x, s.nesterov ? hn::MulSub(momentum, v, step) : v);
+    }
+    part.store(d, x, w + i);
+  });
+}
+
+}  // namespace
+}  // namespace plimsoll::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll {
+namespace {
+
+HWY_EXPORT(sgd_run);
+
+template <size_t kUpdated>
+void infer(Infer& n) {
+  infer_update(n, kUpdated, false);
+}
+
+template <size_t kUpdated>
+Prepared prepare(const Facts& facts) {
+  const Update update(facts, kUpdated, false);
+  const auto decay = static_cast<float>(facts.attrs.f("weight_decay"));
+  const SgdStep settings{.rate = 0,
+                         .factor = 1,
+                         .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
+                         .keep = 1,
+                         .momentum = static_cast<float>(facts.attrs.f("momentum")),
+                         .nesterov = facts.attrs.i("nesterov") != 0};
+  return {.kernel = make_kernel([=](const Args& args) {
+            SgdStep step = settings;
+            step.rate = *args.input<float>(update.inputs.rate());
+            step.factor = update.factor(args);
+            step.keep = 1 - decay * step.rate;
+            auto* w = args.updated<float>(0);
+            float* velocity = kUpdated == 2 ? args.updated<float>(1) : nullptr;
+            update.run(args, velocity == nullptr && decay == 0, [&](int64_t first, int64_t count, const float* g) {
+              HWY_DYNAMIC_DISPATCH(sgd_run)(step, w + first, velocity ? velocity + first : nullptr, g, count);
+            });
+          }),
+          .in = update.layouts,
+          .scratch_bytes = update.scratch_bytes};
+}
+
+Sample sample(std::string name, bool momentum, bool sparse, bool factor, const Attrs& settings) {
+  return {std::move(name),
+          [=](SampleBuilder& s) {
+            const Tensor w = s.variable({5, 7});
+            const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
+                                      : Gradient{s.input({5, 7}), {}};
+            const Tensor rate = s.input({}, 0.1, 0.2);
+            const Tensor velocity = momentum ? s.variable({5, 7}) : Tensor();
+            sgd(w, g, rate, velocity, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings);
+            return momentum ? std::vector{w, velocity} : std::vector{w};
+          },
+          1e-4, false};
+}
+
+std::vector<Sample> samples_plain() {
+  return {sample("plain", false, false, false, {}),
+          sample("clipped, decayed", false, false, false, {{"clip_value", 0.5}, {"weight_decay", 0.01}}),
+          sample("factor", false, false, true, {}), sample("rows", false, true, true, {}),
+          sample("rows, decayed", false, true, false, {{"weight_decay", 0.01}})};
+}
+
+std::vector<Sample> samples_momentum() {
+  return {sample("momentum", true, false, false, {{"momentum", 0.9}}),
+          sample("nesterov", true, false, true, {{"momentum", 0.9}, {"nesterov", int64_t{1}}}),
+          sample("rows", true, true, false, {{"momentum", 0.9}})};
+}
+
+const Op kSgd{
+    .name = "sgd", .infer = infer<1>, .prepare = prepare<1>, .samples = samples_plain, .traits = {.updates = 0b1}};
+
+const Op kSgdMomentum{.name = "sgd_momentum",
+                      .infer = infer<2>,
+                      .prepare = prepare<2>,
+                      .samples = samples_momentum,
+                      .traits = {.updates = 0b11}};
+
+}  // namespace
+
+NodeId sgd(Tensor variable, const Gradient& gradient, Tensor rate, Tensor velocity, Tensor factor,
+           const Attrs& settings, Name name) {
+  if (velocity.is_set())
+    return add_update(kSgdMomentum, {variable, velocity}, gradient, rate, {}, factor, settings, name);
+  return add_update(kSgd, {variable}, gradient, rate, {}, factor, settings, name);
+}
+
+OpList sgd_ops() { return {&kSgd, &kSgdMomentum}; }
+
+}  // namespace plimsoll
+#endif

@@ -1,0 +1,267 @@
+#include "session/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "memory/process.h"
+#include "plan/check.h"
+#include "plan/make_plan.h"
+#include "session/fit.h"
+#include "session/variables.h"
+
+namespace plimsoll {
+namespace {
+
+std::vector<ValueId> ids_of(const std::vector<Tensor>& tensors) {
+  std::vector<ValueId> ids;
+  for (const Tensor& tensor : tensors) ids.push_back(tensor.id());
+  return ids;
+}
+
+bool equal(const Request& a, const Request& b) {
+  return a.batch == b.batch && a.updates == b.updates && ids_of(a.fetches) == ids_of(b.fetches);
+}
+
+// Where a buffer lies at the start of the step.
+Bytes place_of(const Plan& plan, BufferId buffer) {
+  for (const Life& life : plan.lives)
+    if (life.buffer == buffer) return life.offset;
+  return -1;
+}
+
+}  // namespace
+
+Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options)
+    : graph_(graph), options_(options), line_(line) {
+  graph_.finalize();
+  state_.seed = options.seed;
+  // Kernels of a training step decide the layouts of variables, so it is lowered before others.
+  std::vector<size_t> order(requests.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].updates.size() > requests[b].updates.size(); });
+  steps_.resize(requests.size());
+  for (const size_t i : order) lower_step(steps_[i], requests[i]);
+  close_layouts();
+  take_runtime();
+  for (PlannedStep& step : steps_) plan_step(step);
+}
+
+Session::~Session() { close(); }
+
+void Session::lower_step(PlannedStep& step, const Request& request) {
+  if (request.batch <= 0) throw Error(fmt::format("a batch of {} is none", request.batch));
+  for (const Tensor& fetch : request.fetches)
+    if (!fetch.is_set() || &fetch.graph() != &graph_) throw Error("a fetch is unset or belongs to another graph");
+  step.request = request;
+  LowerOptions lowering;
+  lowering.batch = request.batch;
+  step.program = lower(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels_);
+}
+
+// Variables that no kernel met stay row-major from now on: their place must not change when more steps are planned.
+void Session::close_layouts() {
+  for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
+}
+
+void Session::take_runtime() {
+  runtime_bytes_ = options_.reserve;
+  if (options_.covers_process) {
+    trim_allocator();
+    runtime_bytes_ += resident_bytes();
+  }
+  if (runtime_bytes_ <= line_.free()) runtime_held_ = line_.reserve(Tag::Runtime, runtime_bytes_);
+}
+
+Bytes Session::limit_for_arena() const {
+  if (line_.limit() == MemoryLine::kUnlimited) return MemoryLine::kUnlimited;
+  Bytes held = 0;
+  for (const Reservation& reservation : arena_held_) held += reservation.bytes();
+  // When even the runtime does not fit, plan against nothing: the refusal then names the whole need.
+  return runtime_held_.bytes() < runtime_bytes_ ? 0 : std::max<Bytes>(0, line_.free() + held);
+}
+
+void Session::plan_step(PlannedStep& step) {
+  Limits limits;
+  limits.bytes = limit_for_arena();
+  limits.batch = step.request.batch;
+  limits.levers = options_.levers;
+  auto answer = make_plan(step.program.problem, limits);
+  if (auto* shortfall = std::get_if<Shortfall>(&answer)) {
+    Fit fit;
+    fit.line = line_.limit();
+    fit.runtime = runtime_bytes_;
+    fit.data = line_.used(Tag::Data);
+    fit.need = shortfall->need_bytes + fit.runtime + fit.data;
+    fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
+    fit.holders = shortfall->holders;
+    if (shortfall->tightest_task >= 0)
+      fit.tightest_task = step.program.problem.tasks[static_cast<size_t>(shortfall->tightest_task)].name;
+    throw DoesNotFit(std::move(fit));
+  }
+  step.plan = std::move(std::get<Plan>(answer));
+  const std::string fault = check(step.program.problem, step.plan, limits);
+  if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
+  // Loading a variable in a layout of its own passes through row-major memory behind the variables.
+  Bytes staging = 0;
+  for (const Port& port : step.program.variables)
+    if (!port.type.layout.is_plain()) staging = std::max(staging, port.type.count() * size_of(port.type.dtype));
+  arena_bytes_ =
+      std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + round_up(staging, kAlignment)});
+}
+
+void Session::open() {
+  if (closed_) throw Error("the session is closed and can't run again; make another one");
+  if (arena_) return;
+  take_arena();
+  for (PlannedStep& step : steps_) bind(step);
+  initialize();
+}
+
+void Session::take_arena() {
+  if (!arena_) {
+    const Bytes most = line_.limit() == MemoryLine::kUnlimited ? 1024 * GiB : round_up(line_.limit(), Arena::kPage);
+    arena_.emplace(most);
+  }
+  arena_held_.clear();
+  BytesByTag by_tag{};
+  Bytes largest = 0;
+  for (const PlannedStep& step : steps_) {
+    if (step.plan.arena_bytes < largest) continue;
+    largest = step.plan.arena_bytes;
+    by_tag = step.plan.peak_by_tag;
+  }
+  Bytes named = 0;
+  for (size_t i = 0; i < kTagCount; ++i) {
+    if (by_tag[i] == 0) continue;
+    arena_held_.push_back(line_.reserve(static_cast<Tag>(i), by_tag[i]));
+    named += by_tag[i];
+  }
+  // Gaps between buffers are nobody's; they count as workspace.
+  if (arena_bytes_ > named) arena_held_.push_back(line_.reserve(Tag::Workspace, arena_bytes_ - named));
+  arena_->commit(arena_bytes_);
+}
+
+void Session::close() {
+  if (closed_) return;
+  for (PlannedStep& step : steps_) step.executor.reset();
+  arena_.reset();
+  arena_held_.clear();
+  runtime_held_.release();
+  steps_.clear();
+  kernels_ = KernelStore();
+  closed_ = true;
+}
+
+void Session::bind(PlannedStep& step) {
+  step.executor = std::make_unique<Executor>(step.program, step.plan, arena_->data());
+  step.feed_places.clear();
+  for (const Port& port : step.program.feeds)
+    step.feed_places.push_back(arena_->data() + place_of(step.plan, port.buffer));
+  step.views.clear();
+  for (const Port& port : step.program.fetches) {
+    // A fetch lies where the last life of its buffer is.
+    Bytes place = -1;
+    for (const Life& life : step.plan.lives)
+      if (life.buffer == port.buffer) place = life.offset;
+    step.views.push_back({port.type.dtype, port.type.dims, arena_->data() + place, port.type.bytes()});
+  }
+}
+
+void Session::initialize() {
+  if (steps_.empty()) return;
+  const PlannedStep& step = steps_.front();
+  std::byte* staging = arena_->data() + step.plan.variable_bytes;
+  for (const Port& port : step.program.variables) {
+    const Variable& variable = graph_.variable_of(port.value);
+    initialize_variable(variable.init, options_.seed, graph_.name(graph_.value(port.value)), port.type,
+                        arena_->data() + place_of(step.plan, port.buffer), staging);
+  }
+  for (const Port& port : step.program.constants) {
+    const Constant& constant = graph_.constant_of(port.value);
+    std::memcpy(arena_->data() + place_of(step.plan, port.buffer), constant.bytes.data(), constant.bytes.size());
+  }
+}
+
+size_t Session::find_or_plan(const Request& request) {
+  for (size_t i = 0; i < steps_.size(); ++i)
+    if (equal(steps_[i].request, request)) return i;
+  if (closed_) throw Error("the session is closed and can't run again; make another one");
+  PlannedStep step;
+  lower_step(step, request);
+  plan_step(step);
+  steps_.push_back(std::move(step));
+  if (arena_) {
+    take_arena();
+    bind(steps_.back());
+  }
+  return steps_.size() - 1;
+}
+
+std::span<const View> Session::run(std::span<const Tensor> fetches, std::span<const Feed> feeds) {
+  return run(Request{{fetches.begin(), fetches.end()}, {}, 0}, feeds);
+}
+
+std::span<const View> Session::run(const Request& request, std::span<const Feed> feeds) {
+  Request exact = request;
+  exact.batch = 1;
+  for (const Feed& feed : feeds) {
+    const TensorType& type = feed.placeholder.type();
+    const Dim count = element_count(type.shape);
+    if (!count.is_batch()) continue;
+    const Bytes sample_bytes = count.count() * size_of(type.dtype);
+    if (feed.bytes % sample_bytes != 0)
+      throw Error(fmt::format("feed '{}' has {} bytes, which is no multiple of the {} bytes of a sample",
+                              feed.placeholder.name(), feed.bytes, sample_bytes));
+    exact.batch = feed.bytes / sample_bytes;
+    break;
+  }
+  return run_step(find_or_plan(exact), feeds);
+}
+
+std::span<const View> Session::run_step(size_t number, std::span<const Feed> feeds) {
+  open();
+  PlannedStep& step = steps_.at(number);
+  for (size_t i = 0; i < step.program.feeds.size(); ++i) {
+    const Port& port = step.program.feeds[i];
+    const auto feed =
+        std::find_if(feeds.begin(), feeds.end(), [&](const Feed& f) { return f.placeholder.id() == port.value; });
+    if (feed == feeds.end())
+      throw Error(fmt::format("placeholder '{}' {} needs a feed", graph_.name(graph_.value(port.value)),
+                              to_string(graph_.value(port.value).type)));
+    if (feed->bytes != port.type.bytes())
+      throw Error(fmt::format("feed '{}' has {} bytes but {}{} needs {}", feed->placeholder.name(), feed->bytes,
+                              name_of(port.type.dtype), to_string(port.type.dims), port.type.bytes()));
+    std::memcpy(step.feed_places[i], feed->data, static_cast<size_t>(feed->bytes));
+  }
+  step.executor->run(state_);
+  if (!step.request.updates.empty()) ++state_.step;
+  return step.views;
+}
+
+Port Session::port_of(Tensor variable) {
+  open();
+  if (!variable.is_set() || &variable.graph() != &graph_ || graph_.value(variable.id()).kind != ValueKind::Variable ||
+      steps_.empty())
+    throw Error("only variables of this session's graph have a value to get or set");
+  for (const Port& port : steps_.front().program.variables)
+    if (port.value == variable.id()) return port;
+  throw Error("variable not found");
+}
+
+void Session::get(Tensor variable, void* into, Bytes bytes) {
+  const Port port = port_of(variable);
+  expect_bytes(variable, port.type, bytes);
+  copy_to_plain(port.type, arena_->data() + place_of(steps_.front().plan, port.buffer), into);
+}
+
+void Session::set(Tensor variable, const void* from, Bytes bytes) {
+  const Port port = port_of(variable);
+  expect_bytes(variable, port.type, bytes);
+  copy_from_plain(port.type, from, arena_->data() + place_of(steps_.front().plan, port.buffer));
+}
+
+}  // namespace plimsoll

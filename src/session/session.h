@@ -1,0 +1,122 @@
+// A finalised graph made ready to run under a line: variables live here, steps are planned, runs allocate nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "lower/lower.h"
+#include "memory/arena.h"
+#include "memory/line.h"
+#include "plan/limits.h"
+#include "plan/plan.h"
+#include "run/executor.h"
+
+namespace plimsoll {
+
+// What one kind of step computes: values to hand out and variables to change.
+struct Request {
+  std::vector<Tensor> fetches;
+  std::vector<NodeId> updates;
+  int64_t batch = 1;
+};
+
+struct SessionOptions {
+  // True: the line covers the whole process, code and libraries included. False: what the engine takes.
+  bool covers_process = false;
+  // Kept free below the line for what comes after planning: thread stacks, late code pages, output.
+  Bytes reserve = 0;
+  uint64_t seed = 0;
+  Levers levers;
+};
+
+// Host memory that a placeholder takes its value from: row-major.
+struct Feed {
+  Tensor placeholder;
+  const void* data;
+  Bytes bytes;
+};
+
+// A fetched value, in place: valid until the next run.
+struct View {
+  DType dtype;
+  Dims dims;
+  const void* data;
+  Bytes bytes;
+  std::span<const float> floats() const { return {static_cast<const float*>(data), static_cast<size_t>(bytes) / 4}; }
+};
+
+// A step of a session with its plan.
+struct PlannedStep {
+  Request request;
+  Program program;
+  Plan plan;
+  std::unique_ptr<Executor> executor;   // none before memory is taken
+  std::vector<std::byte*> feed_places;  // of program.feeds
+  std::vector<View> views;              // of program.fetches
+};
+
+class Session {
+ public:
+  // Lowers and plans the requests; takes no memory for tensors yet. The line and the graph must outlive it.
+  // Throws DoesNotFit (session/fit.h) when a step can't be planned under the line.
+  Session(Graph& graph, MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options = {});
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Takes the arena, touches it, and gives every variable its initial value. run() does it when needed.
+  void open();
+  // Gives every byte back. A closed session can't run again.
+  void close();
+  bool is_open() const { return arena_.has_value(); }
+
+  // One step. The batch is that of the feeds; a combination not planned yet is planned now.
+  std::span<const View> run(std::span<const Tensor> fetches, std::span<const Feed> feeds);
+  std::span<const View> run(const Request& request, std::span<const Feed> feeds);
+  // The same without looking anything up: `step` is the number of a request given to the constructor.
+  std::span<const View> run_step(size_t step, std::span<const Feed> feeds);
+
+  // Row-major values of a variable; `bytes` must match.
+  void get(Tensor variable, void* into, Bytes bytes);
+  void set(Tensor variable, const void* from, Bytes bytes);
+
+  const std::vector<PlannedStep>& steps() const { return steps_; }
+  const MemoryLine& line() const { return line_; }
+  Bytes arena_bytes() const { return arena_bytes_; }      // what open() takes
+  Bytes runtime_bytes() const { return runtime_bytes_; }  // held by the process before the arena, and the reserve
+  int64_t step_count() const { return state_.step; }
+
+ private:
+  size_t find_or_plan(const Request& request);
+  void lower_step(PlannedStep& step, const Request& request);
+  void close_layouts();
+  void take_runtime();
+  void plan_step(PlannedStep& step);
+  Bytes limit_for_arena() const;
+  void take_arena();
+  void bind(PlannedStep& step);
+  void initialize();
+  Port port_of(Tensor variable);
+
+  Graph& graph_;
+  SessionOptions options_;
+  MemoryLine& line_;
+  KernelStore kernels_;
+  VariableLayouts layouts_;
+  std::vector<PlannedStep> steps_;
+  std::optional<Arena> arena_;
+  Reservation runtime_held_;
+  std::vector<Reservation> arena_held_;
+  Bytes runtime_bytes_ = 0;
+  Bytes arena_bytes_ = 0;
+  StepState state_;
+  bool closed_ = false;
+};
+
+}  // namespace plimsoll

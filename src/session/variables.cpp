@@ -1,0 +1,74 @@
+#include "session/variables.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "ops/dnnl_kernel.h"
+#include "ops/parallel.h"
+
+namespace plimsoll {
+namespace {
+
+void reorder(const ConcreteType& from, const Layout& to, const void* source, void* target) {
+  Bytes scratch_bytes = 0;
+  const std::shared_ptr<Kernel> kernel = make_reorder(from, to, &scratch_bytes);
+  if (scratch_bytes > 0) throw Error("a reorder of a variable asks for scratch memory");
+  const StepState state;
+  kernel->run({&source, &target, nullptr, &state});
+}
+
+void fill_plain(const Init& init, uint64_t seed, std::string_view name, const ConcreteType& type, std::byte* place) {
+  const int64_t count = type.count();
+  switch (type.dtype) {
+    case DType::F32: {
+      auto* out = reinterpret_cast<float*>(place);
+      parallel_for(count, 4096,
+                   [&](int64_t first, int64_t last) { fill(init, seed, name, first, last - first, out + first); });
+      return;
+    }
+    case DType::I64:
+      return std::fill_n(reinterpret_cast<int64_t*>(place), count, static_cast<int64_t>(init.a));
+    case DType::I32:
+      return std::fill_n(reinterpret_cast<int32_t*>(place), count, static_cast<int32_t>(init.a));
+    default:
+      if (init.kind != Init::Kind::Constant || init.a != 0)
+        throw Error(fmt::format("variable '{}' of type {} can only start at zero", name, name_of(type.dtype)));
+      std::memset(place, 0, static_cast<size_t>(count * size_of(type.dtype)));
+  }
+}
+
+}  // namespace
+
+void initialize_variable(const Init& init, uint64_t seed, std::string_view name, const ConcreteType& type,
+                         std::byte* place, std::byte* staging) {
+  if (type.layout.is_plain()) return fill_plain(init, seed, name, type, place);
+  fill_plain(init, seed, name, type, staging);
+  copy_from_plain(type, staging, place);
+}
+
+void copy_to_plain(const ConcreteType& type, const void* from, void* into) {
+  if (type.layout.is_plain())
+    std::memcpy(into, from, static_cast<size_t>(type.bytes()));
+  else
+    reorder(type, Layout(), from, into);
+}
+
+void copy_from_plain(const ConcreteType& type, const void* from, void* into) {
+  ConcreteType plain = type;
+  plain.layout = Layout();
+  if (type.layout.is_plain())
+    std::memcpy(into, from, static_cast<size_t>(type.bytes()));
+  else
+    reorder(plain, type.layout, from, into);
+}
+
+void expect_bytes(Tensor variable, const ConcreteType& type, Bytes bytes) {
+  const Bytes want = type.count() * size_of(type.dtype);
+  if (bytes != want)
+    throw Error(fmt::format("variable '{}' {} has {} bytes but {} were given", variable.name(),
+                            to_string(variable.type()), want, bytes));
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,22 @@
+// Values of variables: made in place, and copied in and out row-major.
+#pragma once
+
+#include <string_view>
+
+#include "graph/init.h"
+#include "graph/tensor.h"
+#include "ops/kernel.h"
+
+namespace plimsoll {
+
+// Fills a variable at `place`. One that is not row-major is made in `staging` first.
+void initialize_variable(const Init& init, uint64_t seed, std::string_view name, const ConcreteType& type,
+                         std::byte* place, std::byte* staging);
+
+void copy_to_plain(const ConcreteType& type, const void* from, void* into);
+void copy_from_plain(const ConcreteType& type, const void* from, void* into);
+
+// Throws Error that names the variable when `bytes` is not its row-major size.
+void expect_bytes(Tensor variable, const ConcreteType& type, Bytes bytes);
+
+}  // namespace plimsoll
