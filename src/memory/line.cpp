@@ -64,7 +64,7 @@ void MemoryLine::give_back(Tag tag, Bytes bytes) noexcept {
 
 std::string MemoryLine::refusal(Tag tag, Bytes bytes) const {
   std::string holders;
-  for (size_t i = 0; i < kTagCount; ++i)
+  for (size_t i = 0; i < used_by_tag_.size(); ++i)
     if (used_by_tag_[i] > 0)
       holders += fmt::format("{}{} {}", holders.empty() ? "" : ", ", name_of(Tag(i)), format_bytes(used_by_tag_[i]));
   return fmt::format("does not fit: {} asks for {}, {} of {} are free (used: {}); give a line of at least {}",

@@ -29,9 +29,11 @@ void fill_plain(const Init& init, uint64_t seed, std::string_view name, const Co
       return;
     }
     case DType::I64:
-      return std::fill_n(reinterpret_cast<int64_t*>(place), count, static_cast<int64_t>(init.a));
+      std::fill_n(reinterpret_cast<int64_t*>(place), count, static_cast<int64_t>(init.a));
+      return;
     case DType::I32:
-      return std::fill_n(reinterpret_cast<int32_t*>(place), count, static_cast<int32_t>(init.a));
+      std::fill_n(reinterpret_cast<int32_t*>(place), count, static_cast<int32_t>(init.a));
+      return;
     default:
       if (init.kind != Init::Kind::Constant || init.a != 0)
         throw Error(fmt::format("variable '{}' of type {} can only start at zero", name, name_of(type.dtype)));

@@ -6,6 +6,7 @@
 #include "data/prefetch.h"
 #include "memory/process.h"
 #include "support/cgroup.h"
+#include "support/sanitizer.h"
 
 namespace plimsoll {
 namespace {
@@ -51,6 +52,7 @@ TEST_F(FashionMnist, IsWhatItIsKnownToBe) {
 }
 
 TEST_F(FashionMnist, AnEpochNeedsLessThanTwoMebibytes) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   MemoryLine line(2 * MiB);
   trim_allocator();
   const Bytes before = resident_bytes();
@@ -68,6 +70,7 @@ TEST_F(FashionMnist, AnEpochNeedsLessThanTwoMebibytes) {
 
 // The unpacked file is 45 MiB; its pages in the cache of the group must give way.
 TEST_F(FashionMnist, AnEpochFinishesUnderATightLimit) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const auto outcome = testing::run_limited(
       [] {
         MemoryLine line(2 * MiB);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "memory/process.h"
 #include "support/cgroup.h"
+#include "support/sanitizer.h"
 
 namespace plimsoll {
 namespace {
@@ -85,6 +86,7 @@ TEST(Arena, MovesItsPages) {
 }
 
 TEST(Arena, SaysWhenTheMachineHasTooLittle) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Arena arena(int64_t(1) << 45);
   try {
     arena.commit(arena.maximum());
@@ -106,6 +108,29 @@ TEST(Arena, SaysWhenThereAreNoAddresses) {
   }
 }
 
+TEST(Arena, StaysAsItWasWhenTheKernelRefuses) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
+  Arena arena(64 * MiB);
+  arena.commit(MiB);
+  arena.data()[0] = std::byte{3};
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
+  const rlimit tight{16 * MiB, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &tight), 0);
+  std::string refusal;
+  try {
+    arena.commit(64 * MiB);
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &before), 0);
+  EXPECT_NE(refusal.find("Cannot allocate memory"), std::string::npos) << refusal;
+  EXPECT_EQ(arena.committed(), MiB);
+  EXPECT_EQ(resident_pages(arena), MiB);
+  EXPECT_EQ(arena.data()[0], std::byte{3});
+  EXPECT_NO_THROW(arena.commit(64 * MiB));
+}
+
 int commit_64_mib() {
   Arena arena(64 * MiB);
   try {
@@ -124,6 +149,7 @@ TEST(Arena, RefusesInsteadOfBeingKilledByAControlGroup) {
 }
 
 TEST(Arena, CommitsInAControlGroupThatIsLargeEnough) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const auto outcome = testing::run_limited(commit_64_mib, 72 * MiB);
   if (!outcome.run) GTEST_SKIP() << outcome.reason;
   EXPECT_EQ(outcome.run->exit_code, 0);

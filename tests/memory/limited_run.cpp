@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/cgroup.h"
+#include "support/sanitizer.h"
 
 namespace plimsoll {
 namespace {
@@ -26,6 +27,7 @@ TEST(LimitedRun, KillsTheChildThatTakesMore) {
 }
 
 TEST(LimitedRun, LetsTheChildThatFitsFinish) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const auto outcome = testing::run_limited(touch_64_mib, 128 * MiB);
   if (!outcome.run) GTEST_SKIP() << outcome.reason;
   EXPECT_EQ(outcome.run->exit_code, 7);

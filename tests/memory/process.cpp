@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "support/cgroup.h"
+#include "support/sanitizer.h"
 
 namespace plimsoll {
 namespace {
@@ -31,6 +32,7 @@ TEST(Process, PeakStartsAgain) {
 }
 
 TEST(Process, TamedAllocatorGivesBackSmallPieces) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   tame_allocator();
   const Bytes before = resident_bytes();
   {
