@@ -13,10 +13,16 @@ namespace {
 
 constexpr Bytes kStackBytes = 256 * KiB;
 
-Bytes slot_bytes(const Batches& batches) {
+Bytes slot_bytes(std::span<const Bytes> row_bytes, int64_t batch) {
   Bytes bytes = 0;
-  for (int i = 0; i < batches.sources(); ++i) bytes += round_up(batches.batch() * batches.row_bytes(i), kAlignment);
+  for (const Bytes row : row_bytes) bytes += round_up(batch * row, kAlignment);
   return bytes;
+}
+
+std::vector<Bytes> rows_of(const Batches& batches) {
+  std::vector<Bytes> rows;
+  for (int i = 0; i < batches.sources(); ++i) rows.push_back(batches.row_bytes(i));
+  return rows;
 }
 
 // Signals belong to the threads of the program, which may be waiting for them.
@@ -47,15 +53,19 @@ int start_thread(pthread_t* thread, void* (*run)(void*), void* argument) {
 
 }  // namespace
 
-Bytes Prefetch::bytes_needed(const Batches& batches, int slots) {
+Bytes Prefetch::bytes_needed(std::span<const Bytes> row_bytes, int64_t batch, int slots) {
   if (slots < 1) throw Error(fmt::format("{} slots cannot hold a batch; give at least 1", slots), ErrorKind::Usage);
-  return round_up(slots * slot_bytes(batches), Arena::kPage) + kStackBytes;
+  return round_up(slots * slot_bytes(row_bytes, batch), Arena::kPage) + kStackBytes;
+}
+
+Bytes Prefetch::bytes_needed(const Batches& batches, int slots) {
+  return bytes_needed(rows_of(batches), batches.batch(), slots);
 }
 
 Prefetch::Prefetch(Batches& batches, int slots, MemoryLine& line)
     : batches_(batches),
       held_(line.reserve(Tag::Data, bytes_needed(batches, slots))),
-      arena_(slots * slot_bytes(batches)),
+      arena_(slots * slot_bytes(rows_of(batches), batches.batch())),
       state_(batches.state()) {
   arena_.commit(arena_.maximum());
   std::byte* place = arena_.data();

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "data/batches.h"
@@ -25,6 +26,8 @@ class Prefetch {
  public:
   // What a line must have free under Tag::Data: the slots and the stack of the thread.
   static Bytes bytes_needed(const Batches& batches, int slots);
+  // The same before any file is open, from the bytes of a row of each source.
+  static Bytes bytes_needed(std::span<const Bytes> row_bytes, int64_t batch, int slots);
 
   Prefetch(Batches& batches, int slots, MemoryLine& line);
   Prefetch(const Prefetch&) = delete;

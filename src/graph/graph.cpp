@@ -42,7 +42,7 @@ int32_t Graph::claim_name(std::string full) {
 }
 
 int32_t Graph::unique_name(std::string_view wanted) {
-  std::string full = (scopes_.empty() ? "" : scopes_.back().prefix) + std::string(wanted);
+  std::string full = scopes_.back().prefix + std::string(wanted);
   if (!by_name_.contains(full)) return claim_name(std::move(full));
   int32_t& suffix = next_suffix_[full];
   std::string numbered;
@@ -66,7 +66,7 @@ ValueId Graph::add_value(TensorType type, ValueKind kind, int32_t name) {
 
 Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape) {
   expect_open();
-  std::string full = (scopes_.empty() ? "" : scopes_.back().prefix) + std::string(name);
+  std::string full = scopes_.back().prefix + std::string(name);
   if (by_name_.contains(full)) throw Error(fmt::format("placeholder '{}' exists already; give it another name", full));
   const ValueId id = add_value({dtype, shape}, ValueKind::Placeholder, claim_name(std::move(full)));
   placeholders_.push_back(id);
@@ -80,13 +80,13 @@ Tensor Graph::variable(std::string_view name, DType dtype, const Shape& shape, c
       throw Error(fmt::format("variable '{}' can't have shape {}: its sizes must be fixed and positive", name,
                               to_string(shape)));
   }
-  std::string full = (scopes_.empty() ? "" : scopes_.back().prefix) + std::string(name);
+  std::string full = scopes_.back().prefix + std::string(name);
   if (const auto at = by_name_.find(full); at != by_name_.end()) {
     if (at->second < 0 || value(at->second).kind != ValueKind::Variable)
       throw Error(fmt::format("'{}' exists already and is not a variable; give one of them another name", full));
     const TensorType wanted{dtype, shape};
     const TensorType& type = value(at->second).type;
-    if (scopes_.empty() || !scopes_.back().reuse)
+    if (!scopes_.back().reuse)
       throw Error(
           fmt::format("variable '{}' exists already as {}; open its scope with Scope::Mode::Reuse to share it, "
                       "or give the layer another name",
@@ -119,6 +119,11 @@ Tensor Graph::scalar(float number) {
   std::byte bytes[sizeof number];
   std::memcpy(bytes, &number, sizeof number);
   return constant(DType::F32, {}, bytes, "scalar");
+}
+
+std::string Graph::layer_name(std::string_view kind) {
+  const int32_t earlier = scopes_.back().layers[std::string(kind)]++;
+  return earlier == 0 ? std::string(kind) : fmt::format("{}_{}", kind, earlier);
 }
 
 Outputs Graph::add(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, std::string_view name) {
@@ -173,8 +178,8 @@ Bytes Graph::size_bytes() const {
 }
 
 Scope::Scope(Graph& graph, std::string_view name, Mode mode) : graph_(graph) {
-  const bool outer_reuse = !graph.scopes_.empty() && graph.scopes_.back().reuse;
-  std::string prefix = graph.scopes_.empty() ? "" : graph.scopes_.back().prefix;
+  const bool outer_reuse = graph.scopes_.back().reuse;
+  std::string prefix = graph.scopes_.back().prefix;
   if (!name.empty()) prefix += std::string(name) + "/";
   graph.scopes_.push_back({std::move(prefix), outer_reuse || mode == Mode::Reuse});
 }

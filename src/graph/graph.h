@@ -86,6 +86,9 @@ class Graph {
                   VariableRole role = VariableRole::Weight);
   Tensor constant(DType dtype, const Shape& shape, std::span<const std::byte> bytes, std::string_view name = "");
   Tensor scalar(float value);
+  // A name for the next layer of that kind in the innermost scope: dense, dense_1, dense_2 ... Counting starts again
+  // each time a scope is opened, so that building a model again in a scope for reuse finds the same variables.
+  std::string layer_name(std::string_view kind);
   // Adds a node; names default to the operator's, made unique in the scope.
   Outputs add(const Op& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {}, std::string_view name = "") {
     return add(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs, name);
@@ -123,6 +126,7 @@ class Graph {
   struct OpenScope {
     std::string prefix;  // "block1/"
     bool reuse;
+    std::unordered_map<std::string, int32_t> layers = {};  // how many of each kind this opening has named
   };
   void expect_open() const;
   int32_t unique_name(std::string_view wanted);
@@ -141,7 +145,7 @@ class Graph {
   std::deque<std::string> names_;                          // a deque: views into it stay valid
   std::unordered_map<std::string_view, ValueId> by_name_;  // -1: a node's name
   std::unordered_map<std::string, int32_t> next_suffix_;
-  std::vector<OpenScope> scopes_;
+  std::vector<OpenScope> scopes_{OpenScope{"", false}};  // the first is that of the graph itself
   bool finalized_ = false;
 };
 

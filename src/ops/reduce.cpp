@@ -1,24 +1,32 @@
 // reduce_sum, reduce_mean, reduce_max, reduce_min over any axes.
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "ops/blocked.h"
 #include "ops/ops.h"
 #include "ops/parallel.h"
+#include "ops/reduction.h"
 #include "ops/sample.h"
 
 namespace plimsoll {
 namespace {
 
+constexpr int64_t kGrain = 16384;
+constexpr int64_t kTile = 1024;  // columns whose shares stay in the first-level cache
+
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
   n.expect_float(0);
   const Dims axes = n.attrs.dims("axes");
+  const int rank = n.in[0].shape.rank();
+  for (const int64_t axis : axes)
+    if (axis >= rank || std::count(axes.begin(), axes.end(), axis) != 1)
+      n.fail(fmt::format("axes {} of {}: each must be below {} and stand once", to_string(axes), to_string(n.in[0]),
+                         rank));
   const bool keep = n.attrs.i("keep") != 0;
   Shape out;
-  for (int i = 0; i < n.in[0].shape.rank(); ++i) {
+  for (int i = 0; i < rank; ++i) {
     const bool reduced = std::find(axes.begin(), axes.end(), i) != axes.end();
     if (!reduced) out.push_back(n.in[0].shape[i]);
     if (reduced && keep) out.push_back(1);
@@ -26,74 +34,235 @@ void infer(Infer& n) {
   n.out = {{DType::F32, out}};
 }
 
-void grad(Backward& b) {
-  // Put the reduced dimensions back as ones, then repeat.
-  Shape kept = b.x[0].shape();
-  for (const int64_t axis : b.attrs.dims("axes")) kept[static_cast<int>(axis)] = 1;
-  b.give(0, broadcast_to(reshape(b.dy[0], kept), b.x[0].shape()));
+bool reduces_batch(const Attrs& attrs, std::span<const TensorType> in) {
+  for (const int64_t axis : attrs.dims("axes"))
+    if (in[0].shape[static_cast<int>(axis)].is_batch()) return true;
+  return false;
+}
+BatchRule sum_rule(const Attrs& attrs, std::span<const TensorType> in) {
+  return reduces_batch(attrs, in) ? BatchRule::Sums : BatchRule::Rows;
+}
+BatchRule extreme_rule(const Attrs& attrs, std::span<const TensorType> in) {
+  return reduces_batch(attrs, in) ? BatchRule::Mixes : BatchRule::Rows;
 }
 
-Prepared prepare(const Facts& facts) {
-  const Dims dims = facts.in[0].dims;
-  const Dims axes = facts.attrs.dims("axes");
-  const bool accumulate = facts.accumulate;
+Shape kept_shape(const Attrs& attrs, Shape shape) {
+  for (const int64_t axis : attrs.dims("axes")) shape[static_cast<int>(axis)] = 1;
+  return shape;
+}
+
+Prepared prepare(const Facts& facts, Reduce how, double factor) {
+  Dims dims = facts.in[0].dims;
+  Dims axes = facts.attrs.dims("axes");
+  Prepared prepared;
+  // Blocked channels can be summed where they lie, as [N, C/8, H, W, 8], if what remains comes out row-major.
+  const auto reduces = [&](int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); };
+  if (const int64_t block = channel_block(facts.in[0]); block != 0) {
+    bool images_vanish = true;
+    for (int i = 2; i < dims.rank(); ++i) images_vanish = images_vanish && reduces(i);
+    if (images_vanish) {
+      if (reduces(1)) axes.push_back(dims.rank());
+      dims[1] /= block;
+      dims.push_back(block);
+      prepared.in = {facts.in[0].layout};
+    }
+  }
+  const Reduction reduction(how, geometry_of(dims, axes), factor, facts.accumulate);
+  prepared.scratch_bytes = reduction.scratch_bytes();
+  prepared.kernel =
+      make_kernel([=](const Args& args) { reduction.run(args.input<float>(0), args.output<float>(0), args.scratch); });
+  return prepared;
+}
+
+Prepared prepare_sum(const Facts& facts) { return prepare(facts, Reduce::Sum, 1); }
+Prepared prepare_max(const Facts& facts) { return prepare(facts, Reduce::Max, 1); }
+Prepared prepare_min(const Facts& facts) { return prepare(facts, Reduce::Min, 1); }
+// `count` may be a multiple of the batch: the whole one, so that the parts of a step add up to the mean.
+double mean_factor(const Facts& facts) {
+  return 1.0 / static_cast<double>(std::max<int64_t>(1, facts.attrs.shape("count")[0].at(facts.whole_batch)));
+}
+Prepared prepare_mean(const Facts& facts) { return prepare(facts, Reduce::Sum, mean_factor(facts)); }
+
+void infer_mean(Infer& n) {
+  infer(n);
+  Dim count = 1;
+  for (const int64_t axis : n.attrs.dims("axes")) count = count * n.in[0].shape[static_cast<int>(axis)];
+  if (!(n.attrs.shape("count") == Shape{count}))
+    n.fail(fmt::format("count must be [{}], the number of elements in each mean", to_string(count)));
+}
+
+// divide_by_count: the gradient of a mean before it is repeated.
+void infer_divide(Infer& n) {
+  n.expect_inputs(1, 1);
+  n.expect_float(0);
+  if (n.attrs.shape("count").rank() != 1) n.fail("count must be one number");
+  n.out = {n.in[0]};
+}
+Prepared prepare_divide(const Facts& facts) {
+  const auto factor = static_cast<float>(mean_factor(facts));
+  const int64_t count = facts.in[0].count();
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
             auto* y = args.output<float>(0);
-            Dims out_stride = Dims::filled(dims.rank(), 0);
-            int64_t outputs = 1;
-            for (int i = dims.rank() - 1; i >= 0; --i) {
-              if (std::find(axes.begin(), axes.end(), i) != axes.end()) continue;
-              out_stride[i] = outputs;
-              outputs *= dims[i];
-            }
-            if (!accumulate) std::fill(y, y + outputs, 0.0F);
-            const int64_t count = element_count(dims);
-            for (int64_t i = 0; i < count; ++i) {
-              int64_t rest = i;
-              int64_t at = 0;
-              for (int d = dims.rank() - 1; d >= 0; --d) {
-                at += rest % dims[d] * out_stride[d];
-                rest /= dims[d];
-              }
-              y[at] += x[i];
-            }
+            parallel_for(count, kGrain, [&](int64_t first, int64_t last) {
+              for (int64_t i = first; i < last; ++i) y[i] = x[i] * factor;
+            });
           })};
 }
 
-BatchRule batch_rule(const Attrs& attrs, std::span<const TensorType> in) {
-  for (const int64_t axis : attrs.dims("axes"))
-    if (in[0].shape[static_cast<int>(axis)].is_batch()) return BatchRule::Sums;
-  return BatchRule::Rows;
+const Op kDivideByCount{.name = "divide_by_count",
+                        .infer = infer_divide,
+                        .prepare = prepare_divide,
+                        .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1}};
+
+// reduce_extreme_grad(x, y, dy): the gradient goes to the elements equal to the extreme, in equal parts.
+void infer_extreme_grad(Infer& n) {
+  n.expect_inputs(3, 3);
+  n.out = {n.in[0]};
 }
 
+void spread_to_ties(const Geometry& g, const float* x, const float* y, const float* dy, float* dx) {
+  const int64_t columns = g.run_is_kept ? (g.run + kTile - 1) / kTile : 1;
+  const int64_t work = g.reduced.count * g.run / columns;
+  parallel_for(g.kept.count * columns, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work)),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t t = first; t < last; ++t) {
+                   const int64_t base = g.kept.offset(t / columns);
+                   if (!g.run_is_kept) {
+                     int64_t ties = 0;
+                     for (int64_t r = 0; r < g.reduced.count; ++r) {
+                       const float* row = x + base + g.reduced.offset(r);
+                       for (int64_t j = 0; j < g.run; ++j) ties += row[j] == y[t];
+                     }
+                     const float share = dy[t] / static_cast<float>(std::max<int64_t>(1, ties));
+                     for (int64_t r = 0; r < g.reduced.count; ++r) {
+                       const int64_t at = base + g.reduced.offset(r);
+                       for (int64_t j = 0; j < g.run; ++j) dx[at + j] = x[at + j] == y[t] ? share : 0;
+                     }
+                     continue;
+                   }
+                   const int64_t column = t % columns * kTile;
+                   const int64_t width = std::min(kTile, g.run - column);
+                   const float* extreme = y + t / columns * g.run + column;
+                   float share[kTile];
+                   std::fill(share, share + width, 0.0F);
+                   for (int64_t r = 0; r < g.reduced.count; ++r) {
+                     const float* row = x + base + g.reduced.offset(r) + column;
+                     for (int64_t j = 0; j < width; ++j) share[j] += row[j] == extreme[j] ? 1.0F : 0.0F;
+                   }
+                   for (int64_t j = 0; j < width; ++j)
+                     share[j] = dy[t / columns * g.run + column + j] / std::max(1.0F, share[j]);
+                   for (int64_t r = 0; r < g.reduced.count; ++r) {
+                     const int64_t at = base + g.reduced.offset(r) + column;
+                     for (int64_t j = 0; j < width; ++j) dx[at + j] = x[at + j] == extreme[j] ? share[j] : 0;
+                   }
+                 }
+               });
+}
+
+Prepared prepare_extreme_grad(const Facts& facts) {
+  const Geometry g = geometry_of(facts.in[0].dims, facts.attrs.dims("axes"));
+  return {.kernel = make_kernel([=](const Args& args) {
+            spread_to_ties(g, args.input<float>(0), args.input<float>(1), args.input<float>(2), args.output<float>(0));
+          })};
+}
+
+const Op kReduceExtremeGrad{.name = "reduce_extreme_grad",
+                            .infer = infer_extreme_grad,
+                            .prepare = prepare_extreme_grad,
+                            .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1},
+                            .batch_rule = extreme_rule};
+
+void repeat(Backward& b, Tensor dy) {
+  b.give(0, broadcast_to(reshape(dy, kept_shape(b.attrs, b.x[0].shape())), b.x[0].shape()));
+}
+void grad_sum(Backward& b) { repeat(b, b.dy[0]); }
+void grad_mean(Backward& b) {
+  repeat(b, b.dy[0].graph().add(kDivideByCount, {b.dy[0]}, {{"count", b.attrs.shape("count")}}));
+}
+void grad_extreme(Backward& b) {
+  b.give(0, b.dy[0].graph().add(kReduceExtremeGrad, {b.x[0], b.y[0], b.dy[0]}, {{"axes", b.attrs.shape("axes")}}));
+}
+
+using Function = Tensor (*)(Tensor x, Dims axes, bool keep, Name name);
+
+template <Function reduce>
 std::vector<Sample> samples() {
-  return {{"last axis",
-           [](SampleBuilder& s) {
-             return std::vector{reduce_sum(s.input({Dim::batch(), 3, 4}), {2})};
-           }},
-          {"batch", [](SampleBuilder& s) {
-             return std::vector{reduce_sum(s.input({Dim::batch(), 3}), {0})};
-           }}};
+  const auto over = [](const char* name, Shape shape, Dims axes, bool keep = false) {
+    return Sample{name, [=](SampleBuilder& s) { return std::vector{reduce(s.input(shape), axes, keep, {})}; }};
+  };
+  return {over("last axis", {Dim::batch(), 3, 7}, {2}),
+          over("last axes kept", {Dim::batch(), 3, 5, 3}, {-2, -1}, true),
+          over("batch", {Dim::batch(), 11}, {0}),
+          over("rows", {Dim::batch(3), 5, 4}, {0, 1}),
+          over("images", {Dim::batch(), 3, 3, 5}, {0, 2, 3}),
+          over("middle", {Dim::batch(), 3, 5}, {1}, true),
+          over("alternating", {3, Dim::batch(), 2, 5}, {0, 2}),
+          over("everything", {Dim::batch(), 3, 5}, {})};
 }
 
 const Op kReduceSum{.name = "reduce_sum",
                     .infer = infer,
-                    .grad = grad,
-                    .prepare = prepare,
-                    .samples = samples,
+                    .grad = grad_sum,
+                    .prepare = prepare_sum,
+                    .samples = samples<reduce_sum>,
                     .traits = {.batch = BatchRule::Rows, .recomputable = true},
-                    .batch_rule = batch_rule,
+                    .batch_rule = sum_rule,
                     .onnx = "ReduceSum"};
+const Op kReduceMean{.name = "reduce_mean",
+                     .infer = infer_mean,
+                     .grad = grad_mean,
+                     .prepare = prepare_mean,
+                     .samples = samples<reduce_mean>,
+                     .traits = {.batch = BatchRule::Rows, .recomputable = true},
+                     .batch_rule = sum_rule,
+                     .onnx = "ReduceMean"};
+const Op kReduceMax{.name = "reduce_max",
+                    .infer = infer,
+                    .grad = grad_extreme,
+                    .prepare = prepare_max,
+                    .samples = samples<reduce_max>,
+                    .traits = {.batch = BatchRule::Rows, .recomputable = true},
+                    .batch_rule = extreme_rule,
+                    .onnx = "ReduceMax"};
+const Op kReduceMin{.name = "reduce_min",
+                    .infer = infer,
+                    .grad = grad_extreme,
+                    .prepare = prepare_min,
+                    .samples = samples<reduce_min>,
+                    .traits = {.batch = BatchRule::Rows, .recomputable = true},
+                    .batch_rule = extreme_rule,
+                    .onnx = "ReduceMin"};
+
+// No axes means all of them; negative ones count from the end.
+Dims resolve(Tensor x, Dims axes) {
+  if (axes.empty())
+    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  for (int64_t& axis : axes) {
+    if (axis < -x.rank() || axis >= x.rank())
+      throw Error(fmt::format("reduce: axis {} is outside {}", axis, to_string(x.type())));
+    if (axis < 0) axis += x.rank();
+  }
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+Tensor reduce(const Op& op, Tensor x, Dims axes, bool keep, Name name) {
+  return x.graph().add(op, {x}, {{"axes", Shape::from(resolve(x, axes))}, {"keep", int64_t{keep}}}, name);
+}
 
 }  // namespace
 
-Tensor reduce_sum(Tensor x, Dims axes, bool keep, Name name) {
-  if (axes.empty())
-    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
-  for (int64_t& axis : axes)
-    if (axis < 0) axis += x.rank();
-  return x.graph().add(kReduceSum, {x}, {{"axes", Shape::from(axes)}, {"keep", int64_t{keep}}}, name);
+Tensor reduce_sum(Tensor x, Dims axes, bool keep, Name name) { return reduce(kReduceSum, x, axes, keep, name); }
+Tensor reduce_max(Tensor x, Dims axes, bool keep, Name name) { return reduce(kReduceMax, x, axes, keep, name); }
+Tensor reduce_min(Tensor x, Dims axes, bool keep, Name name) { return reduce(kReduceMin, x, axes, keep, name); }
+
+Tensor reduce_mean(Tensor x, Dims axes, bool keep, Name name) {
+  axes = resolve(x, axes);
+  Dim count = 1;
+  for (const int64_t axis : axes) count = count * x.dim(static_cast<int>(axis));
+  return x.graph().add(kReduceMean, {x},
+                       {{"axes", Shape::from(axes)}, {"count", Shape{count}}, {"keep", int64_t{keep}}}, name);
 }
 
 Tensor sum_to(Tensor x, Shape shape, Name name) {
@@ -105,6 +274,8 @@ Tensor sum_to(Tensor x, Shape shape, Name name) {
   return reshape(reduce_sum(x, axes, false, name), shape);
 }
 
-OpList reduce_ops() { return {&kReduceSum}; }
+OpList reduce_ops() {
+  return {&kReduceSum, &kReduceMean, &kReduceMax, &kReduceMin, &kDivideByCount, &kReduceExtremeGrad};
+}
 
 }  // namespace plimsoll

@@ -258,6 +258,26 @@ void Session::get(Tensor variable, void* into, Bytes bytes) {
   copy_to_plain(port.type, arena_->data() + place_of(steps_.front().plan, port.buffer), into);
 }
 
+std::span<const std::byte> Session::peek(Tensor variable) {
+  const Port port = port_of(variable);
+  const std::byte* place = arena_->data() + place_of(steps_.front().plan, port.buffer);
+  const auto bytes = static_cast<size_t>(port.type.count() * size_of(port.type.dtype));
+  if (port.type.layout.is_plain()) return {place, bytes};
+  std::byte* staging = arena_->data() + steps_.front().plan.variable_bytes;
+  copy_to_plain(port.type, place, staging);
+  return {staging, bytes};
+}
+
+void Session::fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write) {
+  const Port port = port_of(variable);
+  std::byte* place = arena_->data() + place_of(steps_.front().plan, port.buffer);
+  const Bytes bytes = port.type.count() * size_of(port.type.dtype);
+  if (port.type.layout.is_plain()) return write(place, bytes);
+  std::byte* staging = arena_->data() + steps_.front().plan.variable_bytes;
+  write(staging, bytes);
+  copy_from_plain(port.type, staging, place);
+}
+
 void Session::set(Tensor variable, const void* from, Bytes bytes) {
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);

@@ -86,6 +86,10 @@ class Session {
   void get(Tensor variable, void* into, Bytes bytes);
   void set(Tensor variable, const void* from, Bytes bytes);
 
+  // Without memory of one's own: a variable row-major, valid until the next call; and one filled by `write`.
+  std::span<const std::byte> peek(Tensor variable);
+  void fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write);
+
   const std::vector<PlannedStep>& steps() const { return steps_; }
   const MemoryLine& line() const { return line_; }
   Bytes arena_bytes() const { return arena_bytes_; }      // what open() takes

@@ -1,0 +1,147 @@
+// The command line: verbs, flags, exit codes.
+#include <cstdio>
+#include <exception>
+#include <locale>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/plan_report.h"
+#include "cli/verbs.h"
+#include "memory/process.h"
+
+namespace plimsoll {
+namespace {
+
+// Thousands are grouped in what people read.
+struct Grouped : std::numpunct<char> {
+  char do_thousands_sep() const override { return ','; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+void add_line(CLI::App& app, Settings& s) {
+  app.add_option("-m,--memory", s.memory, "The line: 512MiB, 1.5GB, 80% (default: what the surroundings allow)");
+  app.add_flag("--json", s.json, "JSON on standard output");
+  app.add_option("--threads", s.threads, "Threads (default: all)")->check(CLI::PositiveNumber);
+}
+
+void add_model(CLI::App& app, Settings& s, bool required = true) {
+  auto* model =
+      app.add_option("model", s.model, "Built-in model: " + fmt::format("{}", fmt::join(model_names(), ", ")));
+  if (required) model->required();
+  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(CLI::PositiveNumber);
+  app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
+  app.add_option("--channels", s.model_options.channels, "Channels of the image");
+  app.add_option("--classes", s.model_options.classes, "Classes, or words");
+  app.add_option("--sequence", s.model_options.sequence, "Positions of a sequence");
+  app.add_option("--layers", s.model_options.layers, "Layers");
+  app.add_option("--width", s.model_options.width, "Units of a layer");
+  app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
+  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop")->capture_default_str();
+  app.add_option("--lr", s.learning_rate, "Learning rate (default: the optimiser's)")->check(CLI::PositiveNumber);
+  app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
+  app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
+}
+
+void add_data(CLI::App& app, Settings& s) {
+  app.add_option("--data", s.data, "Folder with idx or npy files under their usual names");
+  app.add_option("--train-x", s.train_x, "Training inputs: idx(.gz) or npy(.gz)");
+  app.add_option("--train-y", s.train_y, "Training labels");
+  app.add_option("--test-x", s.test_x, "Test inputs");
+  app.add_option("--test-y", s.test_y, "Test labels");
+  app.add_option("--scratch", s.scratch, "Folder for temporary files");
+}
+
+void add_run(CLI::App& app, Settings& s) {
+  app.add_option("-e,--epochs", s.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--steps", s.steps, "Stop after so many steps");
+  app.add_option("--seed", s.seed, "Of initial weights, dropout and shuffling")->capture_default_str();
+  app.add_option("--save", s.save, "Write the weights to this file (safetensors)");
+  app.add_option("--progress", s.progress, "auto, bar, line, json, none")->capture_default_str();
+}
+
+int run(int argc, char** argv) {
+  std::locale::global(std::locale(std::locale::classic(), new Grouped));
+  Settings s;
+  PackSettings pack;
+  int exit_code = 0;
+  CLI::App app("Plimsoll: training inside a line of memory.", "plimsoll");
+  app.set_version_flag("--version", PLIMSOLL_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+
+  auto* train = app.add_subcommand("train", "Train a model; prints the plan first");
+  add_model(*train, s);
+  add_data(*train, s);
+  add_run(*train, s);
+  add_line(*train, s);
+  train->add_option("--weights", s.weights, "Start from these weights");
+  train->callback([&] { exit_code = run_train(s); });
+
+  auto* eval = app.add_subcommand("eval", "Loss and accuracy of saved weights");
+  add_model(*eval, s);
+  add_data(*eval, s);
+  add_line(*eval, s);
+  eval->add_option("--weights", s.weights, "The weights")->required();
+  eval->callback([&] { exit_code = run_eval(s); });
+
+  auto* plan = app.add_subcommand("plan", "Tell whether and how training fits, without touching data");
+  add_model(*plan, s);
+  add_line(*plan, s);
+  plan->callback([&] { exit_code = run_plan(s); });
+
+  auto* inspect = app.add_subcommand("inspect", "Show what a model or a weights file holds");
+  add_model(*inspect, s);
+  inspect->add_flag("--json", s.json, "JSON on standard output");
+  inspect->add_flag("--all", s.all, "Every variable");
+  inspect->add_flag("--graph", s.graph, "The training graph as text");
+  inspect->callback([&] { exit_code = run_inspect(s); });
+
+  auto* doctor = app.add_subcommand("doctor", "Show what this machine offers and what the process itself costs");
+  add_line(*doctor, s);
+  doctor->add_option("--scratch", s.scratch, "Folder for temporary files");
+  doctor->callback([&] { exit_code = run_doctor(s); });
+
+  auto* demo = app.add_subcommand("demo", "Train on Fashion-MNIST under 96 MiB");
+  Settings d;
+  d.epochs = 3;
+  demo->add_option("-e,--epochs", d.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
+  demo->add_option("--seed", d.seed, "Seed")->capture_default_str();
+  demo->add_option("--data", d.data, "Folder of the data set");
+  demo->add_option("--save", d.save, "Write the weights to this file (safetensors)");
+  demo->add_option("--progress", d.progress, "auto, bar, line, json, none")->capture_default_str();
+  demo->add_option("--scratch", d.scratch, "Folder for temporary files");
+  add_line(*demo, d);
+  demo->callback([&] { exit_code = run_demo(d); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : static_cast<int>(ErrorKind::Usage);
+  } catch (const DoesNotFit& e) {
+    if (s.json || d.json) fmt::print("{}\n", fit_json(e.fit()).dump(2));
+    throw;
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace plimsoll
+
+int main(int argc, char** argv) {
+  plimsoll::tame_allocator();
+  try {
+    return plimsoll::run(argc, argv);
+  } catch (const plimsoll::Error& e) {
+    std::fflush(stdout);
+    fmt::print(stderr, "plimsoll: {}\n", e.what());
+    return e.exit_code();
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "plimsoll: the machine has no memory left for the engine's own tables\n");
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "plimsoll: {}\n", e.what());
+  }
+  return 1;
+}

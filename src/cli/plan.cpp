@@ -1,0 +1,19 @@
+// plimsoll plan: how the training fits, before any data is touched or any tensor allocated.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/plan_report.h"
+#include "cli/verbs.h"
+
+namespace plimsoll {
+
+int run_plan(const Settings& settings) {
+  const auto load = make_workload(settings, Purpose::Train);
+  if (settings.json)
+    fmt::print("{}\n", plan_json(*load).dump(2));
+  else
+    fmt::print("{}", plan_text(*load));
+  return 0;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,52 @@
+// What the command line says, after parsing: one struct that all verbs read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "autodiff/optimiser.h"
+#include "memory/default_line.h"
+#include "model/zoo.h"
+
+namespace plimsoll {
+
+struct Settings {
+  // The model and its step.
+  std::string model;
+  ModelOptions model_options;
+  int64_t batch = 0;  // 0: the model's own
+  std::string optimiser = "adam";
+  double learning_rate = 0;  // 0: the optimiser's own
+  double momentum = 0;
+  double global_clip_norm = 0;
+  uint64_t seed = 1;
+  int threads = 0;  // 0: all
+
+  // The line.
+  std::string memory;
+
+  // The data.
+  std::string data;              // folder with files under their usual names
+  std::string train_x, train_y;  // or file by file
+  std::string test_x, test_y;
+  std::string scratch;  // folder for temporary files
+
+  // The run.
+  int64_t epochs = 1;
+  int64_t steps = 0;    // stop after so many; 0: whole epochs
+  std::string weights;  // to start from
+  std::string save;     // to write at the end
+
+  // The output.
+  bool json = false;
+  std::string progress = "auto";
+  bool all = false;    // inspect: everything
+  bool graph = false;  // inspect: the graph as text
+};
+
+Optimiser make_optimiser(const Settings& settings);
+
+// The line in bytes, exactly, and where it comes from.
+DefaultLine resolve_line(const Settings& settings);
+
+}  // namespace plimsoll

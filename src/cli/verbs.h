@@ -1,0 +1,26 @@
+// One function for each verb of the command line; each returns the exit code.
+#pragma once
+
+#include "cli/settings.h"
+
+namespace plimsoll {
+
+int run_train(const Settings& settings);
+int run_eval(const Settings& settings);
+int run_plan(const Settings& settings);
+int run_doctor(const Settings& settings);
+int run_inspect(const Settings& settings);
+int run_demo(const Settings& settings);
+
+struct PackSettings {
+  std::string file;
+  std::string capacity;
+  std::string out;
+};
+int run_bench_pack(const PackSettings& settings);
+
+// Set by SIGINT and SIGTERM, polled between steps; a second signal ends the process at once.
+void watch_signals();
+bool is_stop_asked();
+
+}  // namespace plimsoll

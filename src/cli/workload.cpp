@@ -1,0 +1,64 @@
+#include "cli/workload.h"
+
+#include <omp.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/prefetch.h"
+
+namespace plimsoll {
+namespace {
+
+// Files of another element type are converted piece by piece: see Batches.
+constexpr Bytes kStagingAllowance = 256 * KiB;
+
+Bytes sample_bytes(const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); }
+
+std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
+  return correct.is_set() ? std::vector{loss, correct} : std::vector{loss};
+}
+
+}  // namespace
+
+Request train_request(const TrainingGraph& training, int64_t batch) {
+  return {fetches(training.loss, training.correct), training.updates.nodes, batch};
+}
+
+Request evaluate_request(const TrainingGraph& training, int64_t batch) {
+  return {fetches(training.eval_loss, training.eval_correct), {}, batch};
+}
+
+std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpose) {
+  auto load = std::make_unique<Workload>();
+  if (settings.threads > 0) omp_set_num_threads(settings.threads);
+// The pool's threads and stacks exist before the process is measured.
+#pragma omp parallel
+  {}
+  load->spec = find_model(settings.model, settings.model_options);
+  load->batch = settings.batch > 0 ? settings.batch : load->spec.batch;
+  load->training = build_training(load->graph, load->spec, make_optimiser(settings));
+  load->line_origin = resolve_line(settings);
+  load->line = std::make_unique<MemoryLine>(load->line_origin.bytes);
+
+  const Bytes rows[] = {sample_bytes(load->spec.input), sample_bytes(load->spec.labels)};
+  load->data_bytes = Prefetch::bytes_needed(rows, load->batch, kPrefetchSlots) + kStagingAllowance;
+  if (load->data_bytes > load->line->free())
+    throw Error(fmt::format("does not fit: {} slots of {} samples take {} but the line is {}; use a smaller --batch",
+                            kPrefetchSlots, load->batch, format_bytes(load->data_bytes),
+                            format_exact_bytes(load->line->limit())),
+                ErrorKind::DoesNotFit);
+  load->data_held = load->line->reserve(Tag::Data, load->data_bytes);
+
+  std::vector<Request> requests;
+  if (purpose == Purpose::Train) requests.push_back(train_request(load->training, load->batch));
+  requests.push_back(evaluate_request(load->training, load->batch));
+  SessionOptions options;
+  options.covers_process = true;
+  options.reserve = kRuntimeReserve;
+  options.seed = settings.seed;
+  load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
+  return load;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,42 @@
+// A built-in model made ready under a line: what train, eval and plan share.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "cli/settings.h"
+#include "memory/line.h"
+#include "model/training.h"
+#include "session/session.h"
+
+namespace plimsoll {
+
+// Slots that batches are read into ahead of their use.
+constexpr int kPrefetchSlots = 2;
+// Kept below the line for what happens after planning: code pages of kernels not yet run, stacks, output.
+constexpr Bytes kRuntimeReserve = 4 * MiB;
+
+struct Workload {
+  enum Steps : size_t { Train, Evaluate };
+
+  ModelSpec spec;
+  Graph graph;
+  TrainingGraph training;
+  DefaultLine line_origin;
+  std::unique_ptr<MemoryLine> line;
+  Reservation data_held;
+  Bytes data_bytes = 0;  // slots, and the thread that fills them
+  std::unique_ptr<Session> session;
+  int64_t batch = 0;
+};
+
+enum class Purpose { Train, Evaluate };
+
+// Builds, lowers and plans; opens no data and takes no tensor memory. Throws DoesNotFit.
+std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpose);
+
+// What training fetches, and what evaluation does: loss, and right answers where the model counts them.
+Request train_request(const TrainingGraph& training, int64_t batch);
+Request evaluate_request(const TrainingGraph& training, int64_t batch);
+
+}  // namespace plimsoll

@@ -1,0 +1,126 @@
+// Layers: functions over Tensors that make their own variables, with the defaults of Keras. Images are NCHW.
+//
+//   x = layers::conv2d(x, 32, 3, {.padding = "same", .activation = "relu"}, "conv1");   // conv1/kernel, conv1/bias
+//
+// A layer without a name is called after its kind, numbered within the scope. Without a tensor, the same functions give
+// a Layer for later use: layers::conv2d(32, 3).
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/ops.h"
+
+namespace plimsoll::layers {
+
+// A tensor in, a tensor out; `training` matters to dropout and batch norm.
+using Layer = std::function<Tensor(Tensor x, bool training)>;
+
+// Height and width; one number stands for both.
+struct Size {
+  int64_t height, width;
+  Size(int64_t both) : height(both), width(both) {}  // NOLINT(google-explicit-constructor)
+  Size(int64_t h, int64_t w) : height(h), width(w) {}
+};
+
+// "valid" (none), "same", a number for all four sides, or {top, left, bottom, right}.
+class Padding {
+ public:
+  template <size_t N>
+  Padding(const char (&kind)[N]) : Padding(std::string_view(kind)) {}  // NOLINT(google-explicit-constructor)
+  explicit Padding(std::string_view kind);                             // throws Error
+  Padding(int64_t each) : Padding(each, each, each, each) {}           // NOLINT(google-explicit-constructor)
+  Padding(int64_t top, int64_t left, int64_t bottom, int64_t right) : pads_{top, left, bottom, right} {}
+
+  bool is_same() const { return is_same_; }
+  const std::array<int64_t, 4>& pads() const { return pads_; }
+
+ private:
+  bool is_same_ = false;
+  std::array<int64_t, 4> pads_{};
+};
+
+struct Dense {
+  std::string activation;
+  bool use_bias = true;
+  std::optional<Init> kernel = {};  // glorot_uniform
+  Init bias = Init::zeros();
+};
+
+struct Conv {
+  Size strides = 1;
+  Padding padding = "valid";
+  Size dilations = 1;
+  int64_t groups = 1;
+  std::string activation;
+  bool use_bias = true;
+  std::optional<Init> kernel = {};  // glorot_uniform
+  Init bias = Init::zeros();
+};
+
+struct Pool {
+  std::optional<Size> strides = {};  // the size of the window
+  Padding padding = "valid";
+};
+
+struct BatchNorm {
+  double momentum = 0.99;
+  double epsilon = 1e-3;
+};
+
+struct Norm {
+  double epsilon = 1e-3;
+};
+
+struct Attention {
+  int64_t key_dim = 0;  // of each head; 0: the width of x divided by the heads
+  bool causal = false;
+  Tensor mask = {};  // of what may be looked at; see attention
+  std::optional<Init> kernel = {};
+};
+
+// y = activation(x kernel + bias) over the last dimension; kernel is [in, units].
+Tensor dense(Tensor x, int64_t units, const Dense& options = {}, Name name = {});
+Tensor conv2d(Tensor x, int64_t filters, Size size, const Conv& options = {}, Name name = {});
+// `multiplier` filters for each channel.
+Tensor depthwise_conv2d(Tensor x, Size size, const Conv& options = {}, int64_t multiplier = 1, Name name = {});
+Tensor conv2d_transpose(Tensor x, int64_t filters, Size size, const Conv& options = {}, Name name = {});
+Tensor batch_norm(Tensor x, bool training, const BatchNorm& options = {}, Name name = {});
+Tensor layer_norm(Tensor x, const Norm& options = {}, Name name = {});
+Tensor group_norm(Tensor x, int64_t groups = 32, const Norm& options = {}, Name name = {});
+Tensor dropout(Tensor x, double rate, bool training, Name name = {});
+// x holds whole numbers below `rows`.
+Tensor embedding(Tensor x, int64_t rows, int64_t width, const Init& table = Init::uniform(-0.05, 0.05), Name name = {});
+// Self-attention over x, which is [batch, positions, width].
+Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options = {}, Name name = {});
+Tensor max_pool(Tensor x, Size size = 2, const Pool& options = {}, Name name = {});
+Tensor average_pool(Tensor x, Size size = 2, const Pool& options = {}, Name name = {});
+Tensor global_average_pool(Tensor x, Name name = {});
+Tensor flatten(Tensor x, Name name = {});
+Tensor add(Tensor a, Tensor b, Name name = {});
+Tensor concatenate(const std::vector<Tensor>& parts, int axis = 1, Name name = {});
+// relu, relu6, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu (swish), softmax, linear; empty is linear.
+Tensor activation(Tensor x, std::string_view kind, Name name = {});
+
+Layer dense(int64_t units, const Dense& options = {}, Name name = {});
+Layer conv2d(int64_t filters, Size size, const Conv& options = {}, Name name = {});
+Layer depthwise_conv2d(Size size, const Conv& options = {}, int64_t multiplier = 1, Name name = {});
+Layer conv2d_transpose(int64_t filters, Size size, const Conv& options = {}, Name name = {});
+Layer batch_norm(const BatchNorm& options = {}, Name name = {});
+Layer layer_norm(const Norm& options = {}, Name name = {});
+Layer group_norm(int64_t groups = 32, const Norm& options = {}, Name name = {});
+Layer dropout(double rate, Name name = {});
+Layer embedding(int64_t rows, int64_t width, const Init& table = Init::uniform(-0.05, 0.05), Name name = {});
+Layer multi_head_attention(int64_t heads, const Attention& options = {}, Name name = {});
+Layer max_pool(Size size = 2, const Pool& options = {}, Name name = {});
+Layer average_pool(Size size = 2, const Pool& options = {}, Name name = {});
+Layer global_average_pool(Name name = {});
+Layer flatten();
+Layer activation(std::string_view kind, Name name = {});
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,130 @@
+#include "model/zoo.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "model/families.h"
+
+namespace plimsoll {
+namespace {
+
+using families::Settings;
+
+constexpr std::pair<std::string_view, ModelSpec (*)(Settings&)> kModels[] = {
+    {"mlp", families::mlp},
+    {"lenet", families::lenet},
+    {"fashion", families::fashion},
+    {"resnet18", families::resnet18},
+    {"resnet50", families::resnet50},
+    {"mobilenet_v2", families::mobilenet_v2},
+    {"vgg16", families::vgg16},
+    {"unet", families::unet},
+    {"bert-base", families::bert_base},
+    {"gpt2-small", families::gpt2_small},
+    {"dense-chain", families::dense_chain},
+};
+
+// Number of letters to insert, drop or change.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+namespace families {
+
+int64_t Settings::take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what) {
+  const int64_t value = std::exchange(option, std::nullopt).value_or(otherwise);
+  if (value < 1) fail(fmt::format("{} must be positive but is {}", what, value));
+  return value;
+}
+
+double Settings::dropout(double otherwise) {
+  const double rate = std::exchange(options_.dropout, std::nullopt).value_or(otherwise);
+  if (!(rate >= 0 && rate < 1)) fail(fmt::format("dropout must be at least 0 and below 1 but is {}", rate));
+  return rate;
+}
+
+void Settings::expect_all_taken() const {
+  const std::pair<bool, std::string_view> given[] = {
+      {options_.image_size.has_value(), "image size"}, {options_.channels.has_value(), "number of channels"},
+      {options_.classes.has_value(), "number of classes"}, {options_.sequence.has_value(), "sequence length"},
+      {options_.layers.has_value(), "number of layers"}, {options_.width.has_value(), "width"},
+      {options_.dropout.has_value(), "dropout"}};
+  for (const auto& [left, what] : given)
+    if (left) fail(fmt::format("its {} can't be set", what));
+}
+
+void Settings::fail(const std::string& why) const {
+  throw Error(fmt::format("model '{}': {}", model_, why), ErrorKind::Usage);
+}
+
+ImageSizes image_sizes(Settings& settings, ImageSizes otherwise) {
+  return {settings.image_size(otherwise.size), settings.channels(otherwise.channels),
+          settings.classes(otherwise.classes)};
+}
+
+Verdict judge_classes(Tensor logits, Tensor labels) {
+  const Tensor loss = sparse_cross_entropy(logits, labels, "loss");
+  const Tensor right = cast(equal(argmax(logits), labels), DType::F32);
+  Dims axes;
+  for (int i = 0; i < right.rank(); ++i) axes.push_back(i);
+  return {loss, reduce_sum(right, axes, false, "correct")};
+}
+
+ModelSpec image_classifier(const Settings& settings, const ImageSizes& sizes, int64_t batch, Layer forward) {
+  return {.model = {settings.model(), std::move(forward)},
+          .input = {DType::F32, {Dim::batch(), sizes.channels, sizes.size, sizes.size}},
+          .labels = {DType::I32, {Dim::batch()}},
+          .classes = sizes.classes,
+          .batch = batch,
+          .judge = judge_classes};
+}
+
+}  // namespace families
+
+ModelSpec find_model(std::string_view name, const ModelOptions& options) {
+  for (const auto& [known, make] : kModels) {
+    if (known != name) continue;
+    Settings settings(name, options);
+    ModelSpec spec = make(settings);
+    settings.expect_all_taken();
+    return spec;
+  }
+  const auto* nearest = std::min_element(std::begin(kModels), std::end(kModels), [&](const auto& a, const auto& b) {
+    return edit_distance(a.first, name) < edit_distance(b.first, name);
+  });
+  throw Error(fmt::format("there is no model '{}'; did you mean {}? Known are {}", name, nearest->first,
+                          fmt::join(model_names(), ", ")),
+              ErrorKind::Usage);
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const auto& model : kModels) names.emplace_back(model.first);
+  return names;
+}
+
+int64_t count_weights(const Graph& graph) {
+  int64_t count = 0;
+  for (const Variable& variable : graph.variables())
+    if (variable.role == VariableRole::Weight) count += element_count(graph.value(variable.value).type.shape).fixed();
+  return count;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,209 @@
+#include "session/weights_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr Bytes kLargestHeader = 100 * MiB;  // the format's own limit
+
+constexpr std::array<std::pair<DType, std::string_view>, 8> kNames{{{DType::F32, "F32"},
+                                                                    {DType::F16, "F16"},
+                                                                    {DType::BF16, "BF16"},
+                                                                    {DType::I32, "I32"},
+                                                                    {DType::I64, "I64"},
+                                                                    {DType::U8, "U8"},
+                                                                    {DType::I8, "I8"},
+                                                                    {DType::Bool, "BOOL"}}};
+
+std::string_view stored_name(DType dtype) {
+  for (const auto& [type, name] : kNames)
+    if (type == dtype) return name;
+  return "?";
+}
+
+class File {
+ public:
+  File(const std::string& path, int flags) : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+    if (fd_ < 0) throw Error(fmt::format("'{}' can't be opened: {}", path, std::strerror(errno)), ErrorKind::BadData);
+  }
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  Bytes size() const { return static_cast<Bytes>(std::filesystem::file_size(path_)); }
+
+  void read(Bytes offset, void* into, Bytes bytes) const {
+    auto* at = static_cast<char*>(into);
+    while (bytes > 0) {
+      const ssize_t got = ::pread(fd_, at, static_cast<size_t>(bytes), offset);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0)
+        throw Error(fmt::format("'{}' ends at byte {}, {} bytes too early: it is truncated", path_, offset, bytes),
+                    ErrorKind::BadData);
+      at += got;
+      offset += got;
+      bytes -= got;
+    }
+  }
+
+  void write(const void* from, Bytes bytes) const {
+    const auto* at = static_cast<const char*>(from);
+    while (bytes > 0) {
+      const ssize_t put = ::write(fd_, at, static_cast<size_t>(bytes));
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) fail_writing();
+      at += put;
+      bytes -= put;
+    }
+  }
+
+  void sync() const {
+    if (::fsync(fd_) != 0) fail_writing();
+  }
+
+  [[noreturn]] void fail_writing() const {
+    const bool full = errno == ENOSPC || errno == EDQUOT;
+    throw Error(fmt::format("'{}' can't be written: {}{}", path_, std::strerror(errno),
+                            full ? "; free some space or save elsewhere" : ""),
+                full ? ErrorKind::DiskFull : ErrorKind::General);
+  }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw Error(fmt::format("'{}' is no weights file (safetensors): {}", path, why), ErrorKind::BadData);
+}
+
+std::vector<StoredTensor> read_header(const std::string& path, const File& file) {
+  const Bytes size = file.size();
+  uint64_t header_bytes = 0;
+  if (size < 8) refuse(path, fmt::format("it has only {} bytes", size));
+  file.read(0, &header_bytes, 8);
+  if (header_bytes > static_cast<uint64_t>(kLargestHeader) || static_cast<Bytes>(header_bytes) > size - 8)
+    refuse(path, fmt::format("its header would be {} bytes long but the file has {}", header_bytes, size));
+  std::string text(header_bytes, '\0');
+  file.read(8, text.data(), static_cast<Bytes>(header_bytes));
+  const auto header = nlohmann::json::parse(text, nullptr, false);
+  if (!header.is_object()) refuse(path, "its header is not a JSON object");
+  const Bytes begin = 8 + static_cast<Bytes>(header_bytes);
+  std::vector<StoredTensor> tensors;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    try {
+      StoredTensor tensor{name, DType::F32, Dims::from(entry.at("shape").get<std::vector<int64_t>>()), 0, 0};
+      const auto stored = entry.at("dtype").get<std::string>();
+      const auto known = std::find_if(kNames.begin(), kNames.end(), [&](const auto& n) { return n.second == stored; });
+      if (known == kNames.end()) refuse(path, fmt::format("tensor '{}' has the unknown type {}", name, stored));
+      tensor.dtype = known->first;
+      const auto offsets = entry.at("data_offsets").get<std::array<int64_t, 2>>();
+      tensor.offset = begin + offsets[0];
+      tensor.bytes = offsets[1] - offsets[0];
+      if (offsets[0] < 0 || tensor.bytes != element_count(tensor.dims) * size_of(tensor.dtype) ||
+          tensor.offset + tensor.bytes > size)
+        refuse(path, fmt::format("tensor '{}' {} does not lie within the file ({} bytes): it is truncated or damaged",
+                                 name, to_string(tensor.dims), size));
+      tensors.push_back(std::move(tensor));
+    } catch (const nlohmann::json::exception&) {
+      refuse(path, fmt::format("the entry of tensor '{}' is damaged", name));
+    }
+  }
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  return tensors;
+}
+
+// Removed unless renamed: a failed save leaves nothing behind.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
+  ~TemporaryFile() {
+    if (!renamed_) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+  void rename_to(const std::string& target) {
+    if (::rename(path_.c_str(), target.c_str()) != 0)
+      throw Error(fmt::format("'{}' can't be replaced: {}", target, std::strerror(errno)));
+    renamed_ = true;
+  }
+
+ private:
+  std::string path_;
+  bool renamed_ = false;
+};
+
+}  // namespace
+
+std::vector<StoredTensor> list_weights(const std::string& path) { return read_header(path, File(path, O_RDONLY)); }
+
+void save_weights(Session& session, Graph& graph, const std::string& path) {
+  nlohmann::ordered_json header;
+  Bytes offset = 0;
+  for (const Variable& variable : graph.variables()) {
+    const TensorType& type = graph.value(variable.value).type;
+    const Dims dims = at_batch(type.shape, 1);
+    const Bytes bytes = element_count(dims) * size_of(type.dtype);
+    header[std::string(graph.name(graph.value(variable.value)))] = {
+        {"dtype", std::string(stored_name(type.dtype))},
+        {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
+        {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
+  }
+  std::string text = header.dump();
+  text.resize(static_cast<size_t>(round_up(static_cast<Bytes>(text.size()) + 8, kAlignment) - 8), ' ');
+
+  TemporaryFile temporary(fmt::format("{}.{}.tmp", path, ::getpid()));
+  {
+    const File file(temporary.path(), O_WRONLY | O_CREAT | O_TRUNC);
+    const auto header_bytes = static_cast<uint64_t>(text.size());
+    file.write(&header_bytes, 8);
+    file.write(text.data(), static_cast<Bytes>(text.size()));
+    for (const Variable& variable : graph.variables()) {
+      const std::span<const std::byte> bytes = session.peek({graph, variable.value});
+      file.write(bytes.data(), static_cast<Bytes>(bytes.size()));
+    }
+    file.sync();
+  }
+  temporary.rename_to(path);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  File(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY).sync();
+}
+
+void load_weights(Session& session, Graph& graph, const std::string& path) {
+  const File file(path, O_RDONLY);
+  const std::vector<StoredTensor> tensors = read_header(path, file);
+  for (const Variable& variable : graph.variables()) {
+    const TensorType& type = graph.value(variable.value).type;
+    const std::string name(graph.name(graph.value(variable.value)));
+    const auto stored = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
+    if (stored == tensors.end()) {
+      if (variable.role == VariableRole::Optimiser) continue;
+      throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another model", path, name), ErrorKind::BadData);
+    }
+    if (stored->dtype != type.dtype || !(stored->dims == at_batch(type.shape, 1)))
+      throw Error(fmt::format("'{}': tensor '{}' is {}{} but the model has {}", path, name, name_of(stored->dtype),
+                              to_string(stored->dims), to_string(type)),
+                  ErrorKind::BadData);
+    session.fill({graph, variable.value}, [&](void* into, Bytes bytes) { file.read(stored->offset, into, bytes); });
+  }
+}
+
+}  // namespace plimsoll

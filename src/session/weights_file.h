@@ -1,0 +1,30 @@
+// Weights on disk as safetensors: a small header, then each tensor row-major. Read and written one tensor at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "graph/shape.h"
+#include "session/session.h"
+
+namespace plimsoll {
+
+struct StoredTensor {
+  std::string name;
+  DType dtype;
+  Dims dims;
+  Bytes offset;  // in the file
+  Bytes bytes;
+};
+
+// What a file holds, in the order of its offsets. Throws Error(BadData) that names the file and the fault.
+std::vector<StoredTensor> list_weights(const std::string& path);
+
+// Writes all variables (the optimiser's too) beside `path` and renames: a crash leaves the old file or the new one.
+void save_weights(Session& session, Graph& graph, const std::string& path);
+
+// Sets every weight and statistic of the graph; the optimiser's where the file has them.
+void load_weights(Session& session, Graph& graph, const std::string& path);
+
+}  // namespace plimsoll
