@@ -10,8 +10,8 @@ Tensor SampleBuilder::make(DType dtype, const Shape& shape, double low, double h
   return tensor;
 }
 
-Tensor SampleBuilder::variable(const Shape& shape, double low, double high) {
-  const Tensor tensor = graph_.variable(fmt::format("in{}", inputs_.size()), DType::F32, shape, Init::zeros());
+Tensor SampleBuilder::variable(const Shape& shape, double low, double high, DType dtype) {
+  const Tensor tensor = graph_.variable(fmt::format("in{}", inputs_.size()), dtype, shape, Init::zeros());
   inputs_.push_back({tensor, low, high});
   return tensor;
 }

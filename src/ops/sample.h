@@ -24,7 +24,7 @@ class SampleBuilder {
     return make(dtype, shape, low, high);
   }
   // A variable that the operator may update; checked after the run.
-  Tensor variable(const Shape& shape, double low = -1, double high = 1);
+  Tensor variable(const Shape& shape, double low = -1, double high = 1, DType dtype = DType::F32);
   Graph& graph() { return graph_; }
   const std::vector<Input>& inputs() const { return inputs_; }
 

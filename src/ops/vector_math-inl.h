@@ -44,11 +44,16 @@ HWY_INLINE void store_some(FloatTag d, Floats v, float* to, int64_t count) {
 struct Whole {
   HWY_INLINE Floats load(FloatTag d, const float* from) const { return hn::LoadU(d, from); }
   HWY_INLINE void store(FloatTag d, Floats v, float* to) const { hn::StoreU(v, d, to); }
+  HWY_INLINE Floats keep(FloatTag, Floats v) const { return v; }
 };
 struct Part {
   int64_t count;
   HWY_INLINE Floats load(FloatTag d, const float* from) const { return load_some(d, from, count); }
   HWY_INLINE void store(FloatTag d, Floats v, float* to) const { store_some(d, v, to, count); }
+  // Zero in the lanes beyond.
+  HWY_INLINE Floats keep(FloatTag d, Floats v) const {
+    return hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(count)), v);
+  }
 };
 
 // Calls step(i, Whole or Part) for each vector of [0, count).

@@ -31,8 +31,7 @@ std::string check_parts(const Plan& plan, const Limits& limits) {
       return fmt::format("the parts of the batch hold more than its {} samples", limits.batch);
     total += samples;
   }
-  if (total != limits.batch)
-    return fmt::format("the parts of the batch hold {} samples of {}", total, limits.batch);
+  if (total != limits.batch) return fmt::format("the parts of the batch hold {} samples of {}", total, limits.batch);
   return "";
 }
 
@@ -43,7 +42,8 @@ std::string check_steps(const Problem& problem, const Plan& plan) {
     if (step.part < 0 || step.part >= static_cast<int32_t>(plan.part_samples.size()))
       return fmt::format("step {} runs part {}, which does not exist", s, step.part);
     if (step.kind == Step::Kind::Run) {
-      if (step.task < 0 || step.task >= tasks) return fmt::format("step {} runs task {}, which does not exist", s, step.task);
+      if (step.task < 0 || step.task >= tasks)
+        return fmt::format("step {} runs task {}, which does not exist", s, step.task);
       if (step.variant < -1 || step.variant >= static_cast<int32_t>(problem.tasks[step.task].variants.size()))
         return fmt::format("step {} runs variant {} of {}, which does not exist", s, step.variant,
                            problem.tasks[step.task].name);
@@ -90,7 +90,8 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
     if (plan.steps[s].kind == Step::Kind::Run && !has_scratch[s] &&
         scratch_bytes(*work_of(problem, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
       return fmt::format("{} has no scratch at step {}", problem.tasks[plan.steps[s].task].name, s);
-  if (plan.arena_bytes != top) return fmt::format("the arena is {} bytes but its contents end at {}", plan.arena_bytes, top);
+  if (plan.arena_bytes != top)
+    return fmt::format("the arena is {} bytes but its contents end at {}", plan.arena_bytes, top);
   if (plan.arena_bytes > limits.bytes)
     return fmt::format("the arena of {} bytes is over the line of {}", plan.arena_bytes, limits.bytes);
   return "";
@@ -107,13 +108,13 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
     if (buffer.kind != BufferKind::Variable) continue;
     if (life_of[b] < 0) return fmt::format("variable {} has no place", buffer.name);
     const Life& life = plan.lives[life_of[b]];
-    if (life.offset != offset) return fmt::format("variable {} lies at byte {}, not {}", buffer.name, life.offset, offset);
+    if (life.offset != offset)
+      return fmt::format("variable {} lies at byte {}, not {}", buffer.name, life.offset, offset);
     if (life.first_step != 0 || life.last_step != last_step)
       return fmt::format("variable {} lives only from step {} to {}", buffer.name, life.first_step, life.last_step);
     offset += life.bytes;
   }
-  if (plan.variable_bytes != offset)
-    return fmt::format("variables take {} bytes, not {}", offset, plan.variable_bytes);
+  if (plan.variable_bytes != offset) return fmt::format("variables take {} bytes, not {}", offset, plan.variable_bytes);
   return "";
 }
 

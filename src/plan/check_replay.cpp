@@ -110,7 +110,8 @@ class Replay {
       for (const BufferId id : *list)
         if (std::string fault = check_value(s, id, meant_by(step, operand++, id)); !fault.empty()) return fault;
     for (const BufferId id : work.writes) {
-      if (!is_alive(id, s)) return fmt::format("{} writes {} at step {}, where it has no place", task.name, name(id), s);
+      if (!is_alive(id, s))
+        return fmt::format("{} writes {} at step {}, where it has no place", task.name, name(id), s);
       if (is_sum_[id] && step.part > 0 && runs_in_parts_[step.task] &&
           holds_[id] != version(last_sum_[id], step.part - 1))
         return fmt::format("{} adds part {} into {} at step {}, which lacks the parts before", task.name, step.part,
@@ -165,7 +166,8 @@ class Replay {
 
   std::string move_buffer(int32_t s) {
     const Step& step = plan_.steps[s];
-    if (!is_alive(step.buffer, s)) return fmt::format("{} is moved at step {}, where it has no place", name(step.buffer), s);
+    if (!is_alive(step.buffer, s))
+      return fmt::format("{} is moved at step {}, where it has no place", name(step.buffer), s);
     if (step.kind == Step::Kind::Save) {
       if (holds_[step.buffer] == kUndefined)
         return fmt::format("{} is saved at step {}, before anything wrote it", name(step.buffer), s);
@@ -186,11 +188,13 @@ class Replay {
                              runs_in_parts_[t] ? fmt::format(" for part {}", part) : "");
     for (size_t b = 0; b < problem_.buffers.size(); ++b) {
       const Buffer& buffer = problem_.buffers[b];
-      if (buffer.kind == BufferKind::Input && lives_begun_[b] == 0) return fmt::format("input {} has no place", buffer.name);
+      if (buffer.kind == BufferKind::Input && lives_begun_[b] == 0)
+        return fmt::format("input {} has no place", buffer.name);
       if (buffer.kind != BufferKind::Output && buffer.kind != BufferKind::Variable) continue;
       const TaskId writer = last_writer_[b];
       const int64_t final = version(writer, writer >= 0 && runs_in_parts_[writer] ? parts_ - 1 : 0);
-      if (!is_alive(static_cast<BufferId>(b), last_step)) return fmt::format("output {} is dropped before the end", buffer.name);
+      if (!is_alive(static_cast<BufferId>(b), last_step))
+        return fmt::format("output {} is dropped before the end", buffer.name);
       if (holds_[b] != final)
         return fmt::format("{} ends with {} instead of {}", buffer.name,
                            holds_[b] == kUndefined ? "nothing" : describe_version(holds_[b]), describe_version(final));

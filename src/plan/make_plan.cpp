@@ -19,6 +19,22 @@ struct Bound {
   TaskId task = -1;
 };
 
+// Optimistic: every write takes the largest place that it ever may.
+Bytes most_shared(const Problem& problem, const Sizes& sizes, const Task& task) {
+  Bytes bytes = 0;
+  for (int32_t w = 0; w < static_cast<int32_t>(task.writes.size()); ++w) {
+    Bytes most = 0;
+    for (const InPlace& pair : task.may_share) {
+      const BufferId from = task.reads[pair.read];
+      const BufferKind kind = problem.buffers[from].kind;
+      if (pair.write == w && kind != BufferKind::Variable && kind != BufferKind::Output)
+        most = std::max(most, std::min(sizes.buffers[from], sizes.buffers[task.writes[w]]));
+    }
+    bytes += most;
+  }
+  return bytes;
+}
+
 // Whatever the order, a task needs its own buffers at once, beside the variables.
 Bound find_lower_bound(const Problem& problem, const Sizes& sizes, bool in_place) {
   Bound bound{sizes.variables, -1};
@@ -30,9 +46,7 @@ Bound find_lower_bound(const Problem& problem, const Sizes& sizes, bool in_place
       for (const BufferId id : *list)
         if (problem.buffers[id].kind != BufferKind::Variable && std::exchange(counted[id], t) != t)
           bytes += sizes.buffers[id];
-    if (in_place)
-      for (const InPlace& pair : task.may_share)  // optimistic: every pair that could share does
-        bytes -= std::min(sizes.buffers[task.reads[pair.read]], sizes.buffers[task.writes[pair.write]]);
+    if (in_place) bytes -= most_shared(problem, sizes, task);
     if (bytes > bound.bytes) bound = {bytes, t};
   }
   Bytes inputs = sizes.variables, outputs = sizes.variables;

@@ -117,9 +117,8 @@ class ListScheduler {
     Bytes growth = 0;
     for (int32_t k = first_touch_[task]; k < first_touch_[task + 1]; ++k) {
       const BufferId id = touched_[k];
-      const bool touched_before =
-          before >= 0 && std::binary_search(touched_.begin() + first_touch_[before],
-                                            touched_.begin() + first_touch_[before + 1], id);
+      const bool touched_before = before >= 0 && std::binary_search(touched_.begin() + first_touch_[before],
+                                                                    touched_.begin() + first_touch_[before + 1], id);
       if (!is_born_[id] && !touched_before) growth += sizes_.buffers[id];
       if (users_left_[id] - (touched_before ? 1 : 0) == 1 && problem_.buffers[id].kind != lives_on_)
         growth -= sizes_.buffers[id];
@@ -142,10 +141,14 @@ class ListScheduler {
   Entry entry_of(TaskId task) const {
     const Bytes growth = growth_of(task, -1);
     switch (rank_) {
-      case Rank::FreersFirst: return {growth <= 0 ? 0 : 1, position_[task], task};
-      case Rank::Smallest: return {growth, position_[task], task};
-      case Rank::Foresight: return {growth_with_followers(task), position_[task], task};
-      case Rank::Newest: return {growth <= 0 ? 0 : 1, (-became_ready_[task] << 32) + position_[task], task};
+      case Rank::FreersFirst:
+        return {growth <= 0 ? 0 : 1, position_[task], task};
+      case Rank::Smallest:
+        return {growth, position_[task], task};
+      case Rank::Foresight:
+        return {growth_with_followers(task), position_[task], task};
+      case Rank::Newest:
+        return {growth <= 0 ? 0 : 1, (-became_ready_[task] << 32) + position_[task], task};
     }
     return {growth, position_[task], task};
   }

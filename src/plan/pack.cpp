@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "plan/pack_boxes.h"
+#include "plan/pack_search.h"
 
 namespace plimsoll {
 namespace {
@@ -31,22 +34,27 @@ std::vector<Piece> split_at_quiet_times(const Piece& whole) {
   return pieces;
 }
 
-// Renumbers times 0..n without the moments where nothing begins or ends.
+// Renumbers time to sections, the moments of maximal overlap: two boxes meet exactly when they share a section.
 void compress_times(Boxes& boxes) {
-  std::vector<int32_t> times;
-  times.reserve(boxes.size() * 2);
-  for (const Box& box : boxes) {
-    times.push_back(box.lower);
-    times.push_back(box.upper);
-  }
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  const auto rank = [&](int32_t time) {
-    return static_cast<int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+  struct Event {
+    int32_t time;
+    bool is_start;
+    int32_t box;
+    auto key() const { return std::tuple(time, is_start, box); }  // ends come first
   };
-  for (Box& box : boxes) {
-    box.lower = rank(box.lower);
-    box.upper = rank(box.upper);
+  std::vector<Event> events;
+  events.reserve(boxes.size() * 2);
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    events.push_back({boxes[i].lower, true, static_cast<int32_t>(i)});
+    events.push_back({boxes[i].upper, false, static_cast<int32_t>(i)});
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.key() < b.key(); });
+  int32_t section = 0;
+  bool has_started = false;
+  for (const Event& event : events) {
+    if (!event.is_start && has_started) ++section;
+    has_started = event.is_start;
+    (event.is_start ? boxes[event.box].lower : boxes[event.box].upper) = section;
   }
 }
 
@@ -79,7 +87,12 @@ class Packer {
     if (rest.boxes.empty()) return;
     if (rest.boxes.size() < piece.boxes.size() && depth > 0) return pack(rest, floor, depth - 1);
     compress_times(rest.boxes);
-    const Offsets found = pack_greedy(rest.boxes, std::max(enough_ - floor, load_of(rest.boxes)), budget_.scans);
+    const Bytes enough = std::max(enough_ - floor, load_of(rest.boxes));
+    Offsets found = pack_greedy(rest.boxes, enough, budget_.scans);
+    if (height_of(rest.boxes, found) > enough && budget_.nodes > 0) {
+      SearchResult searched = pack_search(rest.boxes, enough, budget_.nodes);
+      if (searched.verdict == Verdict::Fits) found = std::move(searched.offsets);
+    }
     for (size_t i = 0; i < rest.ids.size(); ++i) offsets_[rest.ids[i]] = floor + found[i];
   }
 
@@ -119,7 +132,8 @@ Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, con
   for (size_t i = 0; i < items.size(); ++i) {
     packing.offsets[i] = packer.offsets()[i] * alignment;
     if (items[i].size > 0)
-      packing.height = std::max(packing.height, packing.offsets[i] + (items[i].size + alignment - 1) / alignment * alignment);
+      packing.height =
+          std::max(packing.height, packing.offsets[i] + (items[i].size + alignment - 1) / alignment * alignment);
   }
   packing.lower_bound = bound * alignment;
   return packing;

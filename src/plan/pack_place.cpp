@@ -150,8 +150,8 @@ Bytes Skyline::top(size_t node, int32_t begin, int32_t end, int32_t lower, int32
   if (upper <= begin || end <= lower) return 0;
   if (lower <= begin && end <= upper) return nodes_[node].highest;
   const int32_t middle = (begin + end) / 2;
-  return std::max({nodes_[node].whole, top(node * 2, begin, middle, lower, upper),
-                   top(node * 2 + 1, middle, end, lower, upper)});
+  return std::max(
+      {nodes_[node].whole, top(node * 2, begin, middle, lower, upper), top(node * 2 + 1, middle, end, lower, upper)});
 }
 
 void Skyline::raise(size_t node, int32_t begin, int32_t end, int32_t lower, int32_t upper, Bytes top) {

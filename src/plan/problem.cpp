@@ -68,8 +68,8 @@ void require_valid(const Problem& problem) {
     for (const auto* list : {&task.reads, &task.updates})
       for (const BufferId id : *list)
         if (!defined[id])
-          throw Error(fmt::format("task '{}': '{}' is read before anything wrote it", task.name,
-                                  problem.buffers[id].name));
+          throw Error(
+              fmt::format("task '{}': '{}' is read before anything wrote it", task.name, problem.buffers[id].name));
     for (const BufferId id : task.writes) defined[id] = true;
   }
   for (size_t i = 0; i < problem.buffers.size(); ++i)

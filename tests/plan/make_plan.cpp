@@ -1,3 +1,159 @@
 #include "plan/make_plan.h"
 
+#include <numeric>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "plan/check.h"
+#include "plan/problems.h"
+
+namespace plimsoll {
+namespace {
+
+using testing::Builder;
+using testing::random_problem;
+using testing::training_chain;
+
+Plan must_plan(const Problem& problem, const Limits& limits) {
+  auto answer = make_plan(problem, limits);
+  if (const auto* shortfall = std::get_if<Shortfall>(&answer)) {
+    ADD_FAILURE() << describe(problem, *shortfall);
+    return {};
+  }
+  Plan plan = std::get<Plan>(std::move(answer));
+  EXPECT_EQ(check(problem, plan, limits), "");
+  return plan;
+}
+
+TEST(MakePlan, PlansNothing) {
+  EXPECT_EQ(must_plan({}, {}).arena_bytes, 0);
+  Builder b;
+  b.variable("w", 100);
+  b.buffer("x", BufferKind::Input, Tag::Data, 0, 10);
+  EXPECT_EQ(must_plan(b.problem, {.batch = 3}).arena_bytes, 128 + 64);
+}
+
+TEST(MakePlan, ReusesTheSpaceOfTheDead) {
+  Builder b;
+  const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 1000);
+  const BufferId h1 = b.temporary("h1", 1000), h2 = b.temporary("h2", 1000), h3 = b.temporary("h3", 1000);
+  const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 1000);
+  b.task("a", {x}, {h1});
+  b.task("b", {h1}, {h2});
+  b.task("c", {h2}, {h3});
+  b.task("d", {h3}, {y});
+  const Plan plan = must_plan(b.problem, {});
+  EXPECT_EQ(plan.arena_bytes, 2 * 1024);
+  EXPECT_EQ(plan.arena_bytes, plan.lower_bound_bytes);
+  for (Task& task : b.problem.tasks) task.may_share = {{0, 0}};
+  EXPECT_EQ(must_plan(b.problem, {}).arena_bytes, 1024);
+  Limits never_in_place;
+  never_in_place.levers.in_place = false;
+  EXPECT_EQ(must_plan(b.problem, never_in_place).arena_bytes, 2 * 1024);
+}
+
+TEST(MakePlan, AScratchIsAloneInItsStep) {
+  Builder b;
+  const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 64);
+  const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 64);
+  b.task("a", {x}, {y}).scratch_fixed_bytes = 1000;
+  const Plan plan = must_plan(b.problem, {});
+  EXPECT_EQ(plan.arena_bytes, 128 + 1024);
+  EXPECT_EQ(plan.peak_by_tag[static_cast<size_t>(Tag::Workspace)], 1024);
+}
+
+TEST(MakePlan, UpdatesRunRightAfterTheirGradient) {
+  constexpr int kLayers = 20;
+  constexpr Bytes kWeight = 1 << 20, kRow = 1024;
+  const Problem problem = training_chain(kLayers, kRow, kWeight);
+  const Plan plan = must_plan(problem, {.batch = 16});
+  // One gradient at a time, whatever the depth; activations are kept once, because relu works in place.
+  EXPECT_EQ(plan.variable_bytes, kLayers * kWeight);
+  EXPECT_LE(plan.arena_bytes, (kLayers + 1) * kWeight + (kLayers + 3) * 16 * kRow + 4 * KiB);
+  EXPECT_GE(plan.unconstrained_bytes, 2 * kLayers * kWeight);
+  EXPECT_EQ(plan.arena_bytes, plan.live_bytes) << "a chain packs without loss";
+  EXPECT_EQ(std::accumulate(plan.peak_by_tag.begin(), plan.peak_by_tag.end(), Bytes{0}), plan.live_bytes);
+}
+
+TEST(MakePlan, OrderIsALever) {
+  const Problem problem = training_chain(20, 1024, 1 << 20);
+  Limits limits{.batch = 16};
+  const Bytes chosen = must_plan(problem, limits).arena_bytes;
+  limits.levers.order = false;
+  const Plan given = must_plan(problem, limits);
+  EXPECT_LT(chosen, given.arena_bytes);
+  for (size_t s = 0; s < given.steps.size(); ++s) EXPECT_EQ(given.steps[s].task, static_cast<TaskId>(s));
+}
+
+TEST(MakePlan, RefusesWithWhatWouldFit) {
+  const Problem problem = training_chain(5, 4096, 100'000);
+  const Plan unlimited = must_plan(problem, {.batch = 8});
+  for (const Bytes bytes : {Bytes{0}, unlimited.arena_bytes / 2, unlimited.arena_bytes - 1}) {
+    const auto answer = make_plan(problem, {.bytes = bytes, .batch = 8});
+    ASSERT_TRUE(std::holds_alternative<Shortfall>(answer));
+    const auto& shortfall = std::get<Shortfall>(answer);
+    EXPECT_EQ(shortfall.limit_bytes, bytes);
+    EXPECT_EQ(shortfall.deficit_bytes, shortfall.need_bytes - bytes);
+    EXPECT_LE(shortfall.lower_bound_bytes, shortfall.need_bytes);
+    ASSERT_FALSE(shortfall.holders.empty());
+    EXPECT_EQ(shortfall.holders[0].bytes, 100'032);
+    EXPECT_THAT(describe(problem, shortfall), ::testing::StartsWith("does not fit: needs "));
+    must_plan(problem, {.bytes = shortfall.need_bytes, .batch = 8});  // what it names is true
+  }
+}
+
+TEST(MakePlan, RefusesNonsense) {
+  Builder b;
+  b.task("a", {b.temporary("h", 10)}, {});
+  EXPECT_THROW(make_plan(b.problem, {}), Error);
+  EXPECT_THROW(make_plan({}, {.batch = 0}), Error);
+  EXPECT_THROW(make_plan(training_chain(2, Bytes{1} << 50, 1), {.batch = 1 << 20}), Error);
+}
+
+TEST(MakePlan, RandomProblemsPassTheCheck) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const Problem problem = random_problem(seed, 1 + static_cast<int>(seed % 60));
+    const Limits limits{.batch = 1 + static_cast<int64_t>(seed % 5)};
+    const Plan plan = must_plan(problem, limits);
+    EXPECT_LE(plan.lower_bound_bytes, plan.live_bytes) << seed;
+    EXPECT_LE(plan.live_bytes, plan.arena_bytes) << seed;
+    EXPECT_LE(plan.live_bytes, plan.unconstrained_bytes) << seed;
+    EXPECT_EQ(plan, must_plan(problem, limits)) << seed;
+  }
+}
+
+TEST(MakePlan, ASmallerLineNeverPlansAHigherPeak) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Problem problem = random_problem(1000 + seed, 60);
+    Bytes last = must_plan(problem, {.batch = 2}).arena_bytes;
+    Bytes need = 0;
+    const Bytes lowest = last - last / 10;
+    for (Bytes bytes = last + 640; bytes > lowest; bytes -= 1 + last / 300) {
+      const auto answer = make_plan(problem, {.bytes = bytes, .batch = 2});
+      if (const auto* plan = std::get_if<Plan>(&answer)) {
+        EXPECT_EQ(need, 0) << "fits below a line that did not";
+        EXPECT_LE(plan->arena_bytes, std::min(bytes, last));
+        last = plan->arena_bytes;
+      } else {
+        const Bytes needs = std::get<Shortfall>(answer).need_bytes;
+        if (need == 0) need = needs;
+        EXPECT_EQ(needs, need);
+        EXPECT_EQ(need, last) << "the smallest line is the last that was planned";
+      }
+    }
+  }
+}
+
+TEST(MakePlan, FiftyThousandTasks) {
+  constexpr int kLayers = 8334;
+  const Problem problem = training_chain(kLayers, 256, 4096);
+  ASSERT_GE(problem.tasks.size(), 50'000);
+  const Plan plan = must_plan(problem, {.batch = 4});
+  EXPECT_EQ(plan.arena_bytes, plan.live_bytes);
+  EXPECT_LE(plan.arena_bytes, plan.variable_bytes + (kLayers + 3) * 1024 + 4096 + 512 + 64);
+}
+
+}  // namespace
+}  // namespace plimsoll

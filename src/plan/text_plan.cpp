@@ -1,0 +1,204 @@
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "plan/names.h"
+#include "plan/text.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, bool Levers::*>, 7> kLevers{{{"order", &Levers::order},
+                                                                              {"in_place", &Levers::in_place},
+                                                                              {"variants", &Levers::variants},
+                                                                              {"recompute", &Levers::recompute},
+                                                                              {"micro_batch", &Levers::micro_batch},
+                                                                              {"spill", &Levers::spill},
+                                                                              {"half_storage", &Levers::half_storage}}};
+
+int32_t parse_name(WordReader& reader, const Names& names, std::string_view expected) {
+  const std::string& word = reader.word(expected);
+  const int32_t id = names.find(word);
+  if (id < 0) reader.refuse(fmt::format("{} '{}' is unknown or not unique", expected, word));
+  return id;
+}
+
+void print_step(std::string& text, const Step& step, const Names& tasks, const Names& buffers) {
+  switch (step.kind) {
+    case Step::Kind::Run:
+      text += "step run " + tasks.word(step.task);
+      break;
+    case Step::Kind::Save:
+      text += "step save " + buffers.word(step.buffer);
+      break;
+    case Step::Kind::Load:
+      text += "step load " + buffers.word(step.buffer);
+      break;
+  }
+  if (step.part != 0) text += fmt::format(" part {}", step.part);
+  if (step.variant >= 0) text += fmt::format(" with {}", step.variant);
+  text += '\n';
+}
+
+Step parse_step(WordReader& reader, const Names& tasks, const Names& buffers) {
+  Step step;
+  if (reader.take("run")) {
+    step.task = parse_name(reader, tasks, "task");
+  } else {
+    step.kind = reader.take("save") ? Step::Kind::Save : Step::Kind::Load;
+    if (step.kind == Step::Kind::Load) reader.expect("load");
+    step.buffer = parse_name(reader, buffers, "buffer");
+  }
+  if (reader.take("part")) step.part = static_cast<int32_t>(reader.integer("the part"));
+  if (reader.take("with")) step.variant = static_cast<int32_t>(reader.integer("the variant"));
+  return step;
+}
+
+Life parse_life(WordReader& reader, const Names& buffers) {
+  Life life;
+  if (!reader.take("-")) life.buffer = parse_name(reader, buffers, "buffer");
+  life.first_step = static_cast<int32_t>(reader.integer("the first step"));
+  life.last_step = static_cast<int32_t>(reader.integer("the last step"));
+  reader.expect("offset");
+  life.offset = reader.integer("the offset");
+  reader.expect("bytes");
+  life.bytes = reader.integer("the size");
+  return life;
+}
+
+Exactness parse_exactness(WordReader& reader) {
+  const std::string& word = reader.word("exactness");
+  for (const Exactness exactness : {Exactness::BitIdentical, Exactness::WithinTolerance, Exactness::Lossy})
+    if (name_of(exactness) == word) return exactness;
+  reader.refuse(fmt::format("'{}' is no exactness", word));
+}
+
+// One line of a plan that is neither step nor life.
+void parse_fact(WordReader& reader, const Names& tasks, Plan& plan) {
+  if (reader.take("arena")) {
+    plan.arena_bytes = reader.integer("the arena");
+  } else if (reader.take("variables")) {
+    plan.variable_bytes = reader.integer("the size of all variables");
+  } else if (reader.take("parts")) {
+    while (!reader.at_end()) plan.part_samples.push_back(reader.integer("the samples of a part"));
+  } else if (reader.take("predicted_ns")) {
+    plan.predicted_ns = reader.number("the time");
+  } else if (reader.take("unconstrained")) {
+    plan.unconstrained_bytes = reader.integer("the unconstrained size");
+    plan.unconstrained_ns = reader.number("the unconstrained time");
+  } else if (reader.take("live")) {
+    plan.live_bytes = reader.integer("the live size");
+    reader.expect("step");
+    plan.peak_step = static_cast<int32_t>(reader.integer("the step of the peak"));
+  } else if (reader.take("peak")) {
+    for (Bytes& bytes : plan.peak_by_tag) {
+      const auto index = static_cast<size_t>(&bytes - plan.peak_by_tag.data());
+      reader.expect(name_of(static_cast<Tag>(index)));
+      bytes = reader.integer("the peak of a tag");
+    }
+  } else if (reader.take("lower_bound")) {
+    plan.lower_bound_bytes = reader.integer("the lower bound");
+    if (reader.take("task")) plan.lower_bound_task = parse_name(reader, tasks, "task");
+  } else if (reader.take("results")) {
+    plan.exactness = parse_exactness(reader);
+  } else if (reader.take("decision")) {
+    Decision decision;
+    decision.what = reader.word("what was decided");
+    decision.bytes_saved = reader.integer("the bytes saved");
+    decision.ns_paid = reader.number("the time paid");
+    plan.decisions.push_back(std::move(decision));
+  }
+}
+
+}  // namespace
+
+std::string to_text(const Limits& limits) {
+  std::string text =
+      fmt::format("limits\nbytes {}\nbatch {}\ndisk_bytes {}\ndisk_read {}\ndisk_write {}\ncopy {}\npack_nodes {}\n",
+                  limits.bytes, limits.batch, limits.disk_bytes, limits.disk_read_bytes_per_s,
+                  limits.disk_write_bytes_per_s, limits.copy_bytes_per_s, limits.pack_nodes);
+  for (const auto& [name, lever] : kLevers)
+    text += fmt::format("lever {} {}\n", name, limits.levers.*lever ? "on" : "off");
+  return text;
+}
+
+Limits parse_limits(std::string_view text) {
+  WordReader reader(text);
+  Limits limits;
+  if (!reader.next_line()) reader.refuse("there are no limits");
+  reader.expect("limits");
+  reader.expect_end();
+  while (reader.next_line()) {
+    if (reader.take("bytes")) {
+      limits.bytes = reader.integer("bytes");
+    } else if (reader.take("batch")) {
+      limits.batch = reader.integer("batch");
+    } else if (reader.take("disk_bytes")) {
+      limits.disk_bytes = reader.integer("disk_bytes");
+    } else if (reader.take("disk_read")) {
+      limits.disk_read_bytes_per_s = reader.number("disk_read");
+    } else if (reader.take("disk_write")) {
+      limits.disk_write_bytes_per_s = reader.number("disk_write");
+    } else if (reader.take("copy")) {
+      limits.copy_bytes_per_s = reader.number("copy");
+    } else if (reader.take("pack_nodes")) {
+      limits.pack_nodes = reader.integer("pack_nodes");
+    } else if (reader.take("lever")) {
+      bool Levers::*lever = nullptr;
+      for (const auto& [name, member] : kLevers)
+        if (reader.take(name)) lever = member;
+      if (lever == nullptr) reader.refuse("that lever is unknown");
+      limits.levers.*lever = reader.take("on");
+      if (!(limits.levers.*lever)) reader.expect("off");
+    }
+    reader.expect_end();
+  }
+  return limits;
+}
+
+std::string to_text(const Plan& plan, const Problem& problem) {
+  const Names tasks = names_of(problem.tasks), buffers = names_of(problem.buffers);
+  std::string text = fmt::format("plan {}\narena {}\nvariables {}\nparts {}\n", quote(problem.name), plan.arena_bytes,
+                                 plan.variable_bytes, fmt::join(plan.part_samples, " "));
+  text += fmt::format("predicted_ns {}\nunconstrained {} {}\nlive {} step {}\npeak", plan.predicted_ns,
+                      plan.unconstrained_bytes, plan.unconstrained_ns, plan.live_bytes, plan.peak_step);
+  for (size_t i = 0; i < kTagCount; ++i)
+    text += fmt::format(" {} {}", name_of(static_cast<Tag>(i)), plan.peak_by_tag[i]);
+  text += fmt::format("\nlower_bound {}", plan.lower_bound_bytes);
+  if (plan.lower_bound_task >= 0) text += " task " + tasks.word(plan.lower_bound_task);
+  text += fmt::format("\nresults {}\n", name_of(plan.exactness));
+  for (const Decision& decision : plan.decisions)
+    text += fmt::format("decision {} {} {}\n", quote(decision.what), decision.bytes_saved, decision.ns_paid);
+  for (const Step& step : plan.steps) print_step(text, step, tasks, buffers);
+  for (const Life& life : plan.lives)
+    text += fmt::format("life {} {} {} offset {} bytes {}\n", life.buffer == kScratch ? "-" : buffers.word(life.buffer),
+                        life.first_step, life.last_step, life.offset, life.bytes);
+  return text;
+}
+
+Plan parse_plan(std::string_view text, const Problem& problem) {
+  const Names tasks = names_of(problem.tasks), buffers = names_of(problem.buffers);
+  WordReader reader(text);
+  Plan plan;
+  if (!reader.next_line()) reader.refuse("there is no plan");
+  reader.expect("plan");
+  if (const std::string& name = reader.word("the name of the problem"); name != problem.name)
+    reader.refuse(fmt::format("the plan is for '{}', not for '{}'", name, problem.name));
+  reader.expect_end();
+  while (reader.next_line()) {
+    if (reader.take("step")) {
+      plan.steps.push_back(parse_step(reader, tasks, buffers));
+    } else if (reader.take("life")) {
+      plan.lives.push_back(parse_life(reader, buffers));
+    } else {
+      parse_fact(reader, tasks, plan);
+    }
+    reader.expect_end();
+  }
+  return plan;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,349 @@
+#include "plan/check.h"
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/make_plan.h"
+#include "plan/problems.h"
+
+namespace plimsoll {
+namespace {
+
+using testing::Builder;
+using ::testing::HasSubstr;
+using testing::training_chain;
+
+// x -> a -> h -> b -> g -> c -> y, with a weight that c's follower updates.
+Problem small_problem() {
+  Builder b;
+  const BufferId w = b.variable("w", 4096);
+  const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 1024);
+  const BufferId h = b.temporary("h", 0, 1024), g = b.temporary("g", 0, 1024);
+  const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 0, 1024);
+  b.task("a", {x, w}, {h}).scratch_fixed_bytes = 64;
+  b.task("b", {h}, {g});
+  b.task("c", {g, h}, {y});
+  b.task("sgd", {y}, {}, {w});
+  for (Task& task : b.problem.tasks) task.recomputable = true;
+  b.problem.tasks[3].recomputable = false;
+  return b.problem;
+}
+
+constexpr Bytes kW = 0, kX = 4096, kH = 8192, kG = 12288, kY = 16384, kEnd = 20480;
+
+// Nothing shares a place: every fault below is one change away.
+Plan roomy_plan() {
+  Plan plan;
+  plan.arena_bytes = kEnd + 64;
+  plan.variable_bytes = 4096;
+  plan.part_samples = {4};
+  plan.steps = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}};
+  plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 3, kW, 4096}, {1, 0, 0, kX, 4096},
+                {2, 0, 2, kH, 4096},        {3, 1, 2, kG, 4096}, {4, 2, 3, kY, 4096}};
+  return plan;
+}
+
+constexpr size_t kScratchLife = 0, kLifeW = 1, kLifeX = 2, kLifeH = 3, kLifeG = 4, kLifeY = 5;
+
+struct Fault {
+  const char* name;
+  std::function<void(Plan&)> plant;
+  const char* says;
+};
+
+TEST(Check, AcceptsAPlanWithoutSharing) {
+  EXPECT_EQ(check(small_problem(), roomy_plan(), {.bytes = kEnd + 64, .batch = 4}), "");
+}
+
+TEST(Check, NamesEveryPlantedFault) {
+  const std::vector<Fault> faults{
+      {"overlap", [](Plan& p) { p.lives[kLifeG].offset = kH + 64; }, "g overlaps h at step 1 (bytes 8256-12287)"},
+      {"overlap from below", [](Plan& p) { p.lives[kLifeY].offset = kG - 64; },
+       "y overlaps g at step 2 (bytes 12288-16319)"},
+      {"same place", [](Plan& p) { p.lives[kLifeG].offset = kH; }, "g overlaps h at step 1"},
+      {"scratch overlap",
+       [](Plan& p) {
+         p.lives[kScratchLife].offset = kX;
+         p.arena_bytes = kEnd;
+       },
+       "overlaps"},
+      {"variable overwritten", [](Plan& p) { p.lives[kLifeY].offset = kW; }, "overlaps w"},
+      {"swapped steps", [](Plan& p) { std::swap(p.steps[1], p.steps[2]); },
+       "c reads g at step 1, before anything wrote it"},
+      {"missing task",
+       [](Plan& p) {
+         p.steps[1] = p.steps[0];
+         p.lives[kLifeX].last_step = 1;
+         p.lives.push_back({kScratch, 1, 1, kEnd, 64});
+       },
+       "c reads g at step 2, before anything wrote it"},
+      {"missing last task",
+       [](Plan& p) {
+         p.steps.pop_back();
+         p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 2;
+       },
+       "sgd never runs"},
+      {"dropped early", [](Plan& p) { p.lives[kLifeH].last_step = 1; },
+       "c reads h at step 2, but it was dropped after step 1"},
+      {"life starts late", [](Plan& p) { p.lives[kLifeG].first_step = 2; },
+       "b writes g at step 1, where it has no place"},
+      {"input starts late",
+       [](Plan& p) {
+         p.lives[kLifeX] = {1, 1, 1, kX, 4096};
+       },
+       "a reads x at step 0, before it has a place"},
+      {"output dies", [](Plan& p) { p.lives[kLifeY].last_step = 2; }, "sgd reads y at step 3, but it was dropped"},
+      {"variable moved", [](Plan& p) { p.lives[kLifeW].offset = 64; }, "variable w lies at byte 64, not 0"},
+      {"variable dies", [](Plan& p) { p.lives[kLifeW].last_step = 2; }, "variable w lives only"},
+      {"variable lost", [](Plan& p) { p.lives.erase(p.lives.begin() + kLifeW); }, "variable w has no place"},
+      {"input lost", [](Plan& p) { p.lives.erase(p.lives.begin() + kLifeX); },
+       "a reads x at step 0, before it has a place"},
+      {"scratch lost",
+       [](Plan& p) {
+         p.lives.erase(p.lives.begin());
+         p.arena_bytes = kEnd;
+       },
+       "a has no scratch at step 0"},
+      {"scratch twice", [](Plan& p) { p.lives.push_back(p.lives[0]); }, "step 0 has scratch twice"},
+      {"scratch lingers", [](Plan& p) { p.lives[0].last_step = 1; }, "scratch outlives step 0"},
+      {"unaligned", [](Plan& p) { p.lives[kLifeX].offset = kX + 8; }, "x at byte 4104 is not aligned to 64"},
+      {"negative", [](Plan& p) { p.lives[kLifeX].offset = -64; }, "not aligned"},
+      {"too small", [](Plan& p) { p.lives[kLifeX].bytes = 4032; }, "x needs 4096 bytes but has 4032"},
+      {"arena too small", [](Plan& p) { p.arena_bytes -= 64; }, "ends past the arena"},
+      {"arena too large", [](Plan& p) { p.arena_bytes += 64; },
+       "the arena is 20608 bytes but its contents end at 20544"},
+      {"variables miscounted", [](Plan& p) { p.variable_bytes = 64; }, "variables take 4096 bytes, not 64"},
+      {"two places",
+       [](Plan& p) {
+         p.lives.push_back({3, 2, 2, kX, 4096});
+       },
+       "g has two places at step 2"},
+      {"unknown buffer", [](Plan& p) { p.lives[kLifeX].buffer = 9; }, "does not exist"},
+      {"unknown task", [](Plan& p) { p.steps[1].task = 9; }, "does not exist"},
+      {"unknown variant", [](Plan& p) { p.steps[1].variant = 0; }, "does not exist"},
+      {"unknown part", [](Plan& p) { p.steps[1].part = 1; }, "does not exist"},
+      {"backwards life", [](Plan& p) { p.lives[kLifeG].last_step = 0; }, "spans steps 1-0"},
+      {"endless life", [](Plan& p) { p.lives[kLifeG].last_step = 4; }, "spans steps 1-4"},
+      {"no parts", [](Plan& p) { p.part_samples.clear(); }, "no parts"},
+      {"too few samples", [](Plan& p) { p.part_samples = {3}; }, "hold 3 samples of 4"},
+      {"too many samples", [](Plan& p) { p.part_samples = {5}; }, "more than its 4 samples"},
+      {"empty part",
+       [](Plan& p) {
+         p.part_samples = {4, 0};
+       },
+       "a part of the batch has 0 samples"},
+      {"updated twice",
+       [](Plan& p) {
+         p.steps.push_back({.task = 3});
+         p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
+       },
+       "sgd runs again at step 4, but it cannot be recomputed"},
+      {"load without save",
+       [](Plan& p) {
+         p.steps.push_back({.kind = Step::Kind::Load, .buffer = 4});
+         p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
+       },
+       "y is loaded at step 4, but never saved"},
+      {"move without place",
+       [](Plan& p) {
+         p.steps.push_back({.kind = Step::Kind::Save, .buffer = 3});
+         p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
+       },
+       "g is moved at step 4, where it has no place"},
+  };
+  const Problem problem = small_problem();
+  for (const Fault& fault : faults) {
+    Plan plan = roomy_plan();
+    fault.plant(plan);
+    const std::string answer = check(problem, plan, {.batch = 4});
+    EXPECT_NE(answer, "") << fault.name;
+    EXPECT_THAT(answer, HasSubstr(fault.says)) << fault.name;
+  }
+}
+
+TEST(Check, RefusesAPlanOverTheLine) {
+  EXPECT_EQ(check(small_problem(), roomy_plan(), {.bytes = kEnd, .batch = 4}),
+            "the arena of 20544 bytes is over the line of 20480");
+}
+
+TEST(Check, OutputsStayUntilTheEnd) {
+  Problem problem = small_problem();
+  Plan plan = roomy_plan();
+  plan.steps = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}};
+  problem.tasks[3].reads.clear();
+  plan.lives[kLifeY].last_step = 2;
+  EXPECT_EQ(check(problem, plan, {.batch = 4}), "output y is dropped before the end");
+}
+
+TEST(Check, SharesAPlaceOnlyWhereTheTaskAllowsIt) {
+  Problem problem = small_problem();
+  Plan plan = roomy_plan();
+  plan.lives[kLifeY].offset = kG;  // c writes y over g
+  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps g at step 2"));
+  problem.tasks[2].may_share = {{0, 0}};
+  EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
+  plan.lives[kLifeY].offset = kG - 64;  // the same place or none
+  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps g at step 2"));
+  plan.lives[kLifeY].offset = kH;  // c may replace g, not h
+  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps h at step 2"));
+}
+
+TEST(Check, AcceptsARecomputedValueAndRefusesAStaleOne) {
+  const Problem problem = small_problem();
+  Plan plan = roomy_plan();
+  plan.steps = {{.task = 0}, {.task = 1}, {.task = 0}, {.task = 2}, {.task = 3}};
+  plan.lives = {{kScratch, 0, 0, kEnd, 64}, {kScratch, 2, 2, kEnd, 64}, {0, 0, 4, kW, 4096}, {1, 0, 2, kX, 4096},
+                {2, 0, 1, kH, 4096},        {2, 2, 3, kY, 4096},        {3, 1, 3, kG, 4096}, {4, 3, 4, kH, 4096}};
+  EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
+  plan.steps[2].task = 1;  // the second life of h is never filled
+  plan.lives.erase(plan.lives.begin() + 1);
+  EXPECT_EQ(check(problem, plan, {.batch = 4}), "b reads h at step 2, before anything wrote it");
+
+  // The update runs before the recompute that needs the old weight.
+  Builder b;
+  const BufferId w = b.variable("w", 64);
+  const BufferId h = b.temporary("h", 64), g = b.temporary("g", 64);
+  const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 64);
+  b.task("forward", {w}, {h}).recomputable = true;
+  b.task("back", {h}, {g});
+  b.task("sgd", {g}, {}, {w});
+  b.task("late", {h}, {y});
+  Plan stale;
+  stale.arena_bytes = 256;
+  stale.variable_bytes = 64;
+  stale.part_samples = {1};
+  stale.steps = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 0}, {.task = 3}};
+  stale.lives = {{0, 0, 4, 0, 64}, {1, 0, 1, 64, 64}, {1, 3, 4, 64, 64}, {2, 1, 2, 128, 64}, {3, 4, 4, 192, 64}};
+  EXPECT_EQ(check(b.problem, stale, {}),
+            "forward reads w at step 3, which holds the value of sgd instead of the value before the step");
+}
+
+TEST(Check, FollowsSpilledValues) {
+  const Problem problem = small_problem();
+  Plan plan = roomy_plan();
+  plan.steps = {
+      {.task = 0}, {.task = 1}, {.kind = Step::Kind::Save, .buffer = 2}, {.kind = Step::Kind::Load, .buffer = 2},
+      {.task = 2}, {.task = 3}};
+  plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 5, kW, 4096}, {1, 0, 0, kX, 4096}, {2, 0, 2, kH, 4096},
+                {2, 3, 4, kX, 4096},        {3, 1, 4, kG, 4096}, {4, 4, 5, kY, 4096}};
+  EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
+  Plan late = plan;
+  std::swap(late.steps[3], late.steps[4]);
+  EXPECT_EQ(check(problem, late, {.batch = 4}), "c reads h at step 3, before anything wrote it");
+  Plan early = plan;
+  std::swap(early.steps[0], early.steps[2]);
+  EXPECT_NE(check(problem, early, {.batch = 4}), "");
+}
+
+// One layer in two parts: rows run for each part, the gradient adds up, the update runs once.
+class CheckParts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Builder b;
+    w = b.variable("w", 64);
+    x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 64);
+    h = b.temporary("h", 0, 64);
+    dw = b.temporary("dw", 64);
+    y = b.buffer("y", BufferKind::Output, Tag::Activations, 0, 64);
+    b.task("forward", {x, w}, {h}).batch_rule = BatchRule::Rows;
+    b.task("head", {h}, {y}).batch_rule = BatchRule::Rows;
+    b.task("back", {x, h}, {dw}).batch_rule = BatchRule::Sums;
+    b.task("sgd", {dw}, {}, {w});
+    problem = b.problem;
+    plan.arena_bytes = 64 + 4 * 64 + 2 * 64 + 64 + 4 * 64;
+    plan.variable_bytes = 64;
+    plan.part_samples = {2, 2};
+    for (int32_t part : {0, 1})
+      for (TaskId task : {0, 1, 2}) plan.steps.push_back({.task = task, .part = part});
+    plan.steps.push_back({.task = 3});
+    plan.lives = {{w, 0, 6, 0, 64},    {x, 0, 5, 64, 256},  {h, 0, 2, 320, 128},
+                  {y, 1, 6, 512, 256}, {dw, 2, 6, 448, 64}, {h, 3, 5, 320, 128}};
+  }
+  std::string answer() { return check(problem, plan, {.batch = 4}); }
+  BufferId w, x, h, dw, y;
+  Problem problem;
+  Plan plan;
+};
+
+TEST_F(CheckParts, AcceptsSumsOverParts) { EXPECT_EQ(answer(), ""); }
+
+TEST_F(CheckParts, RefusesALostSum) {
+  plan.lives[4] = {dw, 2, 3, 448, 64};
+  plan.lives.push_back({dw, 5, 6, 448, 64});
+  EXPECT_EQ(answer(), "back adds part 1 into dw at step 5, which lacks the parts before");
+}
+
+TEST_F(CheckParts, RefusesAMissingPart) {
+  plan.steps[5].part = 0;
+  problem.tasks[2].recomputable = true;
+  EXPECT_EQ(answer(),
+            "back reads h at step 5, which holds the value of forward for part 1 instead of the value of "
+            "forward for part 0");
+}
+
+TEST_F(CheckParts, RefusesAnEarlyUpdate) {
+  std::swap(plan.steps[6], plan.steps[5]);
+  std::swap(plan.steps[5], plan.steps[4]);
+  std::swap(plan.steps[4], plan.steps[3]);
+  EXPECT_EQ(answer(),
+            "sgd reads dw at step 3, which holds the value of back for part 0 instead of the value of back "
+            "for part 1");
+}
+
+TEST_F(CheckParts, RefusesRowsOfAnotherPart) {
+  std::swap(plan.steps[2], plan.steps[3]);
+  plan.lives[2].last_step = 5;
+  plan.lives.pop_back();
+  plan.lives[4].first_step = 3;
+  EXPECT_EQ(answer(),
+            "back reads h at step 3, which holds the value of forward for part 1 instead of the value of "
+            "forward for part 0");
+}
+
+TEST_F(CheckParts, RefusesToSplitWhatMixes) {
+  problem.tasks[1].batch_rule = BatchRule::Mixes;
+  EXPECT_EQ(answer(), "head mixes the samples of a batch that is split");
+}
+
+TEST_F(CheckParts, RefusesAnUpdateForEachPart) {
+  plan.steps[6].part = 1;
+  EXPECT_EQ(answer(), "sgd runs in part 1 at step 6, but it runs once");
+}
+
+TEST_F(CheckParts, RefusesToLoseRowsOfAnOutput) {
+  plan.lives[3].last_step = 3;
+  plan.lives.push_back({y, 4, 6, 512, 256});
+  EXPECT_EQ(answer(), "output y loses the rows of earlier parts at step 4");
+}
+
+// Any small change of a tight plan that the check accepts must be harmless; these kinds never are.
+TEST(Check, MutatedPlansOfAChainAreRefused) {
+  const Problem problem = training_chain(6, 512, 8192);
+  const Limits limits{.batch = 8};
+  const Plan good = std::get<Plan>(make_plan(problem, limits));
+  ASSERT_EQ(check(problem, good, limits), "");
+  for (size_t i = 0; i < good.lives.size(); ++i) {
+    Plan plan = good;
+    plan.lives.erase(plan.lives.begin() + static_cast<int64_t>(i));
+    EXPECT_NE(check(problem, plan, limits), "") << "without life " << i;
+    plan = good;
+    --plan.lives[i].last_step;
+    EXPECT_NE(check(problem, plan, limits), "") << "life ends early " << i;
+    plan = good;
+    plan.lives[i].offset += 32;
+    EXPECT_NE(check(problem, plan, limits), "") << "unaligned " << i;
+  }
+  for (size_t s = 0; s < good.steps.size(); ++s) {
+    Plan plan = good;
+    plan.steps.erase(plan.steps.begin() + static_cast<int64_t>(s));
+    EXPECT_NE(check(problem, plan, limits), "") << "without step " << s;
+    plan = good;
+    plan.steps.insert(plan.steps.begin() + static_cast<int64_t>(s), plan.steps[s]);
+    EXPECT_NE(check(problem, plan, limits), "") << "step twice " << s;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll
