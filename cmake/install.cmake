@@ -18,8 +18,9 @@ install(DIRECTORY include/plimsoll/ src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 install(EXPORT plimsollTargets NAMESPACE plimsoll:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
 
-# Whoever uses the package looks for all that was found so far.
+# Whoever uses the libraries looks for all that was found so far, but for what the program alone needs.
 get_property(PLIMSOLL_DEPENDENCIES GLOBAL PROPERTY PACKAGES_FOUND)
+list(REMOVE_ITEM PLIMSOLL_DEPENDENCIES CLI11)
 configure_package_config_file(cmake/plimsollConfig.cmake.in plimsollConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
 write_basic_package_version_file(plimsollConfigVersion.cmake COMPATIBILITY SameMinorVersion)
