@@ -2,7 +2,6 @@
 #pragma once
 
 #include "autodiff/gradients.h"
-#include "autodiff/optimiser.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "data/batches.h"
@@ -11,8 +10,7 @@
 #include "memory/default_line.h"
 #include "memory/line.h"
 #include "model/layers.h"
-#include "model/model.h"
-#include "model/training.h"
+#include "model/sequential.h"
 #include "model/zoo.h"
 #include "ops/ops.h"
 #include "session/fit.h"
