@@ -34,10 +34,11 @@ install_missing() {
     say "no apt-get here; the build needs what Debian calls:" $*
     return
   fi
+  installed=" $(dpkg-query -W -f='${Package}:${db:Status-Status} ' "$@" 2>/dev/null || true)"
   missing=
   for package; do
-    case $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) in
-      installed) ;;
+    case $installed in
+      *" $package:installed "*) ;;
       *) missing="$missing $package" ;;
     esac
   done
