@@ -116,10 +116,13 @@ Updates minimize(Tensor loss, const Optimiser& optimiser, std::span<const Tensor
 
   const Scope scope(graph, "optimiser");
   Updates updates;
+  // Layers that keep statistics have added their own updates: they belong to the same step.
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    if (graph.node(id).op->traits.updates != 0) updates.nodes.push_back(id);
   updates.learning_rate =
       graph.variable("learning_rate", DType::F32, {}, Init::constant(optimiser.learning_rate), VariableRole::Optimiser);
   updates.step = graph.variable("step", DType::I64, {}, Init::zeros(), VariableRole::Optimiser);
-  count_step(updates.step);
+  updates.nodes.push_back(count_step(updates.step));
 
   Tensor global_factor;
   if (optimiser.global_clip_norm != 0) {

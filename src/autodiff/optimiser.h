@@ -32,7 +32,7 @@ struct Optimiser {
 };
 
 struct Updates {
-  std::vector<NodeId> nodes;  // one for each weight that has a gradient
+  std::vector<NodeId> nodes;  // all that a training step changes: weights, their state, statistics of layers
   Tensor learning_rate;       // the variable "optimiser/learning_rate", f32[]
   Tensor step;                // the variable "optimiser/step", i64[]: updates done
 };

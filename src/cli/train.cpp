@@ -46,7 +46,8 @@ class Training {
       while (const Slot* slot = train_.batches().next()) {
         if (is_stop_asked()) return false;
         one_step(*slot, totals);
-        progress_.step(epoch, ++step, slot->samples, totals.loss / static_cast<double>(step), accuracy(totals));
+        ++step;
+        progress_.step(epoch, step, slot->samples, totals.loss / static_cast<double>(step), accuracy(totals));
         if (settings_.steps > 0 && ++steps_ >= settings_.steps) return true;
       }
       if (test_) score_ = evaluate(load_, *test_);
