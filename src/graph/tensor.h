@@ -23,7 +23,7 @@ class Tensor {
   ValueId id() const { return id_; }
 
   const TensorType& type() const;
-  const Shape& shape() const { return type().shape; }
+  Shape shape() const { return type().shape; }  // a copy: the graph's values move while it grows
   DType dtype() const { return type().dtype; }
   int rank() const { return shape().rank(); }
   // Negative axes count from the end.

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/blocked.h"
+#include "ops/image_order.h"
 #include "ops/ops.h"
 #include "ops/parallel.h"
 #include "ops/reduction.h"
@@ -57,8 +57,10 @@ Prepared prepare(const Facts& facts, Reduce how, double factor) {
   Prepared prepared;
   // Blocked channels can be summed where they lie, as [N, C/8, H, W, 8], if what remains comes out row-major.
   const auto reduces = [&](int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); };
-  if (const int64_t block = channel_block(facts.in[0]); block != 0) {
-    bool images_vanish = true;
+  if (!facts.in[0].layout.is_plain() && dims.rank() > 2) {
+    const ImageOrder order(facts.in[0].layout, dims);
+    const int64_t block = order.block();
+    bool images_vanish = order.is_known() && dims[1] % block == 0;
     for (int i = 2; i < dims.rank(); ++i) images_vanish = images_vanish && reduces(i);
     if (images_vanish) {
       if (reduces(1)) axes.push_back(dims.rank());
@@ -174,7 +176,8 @@ const Op kReduceExtremeGrad{.name = "reduce_extreme_grad",
                             .batch_rule = extreme_rule};
 
 void repeat(Backward& b, Tensor dy) {
-  b.give(0, broadcast_to(reshape(dy, kept_shape(b.attrs, b.x[0].shape())), b.x[0].shape()));
+  const Shape shape = b.x[0].shape();
+  b.give(0, broadcast_to(reshape(dy, kept_shape(b.attrs, shape)), shape));
 }
 void grad_sum(Backward& b) { repeat(b, b.dy[0]); }
 void grad_mean(Backward& b) {

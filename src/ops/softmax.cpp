@@ -3,119 +3,138 @@
 #define HWY_TARGET_INCLUDE "ops/softmax.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-// Needs the target that highway.h has chosen.
-#include <hwy/contrib/math/math-inl.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "ops/vector_math-inl.h"
+
+#ifndef PLIMSOLL_OPS_SOFTMAX_ONCE
+#define PLIMSOLL_OPS_SOFTMAX_ONCE
+namespace plimsoll {
+namespace {
+constexpr int64_t kStrip = 1024;
+}
+}  // namespace plimsoll
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
-using Floats = hn::ScalableTag<float>;
-using Vector = hn::Vec<Floats>;
 
-// f(vector) for each whole vector of [0, count), then once for the rest with the lanes past the end from `filler`.
-// Loads and stores go through `load` and `store`, which know whether the vector is whole.
-struct Lanes {
-  Floats d;
-  hn::Mask<Floats> mask;
-  bool is_whole;
-  Vector load(const float* p) const { return is_whole ? hn::LoadU(d, p) : hn::MaskedLoad(mask, d, p); }
-  void store(Vector v, float* p) const {
-    if (is_whole)
-      hn::StoreU(v, d, p);
-    else
-      hn::BlendedStore(v, mask, d, p);
-  }
-  Vector keep(Vector v, Vector otherwise) const { return is_whole ? v : hn::IfThenElse(mask, v, otherwise); }
-};
-
-template <class Body>
-HWY_INLINE void for_vectors(int64_t count, const Body& body) {
-  const Floats d;
-  const auto n = static_cast<int64_t>(hn::Lanes(d));
+// exp(x - shift) into y; returns the sum.
+float exp_into(const float* x, float* y, int64_t count, float shift) {
+  const FloatTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const Floats s = hn::Set(d, shift);
+  Floats a = hn::Zero(d);
+  Floats b = a;
   int64_t i = 0;
-  for (; i + n <= count; i += n) body(Lanes{d, hn::FirstN(d, static_cast<size_t>(n)), true}, i);
-  if (i < count) body(Lanes{d, hn::FirstN(d, static_cast<size_t>(count - i)), false}, i);
-}
-
-// One row of consecutive elements.
-void softmax_row(const float* x, float* y, int64_t count, bool as_log) {
-  const Floats d;
-  const auto lowest = hn::Set(d, -HUGE_VALF);
-  auto top = lowest;
-  for_vectors(count, [&](const Lanes& l, int64_t i) HWY_ATTR { top = hn::Max(top, l.keep(l.load(x + i), lowest)); });
-  const float max = hn::GetLane(hn::MaxOfLanes(d, top));
-  const auto shift = hn::Set(d, max);
-  auto sums = hn::Zero(d);
-  if (as_log) {
-    for_vectors(count, [&](const Lanes& l, int64_t i) HWY_ATTR {
-      sums = hn::Add(sums, l.keep(hn::Exp(d, hn::Sub(l.load(x + i), shift)), hn::Zero(d)));
-    });
-    const auto offset = hn::Set(d, max + std::log(hn::GetLane(hn::SumOfLanes(d, sums))));
-    for_vectors(count, [&](const Lanes& l, int64_t i) HWY_ATTR { l.store(hn::Sub(l.load(x + i), offset), y + i); });
-    return;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const Floats e = fast_exp(d, hn::Sub(hn::LoadU(d, x + i), s));
+    const Floats f = fast_exp(d, hn::Sub(hn::LoadU(d, x + i + lanes), s));
+    hn::StoreU(e, d, y + i);
+    hn::StoreU(f, d, y + i + lanes);
+    a = hn::Add(a, e);
+    b = hn::Add(b, f);
   }
-  for_vectors(count, [&](const Lanes& l, int64_t i) HWY_ATTR {
-    const auto e = hn::Exp(d, hn::Sub(l.load(x + i), shift));
-    sums = hn::Add(sums, l.keep(e, hn::Zero(d)));
-    l.store(e, y + i);
-  });
-  const auto factor = hn::Set(d, 1 / hn::GetLane(hn::SumOfLanes(d, sums)));
-  for_vectors(count, [&](const Lanes& l, int64_t i) HWY_ATTR { l.store(hn::Mul(l.load(y + i), factor), y + i); });
+  if (i + lanes <= count) {
+    const Floats e = fast_exp(d, hn::Sub(hn::LoadU(d, x + i), s));
+    hn::StoreU(e, d, y + i);
+    a = hn::Add(a, e);
+    i += lanes;
+  }
+  if (i < count) {
+    const Floats e = fast_exp(d, hn::Sub(load_some(d, x + i, count - i, shift), s));
+    store_some(d, e, y + i, count - i);
+    b = hn::Add(b, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(count - i)), e));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
 }
 
-void softmax_row_grad(const float* y, const float* dy, float* dx, int64_t count, bool as_log) {
-  const Floats d;
-  auto sums = hn::Zero(d);
-  for_vectors(count, [&](const Lanes& l, int64_t i) HWY_ATTR {
-    sums = as_log ? hn::Add(sums, l.load(dy + i)) : hn::MulAdd(l.load(y + i), l.load(dy + i), sums);
-  });
-  const auto sum = hn::Set(d, hn::GetLane(hn::SumOfLanes(d, sums)));
-  for_vectors(count, [&](const Lanes& l, int64_t i) HWY_ATTR {
-    const auto g = l.load(dy + i);
-    const auto out = l.load(y + i);
-    l.store(as_log ? hn::NegMulAdd(hn::Exp(d, out), sum, g) : hn::Mul(out, hn::Sub(g, sum)), dx + i);
-  });
+// Rows of consecutive elements.
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
+  const FloatTag d;
+  for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
+    const float top = max_of(x, count);
+    if (as_log) {
+      const Floats offset = hn::Set(d, top + std::log(sum_exp(x, count, top)));
+      for_vectors(count,
+                  [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Sub(part.load(d, x + i), offset), y + i); });
+    } else {
+      const Floats factor = hn::Set(d, 1 / exp_into(x, y, count, top));
+      for_vectors(count,
+                  [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Mul(part.load(d, y + i), factor), y + i); });
+    }
+  }
 }
 
-// Elements that lie `stride` apart, for `columns` neighbouring ones at once.
-void softmax_columns(const float* x, float* y, int64_t count, int64_t stride, int64_t columns, bool as_log) {
-  for_vectors(columns, [&](const Lanes& l, int64_t i) HWY_ATTR {
-    auto top = l.load(x + i);
-    for (int64_t k = 1; k < count; ++k) top = hn::Max(top, l.load(x + k * stride + i));
-    auto sum = hn::Zero(l.d);
-    for (int64_t k = 0; k < count; ++k) {
-      const auto e = hn::Exp(l.d, hn::Sub(l.load(x + k * stride + i), top));
-      sum = hn::Add(sum, e);
-      if (!as_log) l.store(e, y + k * stride + i);
+void softmax_rows_grad(const float* y, const float* dy, float* dx, int64_t rows, int64_t count, bool as_log) {
+  const FloatTag d;
+  for (int64_t r = 0; r < rows; ++r, y += count, dy += count, dx += count) {
+    Floats sums = hn::Zero(d);
+    if (as_log) {
+      for_vectors(count, [&](int64_t i, auto part) HWY_ATTR { sums = hn::Add(sums, part.load(d, dy + i)); });
+    } else {
+      for_vectors(count, [&](int64_t i, auto part)
+                             HWY_ATTR { sums = hn::MulAdd(part.load(d, y + i), part.load(d, dy + i), sums); });
     }
-    const auto offset = as_log ? hn::Add(top, hn::Log(l.d, sum)) : hn::Div(hn::Set(l.d, 1), sum);
-    for (int64_t k = 0; k < count; ++k) {
-      const int64_t at = k * stride + i;
-      l.store(as_log ? hn::Sub(l.load(x + at), offset) : hn::Mul(l.load(y + at), offset), y + at);
-    }
-  });
+    const Floats sum = hn::Set(d, hn::GetLane(hn::SumOfLanes(d, sums)));
+    for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
+      const Floats g = part.load(d, dy + i);
+      const Floats out = part.load(d, y + i);
+      part.store(d, as_log ? hn::NegMulAdd(fast_exp(d, out), sum, g) : hn::Mul(out, hn::Sub(g, sum)), dx + i);
+    });
+  }
 }
 
-void softmax_columns_grad(const float* y, const float* dy, float* dx, int64_t count, int64_t stride, int64_t columns,
-                          bool as_log) {
-  for_vectors(columns, [&](const Lanes& l, int64_t i) HWY_ATTR {
-    auto sum = hn::Zero(l.d);
-    for (int64_t k = 0; k < count; ++k) {
+// Elements that lie `stride` apart, for up to kStrip neighbouring columns at once; row by row, as memory lies.
+void softmax_strip(const float* x, float* y, int64_t count, int64_t stride, int64_t columns, bool as_log) {
+  const FloatTag d;
+  HWY_ALIGN float top[kStrip];
+  HWY_ALIGN float sum[kStrip];
+  std::copy(x, x + columns, top);
+  std::fill(sum, sum + columns, 0.0F);
+  for (int64_t k = 1; k < count; ++k)
+    for_vectors(columns, [&](int64_t i, auto part) HWY_ATTR {
+      part.store(d, hn::Max(part.load(d, top + i), part.load(d, x + k * stride + i)), top + i);
+    });
+  for (int64_t k = 0; k < count; ++k)
+    for_vectors(columns, [&](int64_t i, auto part) HWY_ATTR {
+      const Floats e = fast_exp(d, hn::Sub(part.load(d, x + k * stride + i), part.load(d, top + i)));
+      part.store(d, hn::Add(part.load(d, sum + i), e), sum + i);
+      if (!as_log) part.store(d, e, y + k * stride + i);
+    });
+  for (int64_t i = 0; i < columns; ++i) sum[i] = as_log ? top[i] + std::log(sum[i]) : 1 / sum[i];
+  for (int64_t k = 0; k < count; ++k)
+    for_vectors(columns, [&](int64_t i, auto part) HWY_ATTR {
       const int64_t at = k * stride + i;
-      sum = as_log ? hn::Add(sum, l.load(dy + at)) : hn::MulAdd(l.load(y + at), l.load(dy + at), sum);
-    }
-    for (int64_t k = 0; k < count; ++k) {
+      const Floats s = part.load(d, sum + i);
+      part.store(d, as_log ? hn::Sub(part.load(d, x + at), s) : hn::Mul(part.load(d, y + at), s), y + at);
+    });
+}
+
+void softmax_strip_grad(const float* y, const float* dy, float* dx, int64_t count, int64_t stride, int64_t columns,
+                        bool as_log) {
+  const FloatTag d;
+  HWY_ALIGN float sum[kStrip];
+  std::fill(sum, sum + columns, 0.0F);
+  for (int64_t k = 0; k < count; ++k)
+    for_vectors(columns, [&](int64_t i, auto part) HWY_ATTR {
       const int64_t at = k * stride + i;
-      const auto g = l.load(dy + at);
-      const auto out = l.load(y + at);
-      l.store(as_log ? hn::NegMulAdd(hn::Exp(l.d, out), sum, g) : hn::Mul(out, hn::Sub(g, sum)), dx + at);
-    }
-  });
+      const Floats g = part.load(d, dy + at);
+      const Floats s = part.load(d, sum + i);
+      part.store(d, as_log ? hn::Add(s, g) : hn::MulAdd(part.load(d, y + at), g, s), sum + i);
+    });
+  for (int64_t k = 0; k < count; ++k)
+    for_vectors(columns, [&](int64_t i, auto part) HWY_ATTR {
+      const int64_t at = k * stride + i;
+      const Floats g = part.load(d, dy + at);
+      const Floats out = part.load(d, y + at);
+      const Floats s = part.load(d, sum + i);
+      part.store(d, as_log ? hn::NegMulAdd(fast_exp(d, out), s, g) : hn::Mul(out, hn::Sub(g, s)), dx + at);
+    });
 }
 
 }  // namespace
@@ -133,13 +152,12 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-HWY_EXPORT(softmax_row);
-HWY_EXPORT(softmax_row_grad);
-HWY_EXPORT(softmax_columns);
-HWY_EXPORT(softmax_columns_grad);
+HWY_EXPORT(softmax_rows);
+HWY_EXPORT(softmax_rows_grad);
+HWY_EXPORT(softmax_strip);
+HWY_EXPORT(softmax_strip_grad);
 
 constexpr int64_t kGrain = 8192;
-constexpr int64_t kColumns = 64;  // neighbours that are walked together: a few cache lines of each
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
@@ -165,21 +183,21 @@ Split split_at(const Dims& dims, int64_t axis) {
 }
 
 // Rows, or strips of columns where the axis is not the last.
-template <class Row, class Columns>
-void run(const Split& s, const Row& row, const Columns& columns) {
+template <class Rows, class Columns>
+void run(const Split& s, const Rows& rows, const Columns& columns) {
   if (s.inner == 1) {
     parallel_for(s.outer, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, s.count)),
-                 [&](int64_t first, int64_t last) {
-                   for (int64_t i = first; i < last; ++i) row(i * s.count);
-                 });
+                 [&](int64_t first, int64_t last) { rows(first * s.count, last - first); });
     return;
   }
-  const int64_t strips = (s.inner + kColumns - 1) / kColumns;
-  const int64_t work = std::max<int64_t>(1, s.count * std::min(s.inner, kColumns));
+  // Strips that stay in the second-level cache between the passes.
+  const int64_t width = std::clamp<int64_t>(32768 / std::max<int64_t>(1, s.count) / 16 * 16, 64, kStrip);
+  const int64_t strips = (s.inner + width - 1) / width;
+  const int64_t work = std::max<int64_t>(1, s.count * std::min(s.inner, width));
   parallel_for(s.outer * strips, std::max<int64_t>(1, kGrain / work), [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      const int64_t start = i % strips * kColumns;
-      columns(i / strips * s.count * s.inner + start, std::min(kColumns, s.inner - start));
+      const int64_t start = i % strips * width;
+      columns(i / strips * s.count * s.inner + start, std::min(width, s.inner - start));
     }
   });
 }
@@ -191,10 +209,12 @@ Prepared prepare(const Facts& facts) {
             const auto* x = args.input<float>(0);
             auto* y = args.output<float>(0);
             run(
-                s, [&](int64_t at) { HWY_DYNAMIC_DISPATCH(softmax_row)
-                                     (x + at, y + at, s.count, as_log); },
+                s,
+                [&](int64_t at, int64_t rows) {
+                  HWY_DYNAMIC_DISPATCH(softmax_rows)(x + at, y + at, rows, s.count, as_log);
+                },
                 [&](int64_t at, int64_t columns) {
-                  HWY_DYNAMIC_DISPATCH(softmax_columns)(x + at, y + at, s.count, s.inner, columns, as_log);
+                  HWY_DYNAMIC_DISPATCH(softmax_strip)(x + at, y + at, s.count, s.inner, columns, as_log);
                 });
           })};
 }
@@ -208,10 +228,11 @@ Prepared prepare_grad(const Facts& facts) {
             auto* dx = args.output<float>(0);
             run(
                 s,
-                [&](int64_t at) { HWY_DYNAMIC_DISPATCH(softmax_row_grad)
-                                  (y + at, dy + at, dx + at, s.count, as_log); },
+                [&](int64_t at, int64_t rows) {
+                  HWY_DYNAMIC_DISPATCH(softmax_rows_grad)(y + at, dy + at, dx + at, rows, s.count, as_log);
+                },
                 [&](int64_t at, int64_t columns) {
-                  HWY_DYNAMIC_DISPATCH(softmax_columns_grad)
+                  HWY_DYNAMIC_DISPATCH(softmax_strip_grad)
                   (y + at, dy + at, dx + at, s.count, s.inner, columns, as_log);
                 });
           })};

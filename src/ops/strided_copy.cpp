@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kGrainBytes = 64 * 1024;
 constexpr int64_t kTile = 16;  // of a transposition: one cache line of floats
+constexpr int64_t kBand = 64;  // tiles are taken in squares of this size, so that few pages are open at once
 
 struct Wide {
   uint64_t low, high;
@@ -47,6 +48,35 @@ void transpose_tile(const uint32_t* from, int64_t from_stride, uint32_t (&tile)[
     }
   }
 }
+
+// to[r][c] = from[c][r].
+template <class T>
+struct Panel {
+  const T* from;
+  T* to;
+  int64_t from_stride, to_stride;
+
+  void transpose(int64_t rows, int64_t first_column, int64_t columns) const {
+    for (int64_t r = 0; r < rows; r += kTile)
+      for (int64_t c = first_column; c < first_column + columns; c += kTile)
+        transpose_part(r, std::min(kTile, rows - r), c, std::min(kTile, first_column + columns - c));
+  }
+
+ private:
+  void transpose_part(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    const T* source = from + column * from_stride + row;
+    T* target = to + row * to_stride + column;
+    if (rows == kTile && columns == kTile) {
+      // Through a small buffer: whole cache lines are written, whatever the strides.
+      T tile[kTile][kTile];
+      transpose_tile(source, from_stride, tile);
+      for (int64_t r = 0; r < kTile; ++r) std::memcpy(target + r * to_stride, tile[r], sizeof tile[r]);
+      return;
+    }
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t r = 0; r < rows; ++r) target[r * to_stride + c] = source[c * from_stride + r];
+  }
+};
 
 }  // namespace
 
@@ -197,28 +227,16 @@ void StridedCopy::copy_bytes(const std::byte* from, std::byte* to) const {
 
 template <class T>
 void StridedCopy::transpose(const T* from, T* to) const {
-  const int64_t bands = (across_.size + kTile - 1) / kTile;
-  const int64_t band_bytes = kTile * inner_.size * element_bytes_;
+  const int64_t bands = (across_.size + kBand - 1) / kBand;
+  const int64_t band_bytes = std::min(kBand, across_.size) * inner_.size * element_bytes_;
   parallel_for(outer_count_ * bands, std::max<int64_t>(1, kGrainBytes / band_bytes), [&](int64_t first, int64_t last) {
     Position at(*this, first / bands);
     for (int64_t i = first; i < last; ++i) {
-      const int64_t row = i % bands * kTile;  // of `to`, a column of `from`
-      const int64_t rows = std::min(kTile, across_.size - row);
-      const T* source = from + at.from + row;
-      T* target = to + at.to + row * across_.to;
-      for (int64_t column = 0; column < inner_.size; column += kTile) {
-        const int64_t columns = std::min(kTile, inner_.size - column);
-        if (rows == kTile && columns == kTile) {
-          // Through a small buffer: whole cache lines are written, whatever the strides.
-          T tile[kTile][kTile];
-          transpose_tile(source + column * inner_.from, inner_.from, tile);
-          for (int64_t r = 0; r < kTile; ++r) std::memcpy(target + r * across_.to + column, tile[r], sizeof tile[r]);
-        } else {
-          for (int64_t c = 0; c < columns; ++c)
-            for (int64_t r = 0; r < rows; ++r)
-              target[r * across_.to + column + c] = source[(column + c) * inner_.from + r];
-        }
-      }
+      const int64_t row = i % bands * kBand;  // of `to`, a column of `from`
+      const int64_t rows = std::min(kBand, across_.size - row);
+      const Panel<T> panel{from + at.from + row, to + at.to + row * across_.to, inner_.from, across_.to};
+      for (int64_t column = 0; column < inner_.size; column += kBand)
+        panel.transpose(rows, column, std::min(kBand, inner_.size - column));
       if (i % bands == bands - 1) at.advance();
     }
   });

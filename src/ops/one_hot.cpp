@@ -1,0 +1,70 @@
+// one_hot: labels as rows of zeros with a single one; a label outside [0, classes) gives a row of zeros.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ops/kernel.h"
+#include "ops/ops.h"
+#include "ops/parallel.h"
+#include "ops/sample.h"
+
+namespace plimsoll {
+namespace {
+
+void infer(Infer& n) {
+  n.expect_inputs(1, 1);
+  if (n.in[0].dtype != DType::I32 && n.in[0].dtype != DType::I64)
+    n.fail(fmt::format("labels must be i32 or i64 but are {}", to_string(n.in[0])));
+  const int64_t classes = n.attrs.i("classes");
+  if (classes < 1) n.fail(fmt::format("classes must be at least 1 but is {}", classes));
+  Shape out = n.in[0].shape;
+  out.push_back(classes);
+  n.out = {{DType::F32, out}};
+}
+
+template <class T>
+std::shared_ptr<Kernel> kernel_for(int64_t count, int64_t classes) {
+  return make_kernel([=](const Args& args) {
+    const T* labels = args.input<T>(0);
+    auto* y = args.output<float>(0);
+    parallel_for(count, std::max<int64_t>(1, 16384 / classes), [&](int64_t first, int64_t last) {
+      std::fill(y + first * classes, y + last * classes, 0.0F);
+      for (int64_t i = first; i < last; ++i)
+        if (labels[i] >= 0 && labels[i] < classes) y[i * classes + labels[i]] = 1;
+    });
+  });
+}
+
+Prepared prepare(const Facts& facts) {
+  const int64_t count = facts.in[0].count();
+  const int64_t classes = facts.attrs.i("classes");
+  return {.kernel = facts.in[0].dtype == DType::I32 ? kernel_for<int32_t>(count, classes)
+                                                    : kernel_for<int64_t>(count, classes)};
+}
+
+std::vector<Sample> samples() {
+  return {{"classes", [](SampleBuilder& s) { return std::vector{one_hot(s.integers({Dim::batch(3)}, 0, 7), 7)}; }, 1e-4,
+           false},
+          {"some outside",
+           [](SampleBuilder& s) {
+             return std::vector{one_hot(s.integers({Dim::batch(), 5}, -2, 5, DType::I64), 3)};
+           },
+           1e-4, false}};
+}
+
+const Op kOneHot{.name = "one_hot",
+                 .infer = infer,
+                 .prepare = prepare,
+                 .samples = samples,
+                 .traits = {.batch = BatchRule::Rows, .recomputable = true},
+                 .onnx = "OneHot"};
+
+}  // namespace
+
+Tensor one_hot(Tensor labels, int64_t classes, Name name) {
+  return labels.graph().add(kOneHot, {labels}, {{"classes", classes}}, name);
+}
+
+OpList one_hot_ops() { return {&kOneHot}; }
+
+}  // namespace plimsoll

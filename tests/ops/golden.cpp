@@ -1,0 +1,114 @@
+// Every sample against values that PyTorch computed in double precision (golden/make.py, run by hand).
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "autodiff/gradients.h"
+#include "ops/evaluate.h"
+#include "ops/ops.h"
+
+namespace plimsoll::testing {
+namespace {
+
+constexpr int64_t kBatch = 2;
+
+// Operators without golden values, and why.
+const std::map<std::string_view, std::string_view> kWithout{
+    {"dropout", "random"},
+    {"sgd", "optimisers have a test of their own"},
+    {"adam", "optimisers have a test of their own"},
+    {"rmsprop", "optimisers have a test of their own"},
+    {"count_step", "no output"},
+};
+
+struct Case {
+  const Op* op;
+  Sample sample;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Op* op : all_ops())
+    if (op->samples != nullptr && !kWithout.contains(op->name))
+      for (const Sample& sample : op->samples()) all.push_back({op, sample});
+  return all;
+}
+
+nlohmann::json stored(const Case& c) {
+  std::ifstream file(fmt::format("{}/{}.json", PLIMSOLL_GOLDEN_DIR, c.op->name));
+  if (!file) return {};
+  const nlohmann::json samples = nlohmann::json::parse(file);
+  return samples.contains(c.sample.name) ? samples[c.sample.name] : nlohmann::json();
+}
+
+void expect_close(const std::vector<float>& got, const nlohmann::json& expected, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  double scale = 1e-3;
+  for (const auto& number : expected) scale = std::max(scale, std::abs(number.get<double>()));
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], expected[i].get<double>(), tolerance * scale) << what << ", element " << i;
+}
+
+class GoldenTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GoldenTest, ValuesAndGradientsAgree) {
+  const Sample& sample = GetParam().sample;
+  const nlohmann::json golden = stored(GetParam());
+  const char* remedy = "run tests/ops/golden/make.py";
+  ASSERT_FALSE(golden.is_null()) << "there are no golden values: " << remedy;
+  Graph graph;
+  SampleBuilder builder(graph);
+  const std::vector<Tensor> outputs = sample.build(builder);
+  ASSERT_EQ(golden["graph"].get<std::string>(), to_string(graph)) << "golden values are stale: " << remedy;
+
+  std::vector<Tensor> wrt, seeds;
+  std::vector<Gradient> sums;
+  if (sample.has_gradient) {
+    for (const SampleBuilder::Input& input : builder.inputs())
+      if (is_float(input.tensor.dtype()) && graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
+        wrt.push_back(input.tensor);
+    sums.resize(wrt.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!is_float(outputs[i].dtype())) continue;
+      seeds.push_back(graph.placeholder(fmt::format("seed{}", i), DType::F32, outputs[i].shape()));
+      const std::vector<Gradient> more = gradients(outputs[i], wrt, seeds.back());
+      for (size_t j = 0; j < sums.size(); ++j) {
+        if (!more[j].is_set()) continue;
+        const Tensor dense = densify(more[j], wrt[j].shape());
+        sums[j] = {sums[j].is_set() ? add(sums[j].value, dense) : dense, {}};
+      }
+    }
+  }
+  Evaluator evaluator(graph, kBatch);
+  for (const SampleBuilder::Input& input : builder.inputs())
+    evaluator.set(input.tensor.id(), sample_contents(input.tensor.type(), std::string(input.tensor.name()), input.low,
+                                                     input.high, kBatch));
+  for (const Tensor& seed : seeds)
+    evaluator.set(seed.id(), sample_contents(seed.type(), std::string(seed.name()), -1, 1, kBatch));
+  evaluator.run();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    expect_close(evaluator.floats(outputs[i].id()), golden["outputs"][i], sample.tolerance,
+                 fmt::format("output {}", i));
+  for (size_t j = 0; j < wrt.size(); ++j) {
+    const nlohmann::json& expected = golden["gradients"][std::string(wrt[j].name())];
+    const auto got = sums[j].is_set() ? evaluator.floats(sums[j].value.id()) : std::vector<float>(expected.size());
+    expect_close(got, expected, sample.tolerance, fmt::format("gradient of {}", wrt[j].name()));
+  }
+}
+
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+  std::string name = std::string(info.param.op->name) + "_" + info.param.sample.name;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, GoldenTest, ::testing::ValuesIn(cases()), case_name);
+
+}  // namespace
+}  // namespace plimsoll::testing
