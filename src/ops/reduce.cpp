@@ -194,14 +194,20 @@ std::vector<Sample> samples() {
   const auto over = [](const char* name, Shape shape, Dims axes, bool keep = false) {
     return Sample{name, [=](SampleBuilder& s) { return std::vector{reduce(s.input(shape), axes, keep, {})}; }};
   };
-  return {over("last axis", {Dim::batch(), 3, 7}, {2}),
-          over("last axes kept", {Dim::batch(), 3, 5, 3}, {-2, -1}, true),
-          over("batch", {Dim::batch(), 11}, {0}),
-          over("rows", {Dim::batch(3), 5, 4}, {0, 1}),
-          over("images", {Dim::batch(), 3, 3, 5}, {0, 2, 3}),
-          over("middle", {Dim::batch(), 3, 5}, {1}, true),
-          over("alternating", {3, Dim::batch(), 2, 5}, {0, 2}),
-          over("everything", {Dim::batch(), 3, 5}, {})};
+  return {
+      over("last axis", {Dim::batch(), 3, 7}, {2}),
+      over("last axes kept", {Dim::batch(), 3, 5, 3}, {-2, -1}, true),
+      over("batch", {Dim::batch(), 11}, {0}),
+      over("rows", {Dim::batch(3), 5, 4}, {0, 1}),
+      over("images", {Dim::batch(), 3, 3, 5}, {0, 2, 3}),
+      over("middle", {Dim::batch(), 3, 5}, {1}, true),
+      over("alternating", {3, Dim::batch(), 2, 5}, {0, 2}),
+      over("everything", {Dim::batch(), 3, 5}, {}),
+      {"blocked images",  // convolutions leave their results in blocks
+       [](SampleBuilder& s) {
+         const Tensor x = conv2d(s.input({Dim::batch(), 8, 2, 2}), s.input({8, 8, 1, 1}));
+         return std::vector{reduce(x, {2, 3}, false, {}), reduce(x, {0, 2, 3}, false, {}), reduce(x, {1}, false, {})};
+       }}};
 }
 
 const Op kReduceSum{.name = "reduce_sum",
