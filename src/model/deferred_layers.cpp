@@ -42,10 +42,10 @@ Layer average_pool(Size size, const Pool& options, Name name) {
   return [=, label = std::string(name)](Tensor x, bool) { return average_pool(x, size, options, label); };
 }
 Layer global_average_pool(Name name) {
-  return [label = std::string(name)](Tensor x, bool) { return global_average_pool(x, label); };
+  return [label = std::string(name)](Tensor x, bool) { return layers::global_average_pool(x, label); };
 }
 Layer flatten() {
-  return [](Tensor x, bool) { return flatten(x); };
+  return [](Tensor x, bool) { return layers::flatten(x); };
 }
 Layer activation(std::string_view kind, Name name) {
   return [kind = std::string(kind), label = std::string(name)](Tensor x, bool) { return activation(x, kind, label); };

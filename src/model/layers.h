@@ -46,7 +46,7 @@ class Padding {
 };
 
 struct Dense {
-  std::string activation;
+  std::string activation = {};
   bool use_bias = true;
   std::optional<Init> kernel = {};  // glorot_uniform
   Init bias = Init::zeros();
@@ -57,7 +57,7 @@ struct Conv {
   Padding padding = "valid";
   Size dilations = 1;
   int64_t groups = 1;
-  std::string activation;
+  std::string activation = {};
   bool use_bias = true;
   std::optional<Init> kernel = {};  // glorot_uniform
   Init bias = Init::zeros();

@@ -34,13 +34,13 @@ struct ModelSpec {
 
 // What differs from a model's own defaults; a model refuses those that it does not have.
 struct ModelOptions {
-  std::optional<int64_t> image_size;  // height and width
-  std::optional<int64_t> channels;    // of the image
-  std::optional<int64_t> classes;     // or words
-  std::optional<int64_t> sequence;    // positions
-  std::optional<int64_t> layers;
-  std::optional<int64_t> width;   // units of a layer
-  std::optional<double> dropout;  // rate
+  std::optional<int64_t> image_size = {};  // height and width
+  std::optional<int64_t> channels = {};    // of the image
+  std::optional<int64_t> classes = {};     // or words
+  std::optional<int64_t> sequence = {};    // positions
+  std::optional<int64_t> layers = {};
+  std::optional<int64_t> width = {};   // units of a layer
+  std::optional<double> dropout = {};  // rate
 };
 
 // Throws Error that names the nearest one and all that are known.

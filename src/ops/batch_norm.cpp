@@ -1,0 +1,432 @@
+// batch_norm: each channel (dimension 1) less its mean, over its deviation, times gamma, plus beta. Statistics are
+// those of the batch, which then move the running ones, or the running ones themselves.
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "ops/channel_norm.h"
+#include "ops/ops.h"
+#include "ops/parallel.h"
+#include "ops/sample.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr double kEpsilon = 1e-3;
+
+void expect_channels(const Infer& n, size_t first, size_t last) {
+  const Shape& x = n.in[0].shape;
+  n.expect_float(0);
+  if (x.rank() < 2) n.fail(fmt::format("input must have a dimension of channels but is {}", to_string(n.in[0])));
+  for (size_t i = first; i < last; ++i)
+    if (!(n.in[i].shape == Shape{x[1]}))
+      n.fail(fmt::format("input {} must have one number for each of {} channels but is {}", i, to_string(x[1]),
+                         to_string(n.in[i])));
+}
+
+// The layout of a value that the passes can walk; sigmoid would fill the padding with halves.
+ImageOrder order_for(const ConcreteType& type, Activation activation) {
+  const ImageOrder order = order_or_plain(type);
+  const bool is_padded = order.padded_channels() != order.channels();
+  return is_padded && activation == Activation::Sigmoid ? ImageOrder({}, type.dims) : order;
+}
+
+// Rows of numbers for each channel, one after another in scratch memory; the padding counts.
+class ChannelRows {
+ public:
+  ChannelRows(const Args& args, int64_t offset, const ImageOrder& order)
+      : at_(static_cast<float*>(args.scratch) + offset), stride_(round_up(order.padded_channels(), 16)) {}
+  float* operator[](int row) const { return at_ + row * stride_; }
+  static int64_t floats(const ImageOrder& order, int rows) { return rows * round_up(order.padded_channels(), 16); }
+
+ private:
+  float* at_;
+  int64_t stride_;
+};
+
+void fill_padding(const ImageOrder& order, float* row) {
+  std::fill(row + order.channels(), row + order.padded_channels(), 0.0F);
+}
+
+// How the forward pass sees a channel: the mask of the backward pass must find the same bits.
+void fill_affine(const ImageOrder& order, const float* mean, const float* variance, const float* gamma,
+                 const float* beta, double epsilon, const ChannelRows& rows) {
+  for (int64_t c = 0; c < order.channels(); ++c) {
+    rows[0][c] = mean[c];
+    rows[1][c] = static_cast<float>(gamma[c] / std::sqrt(variance[c] + epsilon));
+    rows[2][c] = beta == nullptr ? 0.0F : beta[c];
+  }
+  for (const int row : {0, 1, 2}) fill_padding(order, rows[row]);
+}
+
+ChannelAffine affine_of(const ChannelRows& rows) { return {rows[0], rows[1], rows[2]}; }
+
+// Mean and biased variance of each channel from those of the slots.
+void combine(const ChannelPieces& pieces, const float* means, const float* squares, float* mean, float* variance) {
+  const ImageOrder& order = pieces.order();
+  const auto count = static_cast<double>(order.samples() * order.pixels());
+  parallel_for(order.channels(), 32, [&](int64_t first, int64_t last) {
+    for (int64_t c = first; c < last; ++c) {
+      double sum = 0;
+      for (int64_t slot = 0; slot < pieces.slots(); ++slot)
+        sum += static_cast<double>(pieces.pixels(slot)) * means[slot * order.padded_channels() + c];
+      const double middle = sum / count;
+      double distance = 0;
+      for (int64_t slot = 0; slot < pieces.slots(); ++slot) {
+        const double off = means[slot * order.padded_channels() + c] - middle;
+        distance += squares[slot * order.padded_channels() + c] + static_cast<double>(pieces.pixels(slot)) * off * off;
+      }
+      mean[c] = static_cast<float>(middle);
+      variance[c] = static_cast<float>(distance / count);
+    }
+  });
+}
+
+double total(const ChannelPieces& pieces, const float* numbers, int64_t channel) {
+  double sum = 0;
+  for (int64_t slot = 0; slot < pieces.slots(); ++slot)
+    sum += numbers[slot * pieces.order().padded_channels() + channel];
+  return sum;
+}
+
+// Training: x, gamma, beta -> y, mean, variance.
+void infer(Infer& n) {
+  n.expect_inputs(3, 3);
+  expect_channels(n, 1, 3);
+  parse_activation(n.attrs.s("activation"));
+  const TensorType statistic{DType::F32, {n.in[0].shape[1]}};
+  n.out = {n.in[0], statistic, statistic};
+}
+
+Prepared prepare(const Facts& facts) {
+  const Activation activation = parse_activation(facts.attrs.s("activation"));
+  const ImageOrder order = order_for(facts.in[0], activation);
+  const ChannelPieces pieces(order);
+  const double epsilon = facts.attrs.f("epsilon", kEpsilon);
+  const Layout layout = order.layout(DType::F32, facts.in[0].dims);
+  const int64_t numbers = round_up(pieces.numbers(), 16);
+  return {.kernel = make_kernel([=](const Args& args) {
+            const auto* x = args.input<float>(0);
+            auto* means = static_cast<float*>(args.scratch);
+            measure_moments(pieces, x, means, means + numbers);
+            combine(pieces, means, means + numbers, args.output<float>(1), args.output<float>(2));
+            const ChannelRows rows(args, 2 * numbers, order);
+            fill_affine(order, args.output<float>(1), args.output<float>(2), args.input<float>(1), args.input<float>(2),
+                        epsilon, rows);
+            apply_affine(pieces, affine_of(rows), activation, x, args.output<float>(0));
+          }),
+          .in = {layout, {}, {}},
+          .out = {layout, {}, {}},
+          .scratch_bytes = (2 * numbers + ChannelRows::floats(order, 3)) * static_cast<Bytes>(sizeof(float))};
+}
+
+// Gradient in training: x, dy, mean, variance, gamma [, beta or y] -> dx, dgamma, dbeta. With an activation (relu,
+// relu6), dy is that of its result: the last input says where it passes. From beta costs no pass over memory.
+void infer_grad(Infer& n) {
+  const Activation activation = parse_activation(n.attrs.s("activation"));
+  const bool is_masked = activation != Activation::None;
+  if (is_masked && activation != Activation::Relu && activation != Activation::Relu6)
+    n.fail("only relu and relu6 can be part of the gradient");
+  n.expect_inputs(is_masked ? 6 : 5, is_masked ? 6 : 5);
+  expect_channels(n, 2, 5);
+  const TensorType parameter{DType::F32, {n.in[0].shape[1]}};
+  n.out = {n.in[0], parameter, parameter};
+}
+
+Prepared prepare_grad(const Facts& facts) {
+  const Activation activation = parse_activation(facts.attrs.s("activation"));
+  const ImageOrder order = order_or_plain(facts.in[0]);
+  const ChannelPieces pieces(order);
+  const double epsilon = facts.attrs.f("epsilon", kEpsilon);
+  const Layout layout = order.layout(DType::F32, facts.in[0].dims);
+  const int64_t numbers = round_up(pieces.numbers(), 16);
+  using From = ChannelMask::From;
+  const From from = activation == Activation::None ? From::None
+                    : facts.in[5].dims.rank() == 1 ? From::Input
+                                                   : From::Output;
+  const float high = activation == Activation::Relu6 ? 6.0F : std::numeric_limits<float>::infinity();
+  Prepared prepared;
+  prepared.in = {layout, layout, {}, {}, {}};
+  if (from != From::None) prepared.in.push_back(from == From::Output ? layout : Layout());
+  prepared.out = {layout, {}, {}};
+  prepared.scratch_bytes = (2 * numbers + ChannelRows::floats(order, 6)) * static_cast<Bytes>(sizeof(float));
+  prepared.kernel = make_kernel([=](const Args& args) {
+    const auto* x = args.input<float>(0);
+    const auto* dy = args.input<float>(1);
+    const auto* mean = args.input<float>(2);
+    const auto* variance = args.input<float>(3);
+    const auto* gamma = args.input<float>(4);
+    auto* sums = static_cast<float*>(args.scratch);
+    float* products = sums + numbers;
+    const ChannelRows rows(args, 2 * numbers, order);
+    fill_affine(order, mean, variance, gamma, from == From::Input ? args.input<float>(5) : nullptr, epsilon, rows);
+    const ChannelMask mask{from, high, from == From::Output ? args.input<float>(5) : nullptr, affine_of(rows)};
+    measure_products(pieces, rows[0], 0, mask, x, dy, sums, products);
+
+    // dx = scale (g - mean(g) - xhat mean(g xhat)) = g slope + (x - mean) rows[3] + rows[4]
+    const auto count = static_cast<double>(order.samples() * order.pixels());
+    auto* dgamma = args.output<float>(1);
+    auto* dbeta = args.output<float>(2);
+    parallel_for(order.channels(), 32, [&](int64_t first, int64_t last) {
+      for (int64_t c = first; c < last; ++c) {
+        const double sum = total(pieces, sums, c);
+        const double product = total(pieces, products, c);
+        const double inverse = 1 / std::sqrt(variance[c] + epsilon);
+        dbeta[c] = static_cast<float>(sum);
+        dgamma[c] = static_cast<float>(product * inverse);
+        rows[3][c] = static_cast<float>(-gamma[c] * inverse * inverse * inverse * product / count);
+        rows[4][c] = static_cast<float>(-gamma[c] * inverse * sum / count);
+      }
+    });
+    fill_padding(order, rows[3]);
+    fill_padding(order, rows[4]);
+    apply_gradient(pieces, {rows[0], rows[3], rows[4]}, rows[1], mask, x, dy, args.output<float>(0));
+  });
+  return prepared;
+}
+
+const Op kGrad{.name = "batch_norm_grad",
+               .infer = infer_grad,
+               .prepare = prepare_grad,
+               .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 0b11}};
+
+void grad(Backward& b) {
+  if (b.dy[1].is_set() || b.dy[2].is_set()) throw Error("no gradient flows through the statistics of batch_norm");
+  std::vector<Tensor> inputs{b.x[0], b.dy[0], b.y[1], b.y[2], b.x[1]};
+  Attrs attrs{{"epsilon", b.attrs.f("epsilon", kEpsilon)}};
+  if (b.attrs.has("activation")) {
+    attrs.set("activation", std::string(b.attrs.s("activation")));
+    inputs.push_back(b.x[2]);
+  }
+  const Outputs out = b.x[0].graph().add(kGrad, inputs, attrs);
+  for (const int i : {0, 1, 2}) b.give(static_cast<size_t>(i), out[i]);
+}
+
+// running mean, running variance, mean, variance: moves the first two.
+void infer_statistics(Infer& n) {
+  n.expect_inputs(4, 4);
+  for (size_t i = 1; i < 4; ++i)
+    if (!(n.in[i] == n.in[0]))
+      n.fail(fmt::format("statistics differ in size: {} and {}", to_string(n.in[0]), to_string(n.in[i])));
+}
+
+Prepared prepare_statistics(const Facts& facts) {
+  const auto momentum = static_cast<float>(facts.attrs.f("momentum", 0.99));
+  const auto rest = static_cast<float>(1 - facts.attrs.f("momentum", 0.99));
+  const int64_t count = facts.in[0].count();
+  return {.kernel = make_kernel([=](const Args& args) {
+            for (const size_t which : {0, 1}) {
+              auto* moving = args.updated<float>(which);
+              const auto* batch = args.input<float>(which + 2);
+              for (int64_t c = 0; c < count; ++c) moving[c] = moving[c] * momentum + batch[c] * rest;
+            }
+          })};
+}
+
+// Inference: x, gamma, beta, mean, variance -> y.
+void infer_inference(Infer& n) {
+  n.expect_inputs(5, 5);
+  expect_channels(n, 1, 5);
+  parse_activation(n.attrs.s("activation"));
+  n.out = {n.in[0]};
+}
+
+Prepared prepare_inference(const Facts& facts) {
+  const Activation activation = parse_activation(facts.attrs.s("activation"));
+  const ImageOrder order = order_for(facts.in[0], activation);
+  const ChannelPieces pieces(order);
+  const double epsilon = facts.attrs.f("epsilon", kEpsilon);
+  const Layout layout = order.layout(DType::F32, facts.in[0].dims);
+  return {.kernel = make_kernel([=](const Args& args) {
+            const ChannelRows rows(args, 0, order);
+            fill_affine(order, args.input<float>(3), args.input<float>(4), args.input<float>(1), args.input<float>(2),
+                        epsilon, rows);
+            apply_affine(pieces, affine_of(rows), activation, args.input<float>(0), args.output<float>(0));
+          }),
+          .in = {layout, {}, {}, {}, {}},
+          .out = {layout},
+          .scratch_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
+}
+
+// dy, gamma, variance -> dx.
+void infer_inference_input_grad(Infer& n) {
+  n.expect_inputs(3, 3);
+  expect_channels(n, 1, 3);
+  n.out = {n.in[0]};
+}
+
+Prepared prepare_inference_input_grad(const Facts& facts) {
+  const ImageOrder order = order_or_plain(facts.in[0]);
+  const ChannelPieces pieces(order);
+  const double epsilon = facts.attrs.f("epsilon", kEpsilon);
+  const Layout layout = order.layout(DType::F32, facts.in[0].dims);
+  return {.kernel = make_kernel([=](const Args& args) {
+            const ChannelRows rows(args, 0, order);
+            fill_affine(order, args.input<float>(2), args.input<float>(2), args.input<float>(1), nullptr, epsilon,
+                        rows);
+            std::fill(rows[0], rows[0] + order.channels(), 0.0F);
+            apply_affine(pieces, affine_of(rows), Activation::None, args.input<float>(0), args.output<float>(0));
+          }),
+          .in = {layout, {}, {}},
+          .out = {layout},
+          .scratch_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
+}
+
+// x, dy, mean, variance -> dgamma, dbeta.
+void infer_inference_parameter_grad(Infer& n) {
+  n.expect_inputs(4, 4);
+  expect_channels(n, 2, 4);
+  const TensorType parameter{DType::F32, {n.in[0].shape[1]}};
+  n.out = {parameter, parameter};
+}
+
+Prepared prepare_inference_parameter_grad(const Facts& facts) {
+  const ImageOrder order = order_or_plain(facts.in[0]);
+  const ChannelPieces pieces(order);
+  const double epsilon = facts.attrs.f("epsilon", kEpsilon);
+  const Layout layout = order.layout(DType::F32, facts.in[0].dims);
+  const int64_t numbers = round_up(pieces.numbers(), 16);
+  const bool accumulate = facts.accumulate;
+  return {.kernel = make_kernel([=](const Args& args) {
+            auto* sums = static_cast<float*>(args.scratch);
+            const ChannelRows rows(args, 2 * numbers, order);
+            std::copy_n(args.input<float>(2), order.channels(), rows[0]);
+            fill_padding(order, rows[0]);
+            measure_products(pieces, rows[0], 0, {}, args.input<float>(0), args.input<float>(1), sums, sums + numbers);
+            auto* dgamma = args.output<float>(0);
+            auto* dbeta = args.output<float>(1);
+            const auto* variance = args.input<float>(3);
+            for (int64_t c = 0; c < order.channels(); ++c) {
+              const double product = total(pieces, sums + numbers, c) / std::sqrt(variance[c] + epsilon);
+              dgamma[c] = static_cast<float>(product + (accumulate ? dgamma[c] : 0));
+              dbeta[c] = static_cast<float>(total(pieces, sums, c) + (accumulate ? dbeta[c] : 0));
+            }
+          }),
+          .in = {layout, layout, {}, {}},
+          .out = {{}, {}},
+          .scratch_bytes = (2 * numbers + ChannelRows::floats(order, 1)) * static_cast<Bytes>(sizeof(float))};
+}
+
+const Op kInferenceInputGrad{.name = "batch_norm_inference_input_grad",
+                             .infer = infer_inference_input_grad,
+                             .prepare = prepare_inference_input_grad,
+                             .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1}};
+const Op kInferenceParameterGrad{.name = "batch_norm_inference_parameter_grad",
+                                 .infer = infer_inference_parameter_grad,
+                                 .prepare = prepare_inference_parameter_grad,
+                                 .traits = {.batch = BatchRule::Sums, .recomputable = true}};
+
+void inference_grad(Backward& b) {
+  if (b.attrs.has("activation")) throw Error("batch_norm: activations are fused after the gradients of inference");
+  Graph& graph = b.x[0].graph();
+  const Attrs attrs{{"epsilon", b.attrs.f("epsilon", kEpsilon)}};
+  if (b.wanted[0]) b.give(0, graph.add(kInferenceInputGrad, {b.dy[0], b.x[1], b.x[4]}, attrs));
+  if (!b.wanted[1] && !b.wanted[2]) return;
+  const Outputs out = graph.add(kInferenceParameterGrad, {b.x[0], b.dy[0], b.x[3], b.x[4]}, attrs);
+  b.give(1, out[0]);
+  b.give(2, out[1]);
+}
+
+Sample sample(std::string name, Shape shape, bool training, std::string activation = "", bool blocked = false) {
+  return {std::move(name), [=](SampleBuilder& s) {
+            const Shape statistic{shape[1]};
+            Tensor x = s.input(shape, -2, 3);
+            // A convolution hands its result on in a blocked order.
+            if (blocked) x = conv2d(x, s.input({shape[1], shape[1], 1, 1}));
+            const Tensor gamma = s.input(statistic, 0.5, 1.5);
+            const Tensor beta = s.input(statistic);
+            const Tensor mean = s.variable(statistic);
+            const Tensor variance = s.variable(statistic, 0.5, 2);
+            if (activation.empty()) return std::vector{batch_norm(x, gamma, beta, mean, variance, training, 0.9, 1e-2)};
+            if (!training)
+              return std::vector<Tensor>{s.graph().add(*find_op("batch_norm_inference"),
+                                                       {x, gamma, beta, mean, variance}, {{"activation", activation}})};
+            return std::vector<Tensor>{
+                s.graph().add(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", activation}})};
+          }};
+}
+
+std::vector<Sample> without_gradient(std::vector<Sample> samples) {
+  for (Sample& each : samples) each.has_gradient = false;
+  return samples;
+}
+
+// The gradient as rewrites of lowering make it, with the mask from the result.
+Sample masked_by_output(std::string name, bool from_output) {
+  return {std::move(name),
+          [=](SampleBuilder& s) {
+            const Dim batch = Dim::batch();
+            const Tensor x = s.input({batch, 3, 3, 3}, -2, 3);
+            const Tensor dy = s.input({batch, 3, 3, 3});
+            const Tensor gamma = s.input({3}, 0.5, 1.5);
+            const Tensor beta = s.input({3});
+            const Outputs y = s.graph().add(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", "relu"}});
+            const Outputs grads =
+                s.graph().add(kGrad, {x, dy, y[1], y[2], gamma, from_output ? y[0] : beta}, {{"activation", "relu"}});
+            return std::vector{grads[0], grads[1], grads[2]};
+          },
+          1e-4, false};
+}
+
+std::vector<Sample> samples() {
+  const Dim batch = Dim::batch();
+  std::vector<Sample> all{sample("images", {batch, 3, 3, 5}, true),
+                          sample("rows", {batch, 5}, true),
+                          sample("blocked", {batch, 8, 2, 2}, true, "", true),
+                          sample("padded channels", {batch, 10, 2, 2}, true, "", true),
+                          sample("relu", {batch, 3, 3, 3}, true, "relu"),
+                          sample("blocked relu6", {batch, 8, 2, 2}, true, "relu6", true),
+                          masked_by_output("gradient masked by output", true),
+                          masked_by_output("gradient masked by input", false)};
+  for (Sample& each : without_gradient({sample("sigmoid", {batch, 3, 3, 3}, true, "sigmoid"),
+                                        sample("padded sigmoid", {batch, 10, 2, 2}, true, "sigmoid", true),
+                                        sample("tanh", {batch, 3, 3, 3}, true, "tanh")}))
+    all.push_back(std::move(each));
+  return all;
+}
+
+std::vector<Sample> inference_samples() {
+  const Dim batch = Dim::batch();
+  std::vector<Sample> all{sample("images", {batch, 3, 3, 5}, false), sample("rows", {batch, 5}, false),
+                          sample("padded channels", {batch, 10, 2, 2}, false, "", true)};
+  for (Sample& each : without_gradient({sample("relu", {batch, 3, 3, 3}, false, "relu"),
+                                        sample("blocked relu6", {batch, 8, 2, 2}, false, "relu6", true)}))
+    all.push_back(std::move(each));
+  return all;
+}
+
+const Op kBatchNorm{.name = "batch_norm",
+                    .infer = infer,
+                    .grad = grad,
+                    .prepare = prepare,
+                    .samples = samples,
+                    .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 1}};
+const Op kStatistics{.name = "batch_norm_statistics",
+                     .infer = infer_statistics,
+                     .prepare = prepare_statistics,
+                     .traits = {.updates = 0b11}};
+const Op kInference{.name = "batch_norm_inference",
+                    .infer = infer_inference,
+                    .grad = inference_grad,
+                    .prepare = prepare_inference,
+                    .samples = inference_samples,
+                    .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1},
+                    .onnx = "BatchNormalization"};
+
+}  // namespace
+
+Tensor batch_norm(Tensor x, Tensor gamma, Tensor beta, Tensor mean, Tensor variance, bool training, double momentum,
+                  double epsilon, Name name) {
+  Graph& graph = x.graph();
+  if (!training) return graph.add(kInference, {x, gamma, beta, mean, variance}, {{"epsilon", epsilon}}, name);
+  const Outputs y = graph.add(kBatchNorm, {x, gamma, beta}, {{"epsilon", epsilon}}, name);
+  graph.add(kStatistics, {mean, variance, y[1], y[2]}, {{"momentum", momentum}});
+  return y;
+}
+
+OpList batch_norm_ops() {
+  return {&kBatchNorm, &kGrad, &kStatistics, &kInference, &kInferenceInputGrad, &kInferenceParameterGrad};
+}
+
+}  // namespace plimsoll

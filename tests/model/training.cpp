@@ -1,0 +1,94 @@
+#include "model/training.h"
+
+#include <chrono>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "ops/ops.h"
+
+namespace plimsoll {
+namespace {
+
+// Small enough to build quickly, with every part of the original.
+ModelOptions small(std::string_view name) {
+  ModelOptions options;
+  if (name == "bert-base" || name == "gpt2-small") {
+    options.layers = 4;
+    options.width = 128;
+    options.sequence = 32;
+  }
+  if (name == "dense-chain") options.layers = 20;
+  return options;
+}
+
+class Training : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Training, IsOneGraphWithSharedVariables) {
+  const ModelSpec spec = find_model(GetParam(), small(GetParam()));
+  Graph graph;
+  const TrainingGraph training = build_training(graph, spec, Optimiser::adam());
+  EXPECT_EQ(training.input.type(), spec.input);
+  EXPECT_EQ(training.labels.type(), spec.labels);
+  for (const Tensor scalar : {training.loss, training.eval_loss, training.learning_rate})
+    EXPECT_EQ(to_string(scalar.type()), "f32[]");
+  EXPECT_EQ(training.correct.is_set(), training.eval_correct.is_set());
+  if (training.correct.is_set()) EXPECT_EQ(to_string(training.correct.type()), "f32[]");
+
+  // Every weight is trained, none twice; the inference pass added none.
+  Graph alone;
+  spec.model(alone.placeholder("input", spec.input.dtype, spec.input.shape));
+  EXPECT_EQ(count_weights(graph), count_weights(alone));
+  std::set<ValueId> updated;
+  size_t weights = 0;
+  for (const NodeId node : training.updates.nodes) updated.insert(graph.inputs(graph.node(node))[0]);
+  for (const Variable& variable : graph.variables()) weights += variable.role == VariableRole::Weight ? 1 : 0;
+  EXPECT_EQ(updated.size(), weights);
+  EXPECT_EQ(training.updates.nodes.size(), weights);
+}
+
+TEST_P(Training, SurvivesItsTextForm) {
+  Graph graph;
+  build_training(graph, find_model(GetParam(), small(GetParam())), Optimiser::adam());
+  const std::string text = to_string(graph);
+  Graph copy;
+  parse_graph(text, find_op, copy);
+  EXPECT_EQ(to_string(copy), text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Training, ::testing::ValuesIn(model_names()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(Training, InferenceHasNeitherDropoutNorBatchStatistics) {
+  Graph graph;
+  const TrainingGraph training = build_training(graph, find_model("mobilenet_v2"), Optimiser::sgd());
+  std::vector<bool> needed(graph.values().size(), false);
+  needed[static_cast<size_t>(training.answer.id())] = true;
+  for (auto id = static_cast<NodeId>(graph.nodes().size()) - 1; id >= 0; --id) {
+    const Node& node = graph.node(id);
+    if (!needed[static_cast<size_t>(node.first_output)] || node.outputs == 0) continue;
+    EXPECT_NE(node.op->name, "dropout");
+    for (const ValueId input : graph.inputs(node)) needed[static_cast<size_t>(input)] = true;
+  }
+}
+
+TEST(Training, ALongChainIsBuiltQuicklyAndKeptSmall) {
+  const auto start = std::chrono::steady_clock::now();
+  Graph graph;
+  build_training(graph, find_model("dense-chain"), Optimiser::sgd());
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const auto nodes = static_cast<Bytes>(graph.nodes().size());
+  RecordProperty("build_ms", fmt::format("{:.1f}", elapsed.count() * 1e3));
+  RecordProperty("bytes_per_node", fmt::format("{}", graph.size_bytes() / nodes));
+  EXPECT_GT(nodes, 40000);
+  EXPECT_LT(graph.size_bytes() / nodes, 1024);
+  EXPECT_LT(elapsed.count(), 1);  // about 0.1 s on an idle core
+}
+
+}  // namespace
+}  // namespace plimsoll
