@@ -92,6 +92,11 @@ std::vector<Sample> samples() {
            [](SampleBuilder& s) {
              return std::vector{concat({s.input({Dim::batch(), 3})}, 0)};
            }},
+          {"blocked channels",  // convolutions leave their results in blocks
+           [](SampleBuilder& s) {
+             const Tensor x = s.input({Dim::batch(), 8, 2, 2});
+             return std::vector{concat({conv2d(x, s.input({8, 8, 1, 1})), conv2d(x, s.input({16, 8, 1, 1}))}, 1)};
+           }},
           {"nine parts",
            [](SampleBuilder& s) {
              std::vector<Tensor> parts;

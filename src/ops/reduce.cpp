@@ -189,26 +189,34 @@ void grad_extreme(Backward& b) {
 
 using Function = Tensor (*)(Tensor x, Dims axes, bool keep, Name name);
 
-template <Function reduce>
+// Extremes need a wide range, in which no two elements are nearly equal.
+template <Function reduce, int range>
 std::vector<Sample> samples() {
   const auto over = [](const char* name, Shape shape, Dims axes, bool keep = false) {
-    return Sample{name, [=](SampleBuilder& s) { return std::vector{reduce(s.input(shape), axes, keep, {})}; }};
+    return Sample{name,
+                  [=](SampleBuilder& s) { return std::vector{reduce(s.input(shape, -range, range), axes, keep, {})}; }};
   };
-  return {over("last axis", {Dim::batch(), 3, 7}, {2}),
-          over("last axes kept", {Dim::batch(), 3, 5, 3}, {-2, -1}, true),
-          over("batch", {Dim::batch(), 11}, {0}),
-          over("rows", {Dim::batch(3), 5, 4}, {0, 1}),
-          over("images", {Dim::batch(), 3, 3, 5}, {0, 2, 3}),
-          over("middle", {Dim::batch(), 3, 5}, {1}, true),
-          over("alternating", {3, Dim::batch(), 2, 5}, {0, 2}),
-          over("everything", {Dim::batch(), 3, 5}, {})};
+  return {
+      over("last axis", {Dim::batch(), 3, 7}, {2}),
+      over("last axes kept", {Dim::batch(), 3, 5, 3}, {-2, -1}, true),
+      over("batch", {Dim::batch(), 11}, {0}),
+      over("rows", {Dim::batch(3), 5, 4}, {0, 1}),
+      over("images", {Dim::batch(), 3, 3, 5}, {0, 2, 3}),
+      over("middle", {Dim::batch(), 3, 5}, {1}, true),
+      over("alternating", {3, Dim::batch(), 2, 5}, {0, 2}),
+      over("everything", {Dim::batch(), 3, 5}, {}),
+      {"blocked images",  // convolutions leave their results in blocks
+       [](SampleBuilder& s) {
+         const Tensor x = conv2d(s.input({Dim::batch(), 8, 2, 2}, -range, range), s.input({8, 8, 1, 1}));
+         return std::vector{reduce(x, {2, 3}, false, {}), reduce(x, {0, 2, 3}, false, {}), reduce(x, {1}, false, {})};
+       }}};
 }
 
 const Op kReduceSum{.name = "reduce_sum",
                     .infer = infer,
                     .grad = grad_sum,
                     .prepare = prepare_sum,
-                    .samples = samples<reduce_sum>,
+                    .samples = samples<reduce_sum, 1>,
                     .traits = {.batch = BatchRule::Rows, .recomputable = true},
                     .batch_rule = sum_rule,
                     .onnx = "ReduceSum"};
@@ -216,7 +224,7 @@ const Op kReduceMean{.name = "reduce_mean",
                      .infer = infer_mean,
                      .grad = grad_mean,
                      .prepare = prepare_mean,
-                     .samples = samples<reduce_mean>,
+                     .samples = samples<reduce_mean, 1>,
                      .traits = {.batch = BatchRule::Rows, .recomputable = true},
                      .batch_rule = sum_rule,
                      .onnx = "ReduceMean"};
@@ -224,7 +232,7 @@ const Op kReduceMax{.name = "reduce_max",
                     .infer = infer,
                     .grad = grad_extreme,
                     .prepare = prepare_max,
-                    .samples = samples<reduce_max>,
+                    .samples = samples<reduce_max, 30>,
                     .traits = {.batch = BatchRule::Rows, .recomputable = true},
                     .batch_rule = extreme_rule,
                     .onnx = "ReduceMax"};
@@ -232,7 +240,7 @@ const Op kReduceMin{.name = "reduce_min",
                     .infer = infer,
                     .grad = grad_extreme,
                     .prepare = prepare_min,
-                    .samples = samples<reduce_min>,
+                    .samples = samples<reduce_min, 30>,
                     .traits = {.batch = BatchRule::Rows, .recomputable = true},
                     .batch_rule = extreme_rule,
                     .onnx = "ReduceMin"};

@@ -88,9 +88,15 @@ std::vector<Sample> samples() {
   const auto sample = [](const char* name, Shape shape, int axis, int64_t first, int64_t count, int64_t step) {
     return Sample{name, [=](SampleBuilder& s) { return std::vector{slice(s.input(shape), axis, first, count, step)}; }};
   };
-  return {sample("first token", {Dim::batch(), 5, 3}, 1, 0, 1, 1), sample("columns", {Dim::batch(), 11}, -1, 2, 7, 1),
-          sample("steps", {Dim::batch(), 11}, 1, 1, 4, 3), sample("every second row", {7, 5}, 0, 0, 4, 2),
-          sample("channels", {Dim::batch(), 6, 3, 3}, 1, 2, 3, 1)};
+  return {sample("first token", {Dim::batch(), 5, 3}, 1, 0, 1, 1),
+          sample("columns", {Dim::batch(), 11}, -1, 2, 7, 1),
+          sample("steps", {Dim::batch(), 11}, 1, 1, 4, 3),
+          sample("every second row", {7, 5}, 0, 0, 4, 2),
+          sample("channels", {Dim::batch(), 6, 3, 3}, 1, 2, 3, 1),
+          {"blocked channels",  // convolutions leave their results in blocks
+           [](SampleBuilder& s) {
+             return std::vector{slice(conv2d(s.input({Dim::batch(), 8, 2, 2}), s.input({16, 8, 1, 1})), 1, 8, 8)};
+           }}};
 }
 
 const Op kSlice{.name = "slice",

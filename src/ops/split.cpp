@@ -67,6 +67,10 @@ std::vector<Sample> samples() {
            [](SampleBuilder& s) {
              return split(s.input({4, 5}), {1, 3}, 0);
            }},
+          {"blocked channels",  // convolutions leave their results in blocks
+           [](SampleBuilder& s) {
+             return split(conv2d(s.input({Dim::batch(), 8, 2, 2}), s.input({24, 8, 1, 1})), {8, 16}, 1);
+           }},
           {"one part unused", [](SampleBuilder& s) {
              return std::vector{split(s.input({Dim::batch(), 7}), {2, 4, 1}, 1)[1]};
            }}};
