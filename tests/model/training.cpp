@@ -1,7 +1,9 @@
 #include "model/training.h"
 
+#include <algorithm>
 #include <chrono>
 #include <set>
+#include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -35,7 +37,9 @@ TEST_P(Training, IsOneGraphWithSharedVariables) {
   for (const Tensor scalar : {training.loss, training.eval_loss, training.learning_rate})
     EXPECT_EQ(to_string(scalar.type()), "f32[]");
   EXPECT_EQ(training.correct.is_set(), training.eval_correct.is_set());
-  if (training.correct.is_set()) EXPECT_EQ(to_string(training.correct.type()), "f32[]");
+  if (training.correct.is_set()) {
+    EXPECT_EQ(to_string(training.correct.type()), "f32[]");
+  }
 
   // Every weight is trained, none twice; the inference pass added none.
   Graph alone;
