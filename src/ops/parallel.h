@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <omp.h>
+
 namespace plimsoll {
 
 // Calls body(first, last) over [0, count) in pieces of at least `grain`. Pieces depend on count and grain alone, never
@@ -21,6 +23,17 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     const int64_t last = count * (piece + 1) / pieces;
     body(first, last);
   }
+}
+
+// Threads that work at once: what scratch memory of their own is counted in.
+inline int thread_slots() { return omp_get_max_threads(); }
+
+// Calls body(item, slot) for each of [0, count); `slot` is below `slots` and no two calls at once share one. For items
+// that are independent of each other and large.
+template <class Body>
+void parallel_items(int64_t count, int slots, const Body& body) {
+#pragma omp parallel for schedule(static, 1) num_threads(slots)
+  for (int64_t item = 0; item < count; ++item) body(item, omp_get_thread_num());
 }
 
 }  // namespace plimsoll

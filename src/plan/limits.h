@@ -27,7 +27,7 @@ struct Limits {
   double disk_read_bytes_per_s = 0;
   double disk_write_bytes_per_s = 0;
   double copy_bytes_per_s = 0;
-  int64_t pack_nodes = 2'000'000;  // effort of the exact packer: a count, because a clock would not repeat
+  int64_t pack_nodes = 200'000;  // effort of the exact packer: a count, because a clock would not repeat
   Levers levers{};
   bool operator==(const Limits&) const = default;
 };

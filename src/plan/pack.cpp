@@ -60,7 +60,8 @@ void compress_times(Boxes& boxes) {
 
 class Packer {
  public:
-  Packer(size_t count, Bytes enough, const PackBudget& budget) : enough_(enough), budget_(budget), offsets_(count, 0) {}
+  Packer(size_t count, Bytes enough, bool aims_at_enough, const PackBudget& budget)
+      : enough_(enough), aims_at_enough_(aims_at_enough), budget_(budget), offsets_(count, 0) {}
 
   void pack(const Piece& whole, Bytes floor, int depth) {
     for (Piece& piece : split_at_quiet_times(whole)) pack_piece(piece, floor, depth);
@@ -87,23 +88,52 @@ class Packer {
     if (rest.boxes.empty()) return;
     if (rest.boxes.size() < piece.boxes.size() && depth > 0) return pack(rest, floor, depth - 1);
     compress_times(rest.boxes);
-    const Bytes enough = std::max(enough_ - floor, load_of(rest.boxes));
-    Offsets found = pack_greedy(rest.boxes, enough, budget_.scans);
-    if (height_of(rest.boxes, found) > enough && budget_.nodes > 0) {
-      SearchResult searched = pack_search(rest.boxes, enough, budget_.nodes);
-      if (searched.verdict == Verdict::Fits) found = std::move(searched.offsets);
-    }
+    const Offsets found = pack_boxes(rest.boxes, std::max(enough_ - floor, load_of(rest.boxes)));
     for (size_t i = 0; i < rest.ids.size(); ++i) offsets_[rest.ids[i]] = floor + found[i];
   }
 
+  // Each piece has its own share of the budget, so that what one saves does not change how another packs.
+  Offsets pack_boxes(const Boxes& boxes, Bytes enough) {
+    const double share = static_cast<double>(boxes.size()) / static_cast<double>(offsets_.size());
+    auto scans = static_cast<int64_t>(static_cast<double>(budget_.scans) * share);
+    auto nodes = static_cast<int64_t>(static_cast<double>(budget_.nodes) * share);
+    Offsets best = pack_greedy(boxes, enough, scans);
+    Bytes height = height_of(boxes, best);
+    if (height <= enough || nodes <= 0 || !is_searchable(boxes)) return best;
+    const auto try_capacity = [&](Bytes capacity, int64_t spend) {
+      spend = std::min(spend, nodes);
+      nodes -= spend;
+      SearchResult result = pack_search(boxes, capacity, spend);
+      nodes += spend;
+      if (result.verdict == Verdict::Fits) {
+        best = std::move(result.offsets);
+        height = height_of(boxes, best);
+      }
+      return result.verdict;
+    };
+    if (aims_at_enough_) {
+      try_capacity(enough, nodes);
+      return best;
+    }
+    // First the bound, where most real problems end; then halve what is left between known and possible.
+    Bytes lowest = load_of(boxes);
+    const int64_t slice = nodes / 4;
+    if (try_capacity(lowest, 2 * slice) == Verdict::Impossible) ++lowest;
+    while (height > enough && height > lowest && nodes > slice / 16) {
+      const Bytes middle = lowest + (height - lowest) / 2;
+      if (try_capacity(middle, slice / 2) != Verdict::Fits) lowest = middle + 1;
+    }
+    return best;
+  }
+
   const Bytes enough_;
-  PackBudget budget_;
+  const bool aims_at_enough_;
+  const PackBudget budget_;
   Offsets offsets_;
 };
 
-}  // namespace
-
-Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, const PackBudget& budget) {
+Packing pack_with(std::span<const PackItem> items, Bytes alignment, Bytes enough, bool aims_at_enough,
+                  const PackBudget& budget) {
   Packing packing;
   packing.offsets.assign(items.size(), 0);
   std::vector<int64_t> times;
@@ -125,7 +155,7 @@ Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, con
     }
   if (whole.boxes.empty()) return packing;
   const Bytes bound = load_of(whole.boxes);
-  Packer packer(items.size(), std::max(bound, enough / alignment), budget);
+  Packer packer(items.size(), std::max(bound, enough / alignment), aims_at_enough, budget);
   // Peeling and splitting costs a pass over the boxes each time.
   const auto depth = static_cast<int>(std::clamp<size_t>(400'000 / whole.boxes.size(), 2, 64));
   packer.pack(whole, 0, depth);
@@ -137,6 +167,16 @@ Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, con
   }
   packing.lower_bound = bound * alignment;
   return packing;
+}
+
+}  // namespace
+
+Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, const PackBudget& budget) {
+  return pack_with(items, alignment, enough, false, budget);
+}
+
+Packing pack_into(std::span<const PackItem> items, Bytes alignment, Bytes capacity, const PackBudget& budget) {
+  return pack_with(items, alignment, capacity, true, budget);
 }
 
 }  // namespace plimsoll

@@ -27,7 +27,11 @@ struct Packing {
   Bytes lower_bound = 0;  // most bytes alive at one time; no packing is lower
 };
 
-// The lowest packing found, or the first that is no higher than `enough`.
+// The lowest packing found, or the first that is no higher than `enough`. What is tried does not depend on `enough`,
+// only when it ends: asking for less never gives more.
 Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, const PackBudget& budget);
+
+// Spends the search on this one capacity; the lowest packing found when it fails.
+Packing pack_into(std::span<const PackItem> items, Bytes alignment, Bytes capacity, const PackBudget& budget);
 
 }  // namespace plimsoll

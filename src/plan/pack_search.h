@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "plan/pack_boxes.h"
 
@@ -15,8 +14,11 @@ struct SearchResult {
   Offsets offsets;  // when it fits
 };
 
-// Depth-first over canonical packings: boxes are placed from the bottom up, each at its lowest possible offset.
-// Spends at most `nodes` placements and takes them off.
+// Is the problem small enough for the search to hold?
+bool is_searchable(const Boxes& boxes);
+
+// Depth-first over packings in which no box can sink, in many short tries that share what they refuted. Takes
+// what it spends off `nodes`.
 SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes);
 
 }  // namespace plimsoll

@@ -187,6 +187,24 @@ def _(a, x, gamma, beta, *residual):
     return activate(a, y + sum(residual)), mean, variance
 
 
+@op("batch_norm_statistics")
+def _(a, *x):
+    return ()  # changes variables only
+
+
+@op("batch_norm_grad")
+def _(a, x, dy, mean, variance, gamma, *mask):
+    x, gamma = x.detach().requires_grad_(), gamma.detach().requires_grad_()
+    beta = torch.zeros_like(gamma)
+    if mask and mask[0].dim() > 1:  # the result says where the gradient passes
+        dy = dy * (mask[0] > 0) * (mask[0] < (6 if a["activation"] == "relu6" else math.inf))
+        a = {key: value for key, value in a.items() if key != "activation"}
+    elif mask:
+        beta = mask[0].detach()
+    beta = beta.requires_grad_()
+    return torch.autograd.grad(OPS["batch_norm"](a, x, gamma, beta)[0], [x, gamma, beta], dy)
+
+
 @op("batch_norm_inference")
 def _(a, x, gamma, beta, mean, variance):
     inverse = (variance + a.get("epsilon", 1e-3)).rsqrt()
@@ -206,7 +224,7 @@ def _(a, x, gamma, beta):
 @op("resize")
 def _(a, x):
     if a.get("mode", "nearest") == "nearest":
-        return F.interpolate(x, size=a["size"], mode="nearest")
+        return F.interpolate(x, size=a["size"], mode="nearest-exact")
     return F.interpolate(x, size=a["size"], mode="bilinear", align_corners=False)
 
 
@@ -223,14 +241,22 @@ def _(a, values, rows):
 
 @op("attention")
 def _(a, q, k, v, mask=None):
+    heads_last = a.get("layout") == "bthd"
+    if heads_last:
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     scale = a.get("scale", 0.0) or 1 / math.sqrt(q.shape[-1])
     scores = q @ k.transpose(-1, -2) * scale
+    hidden = torch.zeros_like(scores, dtype=torch.bool)
     if mask is not None:
-        scores = scores + mask if mask.is_floating_point() else scores.masked_fill(mask == 0, -1e9)
+        hidden = hidden | (mask == 0)
     if a.get("causal"):
-        later = torch.ones(scores.shape[-2:]).triu(1 + scores.shape[-1] - scores.shape[-2])
-        scores = scores.masked_fill(later > 0, -math.inf)
-    return torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1)
+        hidden = hidden | (torch.ones(scores.shape[-2:]).triu(1) > 0)
+    scores = scores.masked_fill(hidden, -math.inf)
+    # A query that may see nothing gives zeros.
+    blind = hidden.all(-1, keepdim=True)
+    shares = torch.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
+    y = shares @ v
+    return y.transpose(1, 2) if heads_last else y, torch.logsumexp(scores, -1)
 
 
 # Element by element.

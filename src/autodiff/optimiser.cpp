@@ -1,0 +1,145 @@
+#include "autodiff/optimiser.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "autodiff/gradients.h"
+#include "base/error.h"
+#include "ops/ops.h"
+
+namespace plimsoll {
+namespace {
+
+void check(const Optimiser& o) {
+  const int clips = (o.clip_norm != 0) + (o.clip_value != 0) + (o.global_clip_norm != 0);
+  if (clips > 1) throw Error("optimiser: set at most one of clip_norm, clip_value and global_clip_norm");
+  if (o.clip_norm < 0 || o.clip_value < 0 || o.global_clip_norm < 0)
+    throw Error("optimiser: a limit for gradients must be positive");
+  if (o.nesterov && o.momentum == 0) throw Error("optimiser: nesterov needs a momentum; set momentum = 0.9");
+}
+
+Attrs settings_of(const Optimiser& o) {
+  Attrs attrs;
+  const auto set = [&](std::string_view key, double value) { attrs.set(key, value); };
+  if (o.kind != Optimiser::Kind::Adam && o.momentum != 0) set("momentum", o.momentum);
+  if (o.nesterov) attrs.set("nesterov", int64_t{1});
+  if (o.kind == Optimiser::Kind::Adam) {
+    set("beta1", o.beta1);
+    set("beta2", o.beta2);
+  }
+  if (o.kind == Optimiser::Kind::RmsProp) set("rho", o.rho);
+  if (o.kind != Optimiser::Kind::Sgd) set("epsilon", o.epsilon);
+  if (o.weight_decay != 0) set("weight_decay", o.weight_decay);
+  if (o.clip_value != 0) set("clip_value", o.clip_value);
+  return attrs;
+}
+
+// min(1, limit / norm), from the squared norm.
+Tensor clip_factor(Tensor squares, double limit) {
+  Graph& graph = squares.graph();
+  return minimum(graph.scalar(1), scale(pow(squares, graph.scalar(-0.5F)), limit));
+}
+
+// State and update of one weight.
+class Updater {
+ public:
+  Updater(const Optimiser& optimiser, Tensor rate, Tensor step)
+      : optimiser_(optimiser), settings_(settings_of(optimiser)), rate_(rate), step_(step) {}
+
+  NodeId add(Tensor weight, const Gradient& gradient, Tensor factor) const {
+    const Optimiser& o = optimiser_;
+    const Tensor none;
+    const auto state = [&](std::string_view name, bool wanted) {
+      return wanted ? weight.graph().variable(fmt::format("{}/{}", weight.name(), name), DType::F32, weight.shape(),
+                                              Init::zeros(), VariableRole::Optimiser)
+                    : none;
+    };
+    const std::string name = fmt::format("{}/update", weight.name());
+    switch (o.kind) {
+      case Optimiser::Kind::Sgd:
+        return plimsoll::sgd(weight, gradient, rate_, state("velocity", o.momentum != 0), factor, settings_, name);
+      case Optimiser::Kind::Adam: {
+        const Tensor m = state("m", true);
+        const Tensor v = state("v", true);
+        return plimsoll::adam(weight, gradient, rate_, step_, m, v, factor, settings_, name);
+      }
+      case Optimiser::Kind::RmsProp: {
+        const Tensor square = state("square", true);
+        const Tensor velocity = state("velocity", o.momentum != 0);
+        const Tensor mean = state("mean", o.centered);
+        return plimsoll::rmsprop(weight, gradient, rate_, square, velocity, mean, factor, settings_, name);
+      }
+    }
+    throw Error("optimiser: unknown kind");
+  }
+
+ private:
+  const Optimiser& optimiser_;
+  Attrs settings_;
+  Tensor rate_, step_;
+};
+
+std::vector<Tensor> trained_variables(Graph& graph) {
+  std::vector<Tensor> weights;
+  for (const Variable& variable : graph.variables())
+    if (variable.role == VariableRole::Weight && graph.value(variable.value).type.dtype == DType::F32)
+      weights.emplace_back(graph, variable.value);
+  return weights;
+}
+
+}  // namespace
+
+Optimiser Optimiser::sgd(double learning_rate, double momentum, bool nesterov) {
+  return {.kind = Kind::Sgd, .learning_rate = learning_rate, .momentum = momentum, .nesterov = nesterov};
+}
+
+Optimiser Optimiser::adam(double learning_rate, double beta1, double beta2, double epsilon) {
+  return {.kind = Kind::Adam, .learning_rate = learning_rate, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon};
+}
+
+Optimiser Optimiser::adamw(double learning_rate, double weight_decay) {
+  return {.kind = Kind::Adam, .learning_rate = learning_rate, .weight_decay = weight_decay};
+}
+
+Optimiser Optimiser::rmsprop(double learning_rate, double rho, double momentum, bool centered) {
+  return {
+      .kind = Kind::RmsProp, .learning_rate = learning_rate, .momentum = momentum, .rho = rho, .centered = centered};
+}
+
+Updates minimize(Tensor loss, const Optimiser& optimiser, std::span<const Tensor> weights) {
+  check(optimiser);
+  Graph& graph = loss.graph();
+  const std::vector<Tensor> all =
+      weights.empty() ? trained_variables(graph) : std::vector<Tensor>(weights.begin(), weights.end());
+  const std::vector<Gradient> grads = gradients(loss, all);
+
+  const Scope scope(graph, "optimiser");
+  Updates updates;
+  updates.learning_rate =
+      graph.variable("learning_rate", DType::F32, {}, Init::constant(optimiser.learning_rate), VariableRole::Optimiser);
+  updates.step = graph.variable("step", DType::I64, {}, Init::zeros(), VariableRole::Optimiser);
+  count_step(updates.step);
+
+  Tensor global_factor;
+  if (optimiser.global_clip_norm != 0) {
+    Tensor squares;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!grads[i].is_set()) continue;
+      const Tensor more = sum_squares(grads[i], all[i].shape());
+      squares = squares.is_set() ? plimsoll::add(squares, more) : more;
+    }
+    if (squares.is_set()) global_factor = clip_factor(squares, optimiser.global_clip_norm);
+  }
+  const Updater updater(optimiser, updates.learning_rate, updates.step);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!grads[i].is_set()) continue;
+    const Tensor factor = optimiser.clip_norm != 0
+                              ? clip_factor(sum_squares(grads[i], all[i].shape()), optimiser.clip_norm)
+                              : global_factor;
+    updates.nodes.push_back(updater.add(all[i], grads[i], factor));
+  }
+  return updates;
+}
+
+}  // namespace plimsoll

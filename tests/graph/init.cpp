@@ -1,0 +1,58 @@
+#include "graph/init.h"
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace plimsoll {
+namespace {
+
+std::vector<float> draw(const Init& init, int64_t count, uint64_t seed = 1, const char* name = "w") {
+  std::vector<float> values(static_cast<size_t>(count));
+  fill(init, seed, name, 0, count, values.data());
+  return values;
+}
+
+double deviation(const std::vector<float>& values) {
+  double sum = 0, squares = 0;
+  for (const float v : values) {
+    sum += v;
+    squares += static_cast<double>(v) * v;
+  }
+  const auto n = static_cast<double>(values.size());
+  return std::sqrt(squares / n - sum / n * (sum / n));
+}
+
+TEST(Init, DrawsFromTheCurveThatItNames) {
+  EXPECT_NEAR(deviation(draw(Init::normal(0, 0.5), 20000)), 0.5, 0.01);
+  EXPECT_NEAR(deviation(draw(Init::uniform(-1, 1), 20000)), 1 / std::sqrt(3.0), 0.01);
+  // he_normal of fan-in 50 is truncated, yet has the deviation sqrt(2 / 50) after truncation.
+  const std::vector<float> he = draw(Init::he_normal(50), 20000);
+  EXPECT_NEAR(deviation(he), 0.2, 0.005);
+  for (const float v : he) EXPECT_LE(std::abs(v), 2 * 0.2 / 0.8796 + 1e-5);
+  for (const float v : draw(Init::glorot_uniform(2, 4), 1000)) EXPECT_LE(std::abs(v), 1.0F);
+  for (const float v : draw(Init::constant(3), 10)) EXPECT_EQ(v, 3.0F);
+}
+
+TEST(Init, EveryElementIsAFunctionOfItsIndex) {
+  const Init init = Init::truncated_normal(0, 1);
+  const std::vector<float> whole = draw(init, 1000);
+  std::vector<float> part(10);
+  fill(init, 1, "w", 500, 10, part.data());
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 500));
+  EXPECT_NE(draw(init, 1000, 2), whole);
+  EXPECT_NE(draw(init, 1000, 1, "v"), whole);
+}
+
+TEST(Init, PrintsAndParsesBack) {
+  for (const Init& init : {Init::zeros(), Init::constant(-0.1), Init::uniform(-0.05, 0.05), Init::he_normal(3)})
+    EXPECT_EQ(parse_init(to_string(init)), init) << to_string(init);
+  for (const char* text : {"", "zeros", "uniform(1", "uniform(a,b)", "wild(1)", "constant()"})
+    EXPECT_THROW(parse_init(text), Error) << text;
+}
+
+}  // namespace
+}  // namespace plimsoll

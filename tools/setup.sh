@@ -1,0 +1,81 @@
+# Read by ./plimsoll and ./test (POSIX sh): installs what is missing, configures and builds. Messages go to stderr.
+# The caller sets `root`.
+
+packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev libfmt-dev libspdlog-dev
+  nlohmann-json3-dev zlib1g-dev dataset-fashion-mnist"
+packages_to_test="libgtest-dev libgmock-dev clang-format"
+packages_to_lint="clang-tidy"
+
+say() { printf 'plimsoll: %s\n' "$*" >&2; }
+stop() {
+  say "$*"
+  exit 1
+}
+
+# Runs a command with its output in a file, shown only when the command fails.
+quietly() {
+  log=$1
+  shift
+  "$@" >"$log" 2>&1 </dev/null && return
+  cat "$log" >&2
+  return 1
+}
+
+run_apt() {
+  if [ "$(id -u)" = 0 ]; then
+    DEBIAN_FRONTEND=noninteractive apt-get "$@"
+  else
+    sudo DEBIAN_FRONTEND=noninteractive apt-get "$@"
+  fi
+}
+
+install_missing() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say "no apt-get here; the build needs what Debian calls:" $*
+    return
+  fi
+  installed=" $(dpkg-query -W -f='${Package}:${db:Status-Status} ' "$@" 2>/dev/null || true)"
+  missing=
+  for package; do
+    case $installed in
+      *" $package:installed "*) ;;
+      *) missing="$missing $package" ;;
+    esac
+  done
+  [ -n "$missing" ] || return 0
+  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+    stop "missing, and neither root nor sudo to install it: run as root: apt-get install$missing"
+  fi
+  say "installing with apt-get (log: build/apt.log):$missing"
+  mkdir -p "$root/build"
+  log=$root/build/apt.log
+  # A fresh machine has no package lists; an old one may have lists that no longer fit.
+  if apt-cache show ninja-build >/dev/null 2>&1; then
+    run_apt install -y --no-install-recommends $missing >"$log" 2>&1 </dev/null && return
+  fi
+  quietly "$log" run_apt update || stop "apt-get update failed"
+  quietly "$log" run_apt install -y --no-install-recommends $missing || stop "apt-get could not install:$missing"
+}
+
+# The system's tools, not those that another environment puts first in PATH.
+system_tool() {
+  if [ -x "/usr/bin/$1" ]; then echo "/usr/bin/$1"; else echo "$1"; fi
+}
+
+# build DIRECTORY TARGET [SETTING...]: configures where a setting is new, builds, one process at a time.
+build() {
+  directory=$root/$1
+  target=$2
+  shift 2
+  mkdir -p "$directory"
+  (
+    flock 9
+    wanted="-DCMAKE_BUILD_TYPE=Release $*"
+    if [ ! -f "$directory/build.ninja" ] || [ "$wanted" != "$(cat "$directory/.settings" 2>/dev/null)" ]; then
+      quietly "$directory/configure.log" "$(system_tool cmake)" -S "$root" -B "$directory" -G Ninja \
+        -DCMAKE_MAKE_PROGRAM="$(system_tool ninja)" -DCMAKE_BUILD_TYPE=Release "$@" || stop "configuring failed"
+      echo "$wanted" >"$directory/.settings"
+    fi
+    quietly "$directory/build.log" "$(system_tool ninja)" -C "$directory" "$target" || stop "the build failed"
+  ) 9>"$directory/.lock"
+}
