@@ -45,8 +45,10 @@ struct Step {
   std::vector<float> params;
   std::vector<int> in;
   int out;
-  int slot = -1;    // where the result goes, unless straight into an output
-  int target = -1;  // the output that it is, if it is one
+  int slot = -1;            // where the result goes, unless straight into an output
+  int target = -1;          // the output that it is, if it is one
+  StoreFn round = nullptr;  // then `load` back: what later steps read has the precision of its type
+  LoadFn load = nullptr;
 };
 
 // The space that all operands are walked over: dimensions merged wherever every operand allows it.
@@ -195,6 +197,10 @@ class TileKernel final : public Kernel {
           slot_of[at] = -1;
         }
       }
+      if (from.dtype != DType::F32 && last_use[static_cast<size_t>(step.out)] >= 0) {
+        step.round = store_of(from.dtype);
+        step.load = load_of(from.dtype);
+      }
       if (step.target < 0) slot_of[static_cast<size_t>(step.out)] = step.slot;
       steps_.push_back(std::move(step));
     }
@@ -230,6 +236,11 @@ class TileKernel final : public Kernel {
         Tile tile{{}, out, static_cast<size_t>(count), step.params.data(), begin, args.state};
         for (size_t i = 0; i < step.in.size(); ++i) tile.in[i] = registers[step.in[i]];
         step.run(tile);
+        if (step.round != nullptr) {
+          alignas(kAlignment) std::byte rounded[kTile * sizeof(int64_t)];
+          step.round(out, rounded, tile.count);
+          step.load(rounded, out, tile.count);
+        }
         registers[step.out] = out;
       }
       for (size_t o = 0; o < targets_.size(); ++o) {

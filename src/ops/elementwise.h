@@ -37,6 +37,7 @@ struct TileStep {
   const TileOp* op;
   std::vector<float> params;
   std::vector<int> in;
+  DType dtype = DType::F32;  // of the result: later steps see it rounded to this, as if it had been stored
 };
 struct TileProgram {
   std::vector<TileStep> steps;

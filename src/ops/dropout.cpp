@@ -1,0 +1,188 @@
+// dropout: zeroes elements at random and scales up the rest. The mask is a function of seed, step, node and element, so
+// that it is never stored: the gradient draws it again.
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "ops/ops.h"
+#include "ops/sample.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/dropout.cpp"
+#include "hwy/foreach_target.h"
+#include "ops/tile_map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::HWY_NAMESPACE {
+
+using WordTag = hn::ScalableTag<uint32_t>;
+using Words = hn::Vec<WordTag>;
+
+// random_bits of base/random.h, many at once.
+HWY_INLINE Words draw(Words counter, Words key_low, Words key_high) {
+  const WordTag d;
+  Words x = hn::Xor(counter, key_low);
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(d, 0x7feb352dU));
+  x = hn::Xor(x, key_high);
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(d, 0x846ca68bU));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(d, 0x21f0aaadU));
+  return hn::Xor(x, hn::ShiftRight<15>(x));
+}
+
+// Counters have 32 bits: what is above them goes into the key, and no part may cross such an edge.
+HWY_INLINE void drop(const float* x, float* y, size_t count, uint64_t key, uint64_t index, int32_t threshold,
+                     float factor) {
+  const FloatTag d;
+  const WordTag words;
+  const hn::RebindToSigned<FloatTag> integers;
+  const size_t lanes = hn::Lanes(d);
+  if (index >> 32 != 0) key = mix_bits(key, index >> 32);
+  const Words key_low = hn::Set(words, static_cast<uint32_t>(key));
+  const Words key_high = hn::Set(words, static_cast<uint32_t>(key >> 32));
+  const Floats scale = hn::Set(d, factor);
+  const auto limit = hn::Set(integers, threshold);
+  Words counter = hn::Iota(words, static_cast<uint32_t>(index));
+  const Words stride = hn::Set(words, static_cast<uint32_t>(lanes));
+  const auto apply = [&](Floats value) HWY_ATTR {
+    // 31 of the bits: comparisons of signed numbers are fast everywhere.
+    const auto bits = hn::BitCast(integers, hn::ShiftRight<1>(draw(counter, key_low, key_high)));
+    return hn::IfThenZeroElse(hn::RebindMask(d, hn::Lt(bits, limit)), hn::Mul(value, scale));
+  };
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(apply(hn::LoadU(d, x + i)), d, y + i);
+    counter = hn::Add(counter, stride);
+  }
+  if (i == count) return;
+  HWY_ALIGN float rest[hn::MaxLanes(FloatTag())] = {};
+  std::memcpy(rest, x + i, (count - i) * sizeof(float));
+  hn::Store(apply(hn::Load(d, rest)), d, rest);
+  std::memcpy(y + i, rest, (count - i) * sizeof(float));
+}
+
+void dropout_tile(const Tile& t) {
+  uint32_t params[6];
+  std::memcpy(params, t.params, sizeof params);
+  const uint64_t node = params[0] | static_cast<uint64_t>(params[1]) << 32;
+  const uint64_t per_sample = params[2] | static_cast<uint64_t>(params[3]) << 32;
+  const uint64_t key = mix_bits(mix_bits(t.state->seed, static_cast<uint64_t>(t.state->step)), node);
+  const uint64_t index = static_cast<uint64_t>(t.state->first_sample) * per_sample + static_cast<uint64_t>(t.index);
+  const uint64_t to_edge = (uint64_t{1} << 32) - (index & 0xffffffffU);
+  const size_t before = to_edge < t.count ? static_cast<size_t>(to_edge) : t.count;
+  const auto threshold = static_cast<int32_t>(params[4]);
+  drop(t.in[0], t.out, before, key, index, threshold, t.params[5]);
+  if (before < t.count)
+    drop(t.in[0] + before, t.out + before, t.count - before, key, index + before, threshold, t.params[5]);
+}
+
+}  // namespace plimsoll::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll {
+namespace {
+
+void fill_params(const Attrs& attrs, float* params) {
+  const double rate = attrs.f("rate");
+  const auto key = static_cast<uint64_t>(attrs.i("key"));
+  const auto per_sample = static_cast<uint64_t>(attrs.i("per_sample"));
+  const double limit = rate * 0x1.0p31;
+  params[0] = std::bit_cast<float>(static_cast<uint32_t>(key));
+  params[1] = std::bit_cast<float>(static_cast<uint32_t>(key >> 32));
+  params[2] = std::bit_cast<float>(static_cast<uint32_t>(per_sample));
+  params[3] = std::bit_cast<float>(static_cast<uint32_t>(per_sample >> 32));
+  params[4] = std::bit_cast<float>(limit >= 0x1.0p31 ? uint32_t{0x7fffffff} : static_cast<uint32_t>(limit));
+  params[5] = rate < 1 ? static_cast<float>(1 / (1 - rate)) : 0.0F;
+}
+
+PLIMSOLL_TILE(dropout, 6, fill_params, true)
+
+void infer(Infer& n) {
+  const double rate = n.attrs.f("rate");
+  if (!(rate >= 0 && rate <= 1)) n.fail(fmt::format("the rate must be from 0 to 1 but is {}", rate));
+  infer_map(n);
+}
+
+extern const Op kDropout;
+
+// The same mask again.
+void grad(Backward& b) { b.give(0, b.dy[0].graph().add(kDropout, {b.dy[0]}, b.attrs)); }
+
+// Elements are counted row by row: parts of the batch are parts of the count only if samples are the outermost.
+BatchRule batch_rule(const Attrs&, std::span<const TensorType> in) {
+  int axis = 0;
+  for (const Dim dim : in[0].shape) {
+    if (dim.is_batch()) return axis == 0 ? BatchRule::Rows : BatchRule::Mixes;
+    if (!(dim == Dim(1))) ++axis;
+  }
+  return BatchRule::Rows;
+}
+
+// Two dropouts of one graph never share a mask, and adding nodes elsewhere changes none.
+int64_t key_of(Tensor x, Name name) {
+  uint64_t key = hash_text(fmt::format("{} {}", x.name(), name));
+  const Graph& graph = x.graph();
+  const auto is_taken = [&] {
+    for (const Node& node : graph.nodes())
+      if (node.op == &kDropout && graph.attrs(node).i("key") == static_cast<int64_t>(key)) return true;
+    return false;
+  };
+  while (is_taken()) key = mix_bits(key);
+  return static_cast<int64_t>(key);
+}
+
+std::vector<Sample> samples() {
+  return {{"half",
+           [](SampleBuilder& s) {
+             return std::vector{dropout(s.input({Dim::batch(), 3, 5}), 0.5)};
+           }},
+          {"few",
+           [](SampleBuilder& s) {
+             return std::vector{dropout(s.input({Dim::batch(), 11}), 0.1)};
+           }},
+          {"none",
+           [](SampleBuilder& s) {
+             return std::vector{dropout(s.input({Dim::batch(2), 7}), 0)};
+           }},
+          {"all",
+           [](SampleBuilder& s) {
+             return std::vector{dropout(s.input({Dim::batch(), 7}), 1)};
+           }},
+          {"no batch",
+           [](SampleBuilder& s) {
+             return std::vector{dropout(s.input({3, 7}), 0.3)};
+           }},
+          {"batch second",
+           [](SampleBuilder& s) {
+             return std::vector{dropout(s.input({3, Dim::batch()}), 0.3)};
+           }},
+          {"twice", [](SampleBuilder& s) {
+             const Tensor x = s.input({Dim::batch(), 9});
+             return std::vector{dropout(x, 0.5), dropout(x, 0.5)};
+           }}};
+}
+
+const Op kDropout{.name = "dropout",
+                  .infer = infer,
+                  .grad = grad,
+                  .prepare = prepare_tile<tile_of_dropout>,
+                  .samples = samples,
+                  .traits = map_traits(0b1),
+                  .batch_rule = batch_rule,
+                  .tile = tile_of_dropout,
+                  .onnx = "Dropout"};
+
+}  // namespace
+
+Tensor dropout(Tensor x, double rate, Name name) {
+  const Dim count = element_count(x.shape());
+  return x.graph().add(kDropout, {x},
+                       {{"rate", rate}, {"key", key_of(x, name)}, {"per_sample", count.is_batch() ? count.count() : 0}},
+                       name);
+}
+
+OpList dropout_ops() { return {&kDropout}; }
+
+}  // namespace plimsoll
+#endif

@@ -1,0 +1,29 @@
+// A chain of element-wise operators as one node: one pass over memory, nothing between the steps is ever stored.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace plimsoll {
+
+// Registers are numbered: first the inputs of the fused node, then the results of the steps in order.
+struct FusedStep {
+  const Op* op;  // must have a tile
+  Attrs attrs;
+  std::vector<int> in;  // registers
+};
+
+// The most that one node may hold; longer chains have to be cut.
+constexpr int kMaxFusedInputs = 12;
+constexpr int kMaxFusedSteps = 16;
+
+// `outputs` are registers that steps write; all must have the same shape, that of everything broadcast together.
+Outputs fused(Graph& graph, std::span<const Tensor> inputs, const std::vector<FusedStep>& steps,
+              const std::vector<int>& outputs, std::string_view name = {});
+
+// The program of a fused node, from its settings.
+std::vector<FusedStep> fused_steps(const Attrs& attrs);
+
+}  // namespace plimsoll
