@@ -10,9 +10,8 @@ Layer conv2d(int64_t filters, Size size, const Conv& options, Name name) {
   return [=, label = std::string(name)](Tensor x, bool) { return conv2d(x, filters, size, options, label); };
 }
 Layer depthwise_conv2d(Size size, const Conv& options, int64_t multiplier, Name name) {
-  return [=, label = std::string(name)](Tensor x, bool) {
-    return depthwise_conv2d(x, size, options, multiplier, label);
-  };
+  return
+      [=, label = std::string(name)](Tensor x, bool) { return depthwise_conv2d(x, size, options, multiplier, label); };
 }
 Layer conv2d_transpose(int64_t filters, Size size, const Conv& options, Name name) {
   return [=, label = std::string(name)](Tensor x, bool) { return conv2d_transpose(x, filters, size, options, label); };

@@ -89,8 +89,8 @@ Tensor dense(Tensor x, int64_t units, const Dense& options, Name name) {
   expect_positive(units, "the number of units", "dense", full);
   const Scope scope(graph, full);
   const int64_t width = x.dim(-1).fixed();
-  const Tensor kernel = graph.variable("kernel", DType::F32, {width, units},
-                                       options.kernel.value_or(Init::glorot_uniform(width, units)));
+  const Tensor kernel =
+      graph.variable("kernel", DType::F32, {width, units}, options.kernel.value_or(Init::glorot_uniform(width, units)));
   const Tensor bias = bias_of(graph, units, options.use_bias, options.bias);
   return activation(plimsoll::dense(x, kernel, bias), options.activation);
 }
@@ -185,9 +185,10 @@ Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options, N
   const std::string full = name_or(graph, name, "multi_head_attention");
   const int64_t width = x.dim(-1).fixed();
   if (x.rank() != 3 || heads < 1 || (options.key_dim == 0 && width % heads != 0))
-    throw Error(fmt::format("multi_head_attention '{}': {} can't be split into {} heads; it must be [batch, positions, "
-                            "width] with a width that the heads divide",
-                            full, to_string(x.type()), heads));
+    throw Error(
+        fmt::format("multi_head_attention '{}': {} can't be split into {} heads; it must be [batch, positions, "
+                    "width] with a width that the heads divide",
+                    full, to_string(x.type()), heads));
   const int64_t key_dim = options.key_dim != 0 ? options.key_dim : width / heads;
   const Scope scope(graph, full);
   const auto project = [&](Name to) {
@@ -231,10 +232,10 @@ Tensor activation(Tensor x, std::string_view kind, Name name) {
   if (kind == "gelu_tanh") return gelu(x, true, name);
   if (kind == "silu" || kind == "swish") return silu(x, name);
   if (kind == "softmax") return softmax(x, -1, name);
-  throw Error(
-      fmt::format("activation '{}' is unknown; known are relu, relu6, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu, "
-                  "softmax, linear",
-                  kind));
+  throw Error(fmt::format(
+      "activation '{}' is unknown; known are relu, relu6, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu, "
+      "softmax, linear",
+      kind));
 }
 
 }  // namespace plimsoll::layers

@@ -61,11 +61,13 @@ double Settings::dropout(double otherwise) {
 }
 
 void Settings::expect_all_taken() const {
-  const std::pair<bool, std::string_view> given[] = {
-      {options_.image_size.has_value(), "image size"}, {options_.channels.has_value(), "number of channels"},
-      {options_.classes.has_value(), "number of classes"}, {options_.sequence.has_value(), "sequence length"},
-      {options_.layers.has_value(), "number of layers"}, {options_.width.has_value(), "width"},
-      {options_.dropout.has_value(), "dropout"}};
+  const std::pair<bool, std::string_view> given[] = {{options_.image_size.has_value(), "image size"},
+                                                     {options_.channels.has_value(), "number of channels"},
+                                                     {options_.classes.has_value(), "number of classes"},
+                                                     {options_.sequence.has_value(), "sequence length"},
+                                                     {options_.layers.has_value(), "number of layers"},
+                                                     {options_.width.has_value(), "width"},
+                                                     {options_.dropout.has_value(), "dropout"}};
   for (const auto& [left, what] : given)
     if (left) fail(fmt::format("its {} can't be set", what));
 }

@@ -1,7 +1,9 @@
 #include "model/training.h"
 
-#include <chrono>
+#include <algorithm>
+#include <ctime>
 #include <set>
+#include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -35,7 +37,9 @@ TEST_P(Training, IsOneGraphWithSharedVariables) {
   for (const Tensor scalar : {training.loss, training.eval_loss, training.learning_rate})
     EXPECT_EQ(to_string(scalar.type()), "f32[]");
   EXPECT_EQ(training.correct.is_set(), training.eval_correct.is_set());
-  if (training.correct.is_set()) EXPECT_EQ(to_string(training.correct.type()), "f32[]");
+  if (training.correct.is_set()) {
+    EXPECT_EQ(to_string(training.correct.type()), "f32[]");
+  }
 
   // Every weight is trained, none twice; the inference pass added none.
   Graph alone;
@@ -81,16 +85,16 @@ TEST(Training, InferenceHasNeitherDropoutNorBatchStatistics) {
 }
 
 TEST(Training, ALongChainIsBuiltQuicklyAndKeptSmall) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor: the machine may be busy
   Graph graph;
   build_training(graph, find_model("dense-chain"), Optimiser::sgd());
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   const auto nodes = static_cast<Bytes>(graph.nodes().size());
-  RecordProperty("build_ms", fmt::format("{:.1f}", elapsed.count() * 1e3));
+  RecordProperty("build_ms", fmt::format("{:.1f}", seconds * 1e3));
   RecordProperty("bytes_per_node", fmt::format("{}", graph.size_bytes() / nodes));
   EXPECT_GT(nodes, 40000);
   EXPECT_LT(graph.size_bytes() / nodes, 1024);
-  EXPECT_LT(elapsed.count(), 1);  // about 0.1 s on an idle core
+  EXPECT_LT(seconds, 1);  // about 0.1
 }
 
 }  // namespace

@@ -30,16 +30,13 @@ TEST_P(Zoo, HasTheNumberOfWeightsOfTheOriginal) {
   EXPECT_EQ(to_string(answer.type()), GetParam().answer);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Zoo,
-                         ::testing::Values(Known{"mlp", 669706, "f32[B,10]"}, Known{"lenet", 61706, "f32[B,10]"},
-                                           Known{"resnet18", 11689512, "f32[B,1000]"},
-                                           Known{"resnet50", 25557032, "f32[B,1000]"},
-                                           Known{"mobilenet_v2", 3504872, "f32[B,1000]"},
-                                           Known{"vgg16", 138357544, "f32[B,1000]"},
-                                           Known{"unet", 31031810, "f32[B,256,256,2]"},
-                                           Known{"bert-base", 109483776, "f32[B,128,768]"},
-                                           Known{"gpt2-small", 124439808, "f32[B,1024,768]"},
-                                           Known{"dense-chain", 50500000, "f32[B,100]"}));
+INSTANTIATE_TEST_SUITE_P(
+    Models, Zoo,
+    ::testing::Values(Known{"mlp", 669706, "f32[B,10]"}, Known{"lenet", 61706, "f32[B,10]"},
+                      Known{"resnet18", 11689512, "f32[B,1000]"}, Known{"resnet50", 25557032, "f32[B,1000]"},
+                      Known{"mobilenet_v2", 3504872, "f32[B,1000]"}, Known{"vgg16", 138357544, "f32[B,1000]"},
+                      Known{"unet", 31031810, "f32[B,256,256,2]"}, Known{"bert-base", 109483776, "f32[B,128,768]"},
+                      Known{"gpt2-small", 124439808, "f32[B,1024,768]"}, Known{"dense-chain", 50500000, "f32[B,100]"}));
 
 TEST(ZooNames, NearestIsOffered) {
   try {
