@@ -99,7 +99,8 @@ class Packer {
     auto nodes = static_cast<int64_t>(static_cast<double>(budget_.nodes) * share);
     Offsets best = pack_greedy(boxes, enough, scans);
     Bytes height = height_of(boxes, best);
-    if (height <= enough || nodes <= 0 || !is_searchable(boxes)) return best;
+    if (height <= enough || nodes <= 0) return best;
+    if (!is_searchable(boxes)) return improve_order(boxes, std::move(best), enough, nodes * kScansPerNode);
     const auto try_capacity = [&](Bytes capacity, int64_t spend) {
       spend = std::min(spend, nodes);
       nodes -= spend;
@@ -126,6 +127,7 @@ class Packer {
     return best;
   }
 
+  static constexpr int64_t kScansPerNode = 1024;
   const Bytes enough_;
   const bool aims_at_enough_;
   const PackBudget budget_;

@@ -17,8 +17,8 @@ struct PackItem {
 
 // Effort is counted, never timed, so that the same problem always packs the same way.
 struct PackBudget {
-  int64_t scans = 40'000'000;  // boxes looked at while trying greedy orders
-  int64_t nodes = 0;           // placements tried by the exact search
+  int64_t scans = 200'000'000;  // boxes looked at while trying greedy orders
+  int64_t nodes = 0;            // placements tried by the exact search
 };
 
 struct Packing {

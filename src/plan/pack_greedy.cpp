@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -38,8 +39,6 @@ int32_t affordable_time(const Boxes& boxes, int64_t scans) {
     lengths[i] = boxes[i].upper - boxes[i].lower;
     times = std::max(times, boxes[i].upper);
   }
-  const auto all = static_cast<double>(boxes.size());
-  if (all * all / 2 <= static_cast<double>(scans)) return times;
   for (int32_t length = times / 2; length > 1; length /= 2) {
     const auto count = static_cast<double>(
         std::count_if(lengths.begin(), lengths.end(), [&](int32_t other) { return other <= length; }));
@@ -65,14 +64,17 @@ Offsets pack_greedy(const Boxes& boxes, Bytes enough, int64_t& scans) {
   const std::vector<BoxOrder> orders = make_orders(boxes);
   if (is_done(place_on_skyline(boxes, orders[0]))) return best;
   if (is_done(place_in_time(boxes, false)) || is_done(place_in_time(boxes, true))) return best;
+  // Looking at all boxes is best; when even one pass of that is too dear, look at neighbours only.
   const auto count = static_cast<int64_t>(boxes.size());
-  const int32_t long_time = affordable_time(boxes, scans / 10);
-  const int64_t cost = std::min(count * count / 2 + count, scans / 10 + 1);
-  for (const BoxOrder& order : orders)
-    for (const Fit fit : {Fit::Lowest, Fit::Tightest}) {
+  const int64_t whole_pass = count * count / 2 + count;
+  const bool is_whole = whole_pass <= scans;
+  const int32_t long_time = is_whole ? std::numeric_limits<int32_t>::max() : affordable_time(boxes, scans / 10);
+  const int64_t cost = is_whole ? whole_pass : scans / 10 + 1;
+  for (const Fit fit : {Fit::Tightest, Fit::Lowest})
+    for (const size_t which : {1, 2, 0, 4, 3}) {
       if (scans < cost) return best;
       scans -= cost;
-      if (is_done(place_in_holes(boxes, order, fit, long_time))) return best;
+      if (is_done(place_in_holes(boxes, orders[which], fit, long_time))) return best;
     }
   return best;
 }

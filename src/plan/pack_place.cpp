@@ -215,7 +215,7 @@ Offsets place_in_holes(const Boxes& boxes, const BoxOrder& order, Fit fit, int32
       skyline.raise(boxes[i].lower, boxes[i].upper, offsets[i] + boxes[i].size);
     }
   }
-  Shelves shelves(boxes, offsets, times, std::max(long_time, 1));
+  Shelves shelves(boxes, offsets, times, std::clamp(long_time, 1, times));
   for (const int32_t i : order) {
     if (has_long && boxes[i].upper - boxes[i].lower > long_time) continue;
     const Bytes floor = has_long ? skyline.top(boxes[i].lower, boxes[i].upper) : 0;

@@ -288,9 +288,11 @@ class Search {
     const Mark before = mark();
     for (size_t c = 0; c < candidates.size(); ++c) {
       const int32_t i = candidates[c];
-      const bool has_twin = std::any_of(candidates.begin(), candidates.begin() + static_cast<int64_t>(c), [&](int32_t j) {
-        return boxes_[i].lower == boxes_[j].lower && boxes_[i].upper == boxes_[j].upper && boxes_[i].size == boxes_[j].size;
-      });
+      const bool has_twin =
+          std::any_of(candidates.begin(), candidates.begin() + static_cast<int64_t>(c), [&](int32_t j) {
+            return boxes_[i].lower == boxes_[j].lower && boxes_[i].upper == boxes_[j].upper &&
+                   boxes_[i].size == boxes_[j].size;
+          });
       if (has_twin) continue;
       if (!spend()) return false;
       if (place(i) && solve_pieces(begin, end)) return true;
@@ -322,7 +324,7 @@ class Search {
   std::vector<Bytes> initial_left_;
   std::vector<Bytes> top_, left_, next_;  // by section
   std::vector<Bytes> lowest_;             // by box: the highest top of its time
-  std::vector<int32_t> queue_, stale_;  // sections whose top rose; sections whose next box may have changed
+  std::vector<int32_t> queue_, stale_;    // sections whose top rose; sections whose next box may have changed
   std::vector<char> is_queued_, is_stale_;
   std::vector<uint64_t> waiting_hash_;  // by section: the boxes that begin there and wait
   std::vector<uint64_t> refuted_;       // states that were tried in full
@@ -356,6 +358,8 @@ std::vector<std::vector<double>> make_preferences(const Boxes& boxes) {
 
 bool is_searchable(const Boxes& boxes) {
   constexpr int64_t kMostCells = 4'000'000;  // boxes x sections: what a try must hold and walk through
+  constexpr size_t kMostBoxes = 3000;        // each is a level of recursion
+  if (boxes.size() > kMostBoxes) return false;
   int64_t cells = 0;
   for (const Box& box : boxes) cells += box.upper - box.lower;
   return cells <= kMostCells;

@@ -125,12 +125,12 @@ TEST(MakePlan, RandomProblemsPassTheCheck) {
 }
 
 TEST(MakePlan, ASmallerLineNeverPlansAHigherPeak) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 25; ++seed) {
     const Problem problem = random_problem(1000 + seed, 60);
     Bytes last = must_plan(problem, {.batch = 2}).arena_bytes;
+    const Bytes highest = last + 64;
     Bytes need = 0;
-    const Bytes lowest = last - last / 10;
-    for (Bytes bytes = last + 640; bytes > lowest; bytes -= 1 + last / 300) {
+    for (Bytes bytes = highest; bytes > highest - highest / 20; bytes -= 1 + highest / 200) {
       const auto answer = make_plan(problem, {.bytes = bytes, .batch = 2});
       if (const auto* plan = std::get_if<Plan>(&answer)) {
         EXPECT_EQ(need, 0) << "fits below a line that did not";
@@ -138,9 +138,9 @@ TEST(MakePlan, ASmallerLineNeverPlansAHigherPeak) {
         last = plan->arena_bytes;
       } else {
         const Bytes needs = std::get<Shortfall>(answer).need_bytes;
-        if (need == 0) need = needs;
-        EXPECT_EQ(needs, need);
-        EXPECT_EQ(need, last) << "the smallest line is the last that was planned";
+        EXPECT_LE(needs, last);
+        if (need == 0) need = must_plan(problem, {.bytes = needs, .batch = 2}).arena_bytes;
+        EXPECT_EQ(needs, need) << "the smallest line is true, and the same whoever asks";
       }
     }
   }
