@@ -12,8 +12,8 @@ Score evaluate(Workload& load, Inputs& inputs) {
   double correct = 0;
   const bool counts = load.training.eval_correct.is_set();
   const auto row = [](const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); };
-  inputs.batches().start_epoch(0);
-  while (const Slot* slot = inputs.batches().next()) {
+  Prefetch& batches = inputs.start_epoch(0);
+  while (const Slot* slot = batches.next()) {
     if (is_stop_asked()) {
       score.stopped = true;
       break;
@@ -25,6 +25,7 @@ Score evaluate(Workload& load, Inputs& inputs) {
     if (counts) correct += static_cast<double>(views[1].floats()[0]);
     score.samples += slot->samples;
   }
+  inputs.stop();
   const auto samples = static_cast<double>(score.samples);
   score.loss = loss / samples;
   score.accuracy = counts ? correct / samples : std::numeric_limits<double>::quiet_NaN();

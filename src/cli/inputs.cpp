@@ -69,7 +69,13 @@ Inputs::Inputs(const Workload& load, const std::string& x, const std::string& y,
     throw Error(fmt::format("'{}' has {} samples, fewer than one batch of {}; use a smaller --batch", x,
                             batches_->samples(), load.batch),
                 ErrorKind::BadData);
+}
+
+Prefetch& Inputs::start_epoch(int64_t epoch) {
+  prefetch_.reset();
+  batches_->start_epoch(epoch);
   prefetch_ = std::make_unique<Prefetch>(*batches_, kPrefetchSlots, share_);
+  return *prefetch_;
 }
 
 DataFiles find_data(const Settings& settings) {

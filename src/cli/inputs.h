@@ -15,7 +15,9 @@ class Inputs {
   // Opens both files and checks that their samples are what the model takes.
   Inputs(const Workload& load, const std::string& x, const std::string& y, const Settings& settings, bool shuffle,
          bool drop_remainder);
-  Prefetch& batches() { return *prefetch_; }
+  // Reading ahead takes the slots of the data share, which training and test data use in turn.
+  Prefetch& start_epoch(int64_t epoch);
+  void stop() { prefetch_.reset(); }
   int64_t samples() const { return batches_->samples(); }
   int64_t steps_per_epoch() const { return batches_->batches_per_epoch(); }
 

@@ -41,15 +41,16 @@ class Training {
   bool run() {
     for (int64_t epoch = 1; epoch <= settings_.epochs; ++epoch) {
       Totals totals;
-      train_.batches().start_epoch(epoch);
+      Prefetch& batches = train_.start_epoch(epoch);
       int64_t step = 0;
-      while (const Slot* slot = train_.batches().next()) {
+      while (const Slot* slot = batches.next()) {
         if (is_stop_asked()) return false;
         one_step(*slot, totals);
         ++step;
         progress_.step(epoch, step, slot->samples, totals.loss / static_cast<double>(step), accuracy(totals));
         if (settings_.steps > 0 && ++steps_ >= settings_.steps) return true;
       }
+      train_.stop();
       if (test_) score_ = evaluate(load_, *test_);
       if (score_.stopped) return false;
       progress_.epoch(epoch, totals.loss / static_cast<double>(step), accuracy(totals), test_ ? score_.loss : kNone,

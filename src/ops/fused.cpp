@@ -191,7 +191,11 @@ std::vector<FusedStep> fused_steps(const Attrs& attrs) {
 
 Outputs fused(Graph& graph, std::span<const Tensor> inputs, const std::vector<FusedStep>& steps,
               const std::vector<int>& outputs, std::string_view name) {
-  return graph.add(kFused, inputs, {{"program", to_text(steps)}, {"outputs", Shape::from(outputs)}}, name);
+  return graph.add(kFused, inputs, fused_attrs(steps, outputs), name);
+}
+
+Attrs fused_attrs(const std::vector<FusedStep>& steps, const std::vector<int>& outputs) {
+  return {{"program", to_text(steps)}, {"outputs", Shape::from(outputs)}};
 }
 
 OpList fused_ops() { return {&kFused}; }

@@ -23,7 +23,8 @@ constexpr int kMaxFusedSteps = 16;
 Outputs fused(Graph& graph, std::span<const Tensor> inputs, const std::vector<FusedStep>& steps,
               const std::vector<int>& outputs, std::string_view name = {});
 
-// The program of a fused node, from its settings.
+// The settings of such a node, for rewrites that make one themselves; and its program back from them.
+Attrs fused_attrs(const std::vector<FusedStep>& steps, const std::vector<int>& outputs);
 std::vector<FusedStep> fused_steps(const Attrs& attrs);
 
 }  // namespace plimsoll

@@ -50,12 +50,16 @@ TEST(Graph, SecondVariableOfANameIsAnErrorUnlessReused) {
   {
     const Scope scope(graph, "fc");
     first = graph.variable("kernel", DType::F32, {4, 2}, Init::zeros());
-    EXPECT_THAT(error_of([&] { graph.variable("kernel", DType::F32, {4, 2}, Init::zeros()); }),
+    EXPECT_THAT(error_of([&] {
+                  graph.variable("kernel", DType::F32, {4, 2}, Init::zeros());
+                }),
                 HasSubstr("variable 'fc/kernel' exists already as f32[4,2]"));
   }
   const Scope again(graph, "fc", Scope::Mode::Reuse);
   EXPECT_EQ(graph.variable("kernel", DType::F32, {4, 2}, Init::zeros()), first);
-  EXPECT_THAT(error_of([&] { graph.variable("kernel", DType::F32, {4, 3}, Init::zeros()); }),
+  EXPECT_THAT(error_of([&] {
+                graph.variable("kernel", DType::F32, {4, 3}, Init::zeros());
+              }),
               HasSubstr("can't be reused as f32[4,3]"));
   EXPECT_EQ(graph.variables().size(), 1U);
 }
@@ -95,7 +99,8 @@ TEST(Graph, PrintsAndParsesBack) {
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 4});
   graph.variable("w", DType::F32, {4, 2}, Init::uniform(-0.5, 0.25), VariableRole::Optimiser);
   graph.scalar(1.5F);
-  Attrs attrs{{"axis", int64_t{1}}, {"eps", 1e-5}, {"mode", std::string("a mode")}, {"pads", Shape{1, 0, Dim::batch(3)}}};
+  Attrs attrs{
+      {"axis", int64_t{1}}, {"eps", 1e-5}, {"mode", std::string("a mode")}, {"pads", Shape{1, 0, Dim::batch(3)}}};
   attrs.set("list", std::vector<double>{1, 2.5});
   const auto pair = graph.add(kPair, {x}, attrs, "p");
   graph.add(kSame, {pair[1], x});

@@ -85,7 +85,8 @@ TEST_P(LineTest, TrainsInAControlGroupOfExactlyTheLine) {
   const testing::LimitedOutcome result = testing::run_limited(
       {"/bin/sh", "-c", fmt::format("exec {} {} >/dev/null", PLIMSOLL_BINARY, train(GetParam(), line, 30))}, line);
   if (!result.run) {
-    GTEST_LOG_(INFO) << "no control group could be made (" << result.reason << "); VmHWM is what the other tests rely on";
+    GTEST_LOG_(INFO) << "no control group could be made (" << result.reason
+                     << "); VmHWM is what the other tests rely on";
     return;
   }
   EXPECT_FALSE(result.run->oom_killed);

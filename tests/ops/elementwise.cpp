@@ -129,8 +129,7 @@ TEST(Elementwise, ConversionsRoundAndSaturate) {
     std::vector<float> wide(65536);
     load_of(dtype)(all.data(), wide.data(), all.size());
     store_of(dtype)(wide.data(), again.data(), all.size());
-    for (size_t i = 0; i < all.size(); ++i)
-      ASSERT_TRUE(std::isnan(wide[i]) || all[i] == again[i]) << i;
+    for (size_t i = 0; i < all.size(); ++i) ASSERT_TRUE(std::isnan(wide[i]) || all[i] == again[i]) << i;
   }
   // Ties go to the even neighbour.
   const std::vector<float> ties{1 + 0x1.0p-8F, 1 + 3 * 0x1.0p-8F};

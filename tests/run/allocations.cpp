@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "autodiff/optimiser.h"
+#include "lower/lower.h"
 #include "memory/arena.h"
 #include "ops/ops.h"
 #include "plan/make_plan.h"
@@ -78,7 +79,7 @@ struct Bound {
   }
 };
 
-Bound bind(const Graph& graph, Tensor fetch, const std::vector<NodeId>& updates) {
+Bound bind_step(const Graph& graph, Tensor fetch, const std::vector<NodeId>& updates) {
   VariableLayouts layouts;
   KernelStore kernels;
   LowerOptions options;
@@ -119,7 +120,7 @@ TEST(Allocations, NoneInAStepOfTheEnginesOwnKernels) {
   const Tensor target = graph.placeholder("target", DType::F32, {Dim::batch(), 64});
   const Tensor loss = mean_squared_error(relu(mul(x, w)), target);
   const Updates updates = minimize(loss, Optimiser::adam());
-  Bound bound = bind(graph, loss, updates.nodes);
+  Bound bound = bind_step(graph, loss, updates.nodes);
   run_counted(bound);
   EXPECT_EQ(of_engine, 0);
   EXPECT_EQ(of_onednn, 0);
@@ -134,7 +135,7 @@ TEST(Allocations, OfOneDnnAreSmallAndGoneAfterEachCall) {
   const Tensor h = relu(conv2d(x, k, {}, Window::padded(1)));
   const Tensor loss = sparse_cross_entropy(matmul(flatten(h), w), labels);
   const Updates updates = minimize(loss, Optimiser::sgd());
-  Bound bound = bind(graph, loss, updates.nodes);
+  Bound bound = bind_step(graph, loss, updates.nodes);
   run_counted(bound);
   EXPECT_EQ(of_engine, 0);
   EXPECT_EQ(alive, 0);

@@ -129,7 +129,8 @@ TEST(Session, RefusesWrongFeeds) {
   auto feeds = batch.feeds(net);
   EXPECT_THAT(error_of([&] { session.run_step(0, {feeds.data(), 1}); }), HasSubstr("placeholder 'labels'"));
   feeds[0].bytes -= 4;
-  EXPECT_THAT(error_of([&] { session.run_step(0, feeds); }), HasSubstr("feed 'x' has 124 bytes but f32[4,8] needs 128"));
+  EXPECT_THAT(error_of([&] { session.run_step(0, feeds); }),
+              HasSubstr("feed 'x' has 124 bytes but f32[4,8] needs 128"));
   const Tensor fetches[] = {net.loss};
   EXPECT_THAT(error_of([&] { session.run(fetches, feeds); }), HasSubstr("no multiple"));
 }
