@@ -2,9 +2,6 @@
 
 #include <omp.h>
 
-#include <fmt/format.h>
-
-#include "base/error.h"
 #include "data/prefetch.h"
 
 namespace plimsoll {
@@ -43,19 +40,13 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
 
   const Bytes rows[] = {sample_bytes(load->spec.input), sample_bytes(load->spec.labels)};
   load->data_bytes = Prefetch::bytes_needed(rows, load->batch, kPrefetchSlots) + kStagingAllowance;
-  if (load->data_bytes > load->line->free())
-    throw Error(fmt::format("does not fit: {} slots of {} samples take {} but the line is {}; use a smaller --batch",
-                            kPrefetchSlots, load->batch, format_bytes(load->data_bytes),
-                            format_exact_bytes(load->line->limit())),
-                ErrorKind::DoesNotFit);
-  load->data_held = load->line->reserve(Tag::Data, load->data_bytes);
-
   std::vector<Request> requests;
   if (purpose == Purpose::Train) requests.push_back(train_request(load->training, load->batch));
   requests.push_back(evaluate_request(load->training, load->batch));
   SessionOptions options;
   options.covers_process = true;
   options.reserve = kRuntimeReserve;
+  options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
   load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
   return load;

@@ -24,7 +24,6 @@ struct Workload {
   TrainingGraph training;
   DefaultLine line_origin;
   std::unique_ptr<MemoryLine> line;
-  Reservation data_held;
   Bytes data_bytes = 0;  // slots, and the thread that fills them
   std::unique_ptr<Session> session;
   int64_t batch = 0;

@@ -40,7 +40,9 @@ const Prepared& KernelStore::prepare(const Op& op, const Facts& facts) {
   key += to_string(facts.attrs);
   const auto at = prepared_.find(key);
   if (at != prepared_.end()) return at->second;
-  return prepared_.emplace(std::move(key), op.prepare(facts)).first->second;
+  const Prepared& prepared = prepared_.emplace(std::move(key), op.prepare(facts)).first->second;
+  library_bytes_ = std::max(library_bytes_, prepared.library_bytes);
+  return prepared;
 }
 
 const Prepared& KernelStore::reorder(const ConcreteType& from, const Layout& to) {

@@ -67,6 +67,8 @@ bool is_memory_backed(const std::string& directory) {
 void tame_allocator() {
   // Setting the thresholds also stops glibc from raising them by itself after the first large free.
   ::mallopt(M_ARENA_MAX, 1);
+  // Small, because aligned blocks that are taken and freed in turn (oneDNN packs matrices into such) make a heap of
+  // glibc 2.36 grow without end: mapped apart they leave nothing behind.
   ::mallopt(M_MMAP_THRESHOLD, int(64 * KiB));
   ::mallopt(M_TRIM_THRESHOLD, int(128 * KiB));
   ::mallopt(M_TOP_PAD, int(64 * KiB));

@@ -1,5 +1,8 @@
 #include "ops/dnnl_kernel.h"
 
+#include <omp.h>
+
+#include <algorithm>
 #include <cassert>
 
 namespace plimsoll {
@@ -47,6 +50,14 @@ void DnnlKernel::run(const Args& args) noexcept {
   [[maybe_unused]] const dnnl_status_t status =
       dnnl_primitive_execute(primitive_.get(), cpu_stream().get(), static_cast<int>(args_.size()), args_.data());
   assert(status == dnnl_success);
+}
+
+Bytes gemm_library_bytes(int64_t columns) {
+  constexpr int64_t kMostColumns = 10080;
+  constexpr int64_t kDepth = 256;
+  constexpr Bytes kPerThread = 512 * KiB;
+  return std::min(columns, kMostColumns) * kDepth * static_cast<Bytes>(sizeof(float)) +
+         omp_get_max_threads() * kPerThread;
 }
 
 std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* scratch_bytes) {

@@ -43,6 +43,11 @@ class DnnlKernel final : public Kernel {
 // The scratchpad must be planned memory: every primitive is made with these attributes.
 dnnl::primitive_attr user_scratchpad();
 
+// oneDNN's matrix product packs its operands into memory of its own, whatever the scratchpad mode: the most that takes
+// for so many columns of the result (measured: the packed right side is one block of rows deep, the left one per
+// thread).
+Bytes gemm_library_bytes(int64_t columns);
+
 // Copies a value from one layout to another.
 std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* scratch_bytes);
 

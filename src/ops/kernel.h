@@ -71,6 +71,7 @@ struct Prepared {
   std::vector<Layout> in = {};     // the order in which each input must arrive; empty: all plain
   std::vector<Layout> out = {};    // the order in which each output is written; empty: all plain
   Bytes scratch_bytes = 0;
+  Bytes library_bytes = 0;  // at most this much a library takes by itself while the kernel runs
 };
 
 // A kernel that is a function of the arguments and of settings captured by value.

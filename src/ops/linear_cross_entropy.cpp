@@ -226,7 +226,8 @@ Prepared prepare(const Facts& facts) {
             auto* y = args.output<float>(0);
             *y = static_cast<float>(loss / n.whole) + (accumulate ? *y : 0.0F);
           }),
-          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes};
+          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes,
+          .library_bytes = gemm_library_bytes(std::max(n.tile_classes(), n.width))};
 }
 
 // Adds what rows [first, first + rows) give to dx and dkernel.
@@ -273,7 +274,8 @@ Prepared prepare_grad(const Facts& facts) {
             for (int64_t first = 0; first < n.rows; first += n.tile_rows())
               backward_rows(n, *table, args, first, std::min(n.tile_rows(), n.rows - first), factor, scratch);
           }),
-          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes};
+          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes,
+          .library_bytes = gemm_library_bytes(std::max(n.tile_classes(), n.width))};
 }
 
 void infer(Infer& n) {

@@ -1,6 +1,7 @@
 // matmul: y = op(a) op(b) (+ bias) over the last two dimensions; the leading ones broadcast.
 #include <fmt/format.h>
 
+#include "ops/activation.h"
 #include "ops/dnnl_kernel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
@@ -89,7 +90,7 @@ Prepared prepare(const Facts& facts) {
   dnnl::primitive_attr attr = user_scratchpad();
   dnnl::post_ops post;
   if (facts.accumulate) post.append_sum();
-  if (facts.attrs.s("activation") == "relu") post.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+  append_activation(post, facts.attrs.s("activation"));
   attr.set_post_ops(post);
   const dnnl::matmul::desc desc =
       facts.in.size() == 3 ? dnnl::matmul::desc(a, b, bias, y) : dnnl::matmul::desc(a, b, y);
@@ -101,7 +102,8 @@ Prepared prepare(const Facts& facts) {
                                 {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
   if (facts.in.size() == 3) bindings.push_back({DNNL_ARG_BIAS, bias, Binding::From::In, 2});
   return {.kernel = std::make_shared<DnnlKernel>(dnnl::matmul(pd), bindings),
-          .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
+          .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size()),
+          .library_bytes = gemm_library_bytes(facts.out[0].dims.back())};
 }
 
 Cost cost(const Facts& facts) {

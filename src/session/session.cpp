@@ -46,7 +46,7 @@ Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& req
   steps_.resize(requests.size());
   for (const size_t i : order) lower_step(steps_[i], requests[i]);
   close_layouts();
-  take_runtime();
+  take_surroundings();
   for (PlannedStep& step : steps_) plan_step(step);
 }
 
@@ -67,20 +67,23 @@ void Session::close_layouts() {
   for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
 }
 
-void Session::take_runtime() {
-  runtime_bytes_ = options_.reserve;
+// What the line must hold besides the arena.
+void Session::take_surroundings() {
+  runtime_bytes_ = options_.reserve + kernels_.library_bytes();
   if (options_.covers_process) {
     trim_allocator();
     runtime_bytes_ += resident_bytes();
   }
-  if (runtime_bytes_ <= line_.free()) runtime_held_ = line_.reserve(Tag::Runtime, runtime_bytes_);
+  if (runtime_bytes_ + options_.data_bytes > line_.free()) return;
+  runtime_held_ = line_.reserve(Tag::Runtime, runtime_bytes_);
+  data_held_ = line_.reserve(Tag::Data, options_.data_bytes);
 }
 
 Bytes Session::limit_for_arena() const {
   if (line_.limit() == MemoryLine::kUnlimited) return MemoryLine::kUnlimited;
   Bytes held = 0;
   for (const Reservation& reservation : arena_held_) held += reservation.bytes();
-  // When even the runtime does not fit, plan against nothing: the refusal then names the whole need.
+  // When even the surroundings do not fit, plan against nothing: the refusal then names the whole need.
   return runtime_held_.bytes() < runtime_bytes_ ? 0 : std::max<Bytes>(0, line_.free() + held);
 }
 
@@ -94,7 +97,7 @@ void Session::plan_step(PlannedStep& step) {
     Fit fit;
     fit.line = line_.limit();
     fit.runtime = runtime_bytes_;
-    fit.data = line_.used(Tag::Data);
+    fit.data = options_.data_bytes;
     fit.need = shortfall->need_bytes + fit.runtime + fit.data;
     fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
     fit.holders = shortfall->holders;
@@ -151,6 +154,7 @@ void Session::close() {
   arena_.reset();
   arena_held_.clear();
   runtime_held_.release();
+  data_held_.release();
   steps_.clear();
   kernels_ = KernelStore();
   closed_ = true;

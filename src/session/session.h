@@ -31,6 +31,8 @@ struct SessionOptions {
   bool covers_process = false;
   // Kept free below the line for what comes after planning: thread stacks, late code pages, output.
   Bytes reserve = 0;
+  // Held beside the arena by who feeds the steps: buffers of the input pipeline.
+  Bytes data_bytes = 0;
   uint64_t seed = 0;
   Levers levers;
 };
@@ -100,7 +102,7 @@ class Session {
   size_t find_or_plan(const Request& request);
   void lower_step(PlannedStep& step, const Request& request);
   void close_layouts();
-  void take_runtime();
+  void take_surroundings();
   void plan_step(PlannedStep& step);
   Bytes limit_for_arena() const;
   void take_arena();
@@ -115,7 +117,7 @@ class Session {
   VariableLayouts layouts_;
   std::vector<PlannedStep> steps_;
   std::optional<Arena> arena_;
-  Reservation runtime_held_;
+  Reservation runtime_held_, data_held_;
   std::vector<Reservation> arena_held_;
   Bytes runtime_bytes_ = 0;
   Bytes arena_bytes_ = 0;
