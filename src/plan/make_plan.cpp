@@ -153,13 +153,15 @@ std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& li
   if (limits.levers.order) order = choose_order(problem, sizes, limits.levers.in_place);
   const Timeline timeline = make_timeline(problem, sizes, order, limits.levers.in_place);
 
-  // The same search whatever the line: it only stops earlier under a higher one, so peaks fall with the line.
+  // What is tried does not depend on the line: a short search always, a long one only when the line asks for more,
+  // and that one stops where it fits. So peaks fall with the line.
   const std::vector<PackItem> items = make_items(sizes, timeline, order);
-  PackBudget budget;
-  Packing packing = pack(items, kAlignment, 0, budget);
+  constexpr int64_t kShortSearch = 10;
+  Packing packing = pack(items, kAlignment, 0, {.nodes = limits.pack_nodes / kShortSearch});
   if (sizes.variables + packing.height > limits.bytes && packing.height > packing.lower_bound) {
-    budget.nodes = limits.pack_nodes;
-    packing = pack(items, kAlignment, std::max<Bytes>(limits.bytes - sizes.variables, 0), budget);
+    const Bytes room = std::max<Bytes>(limits.bytes - sizes.variables, 0);
+    Packing longer = pack(items, kAlignment, room, {.nodes = limits.pack_nodes});
+    if (longer.height < packing.height) packing = std::move(longer);
   }
   const Bytes arena_bytes = sizes.variables + packing.height;
   const Bound bound = find_lower_bound(problem, sizes, limits.levers.in_place);
