@@ -50,14 +50,14 @@ void fill_padding(const ImageOrder& order, float* row) {
 }
 
 // How the forward pass sees a channel: the mask of the backward pass must find the same bits.
-void fill_affine(const ImageOrder& order, const float* mean, const float* variance, const float* gamma,
+void fill_affine(const ChannelPieces& pieces, const float* mean, const float* variance, const float* gamma,
                  const float* beta, double epsilon, const ChannelRows& rows) {
-  for (int64_t c = 0; c < order.channels(); ++c) {
+  for (int64_t c = pieces.first_channel(); c < pieces.last_channel(); ++c) {
     rows[0][c] = mean[c];
     rows[1][c] = static_cast<float>(gamma[c] / std::sqrt(variance[c] + epsilon));
     rows[2][c] = beta == nullptr ? 0.0F : beta[c];
   }
-  for (const int row : {0, 1, 2}) fill_padding(order, rows[row]);
+  for (const int row : {0, 1, 2}) fill_padding(pieces.order(), rows[row]);
 }
 
 ChannelAffine affine_of(const ChannelRows& rows) { return {rows[0], rows[1], rows[2]}; }
@@ -66,8 +66,9 @@ ChannelAffine affine_of(const ChannelRows& rows) { return {rows[0], rows[1], row
 void combine(const ChannelPieces& pieces, const float* means, const float* squares, float* mean, float* variance) {
   const ImageOrder& order = pieces.order();
   const auto count = static_cast<double>(order.samples() * order.pixels());
-  parallel_for(order.channels(), 32, [&](int64_t first, int64_t last) {
-    for (int64_t c = first; c < last; ++c) {
+  const int64_t base = pieces.first_channel();
+  parallel_for(pieces.last_channel() - base, 32, [&](int64_t first, int64_t last) {
+    for (int64_t c = base + first; c < base + last; ++c) {
       double sum = 0;
       for (int64_t slot = 0; slot < pieces.slots(); ++slot)
         sum += static_cast<double>(pieces.pixels(slot)) * means[slot * order.padded_channels() + c];
@@ -103,18 +104,22 @@ Prepared prepare(const Facts& facts) {
   const Activation activation = parse_activation(facts.attrs.s("activation"));
   const ImageOrder order = order_for(facts.in[0], activation);
   const ChannelPieces pieces(order);
+  const std::vector<ChannelPieces> parts = pieces.parts(1);
   const double epsilon = facts.attrs.f("epsilon", kEpsilon);
   const Layout layout = order.layout(DType::F32, facts.in[0].dims);
   const int64_t numbers = round_up(pieces.numbers(), 16);
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
             auto* means = static_cast<float*>(args.scratch);
-            measure_moments(pieces, x, means, means + numbers);
-            combine(pieces, means, means + numbers, args.output<float>(1), args.output<float>(2));
             const ChannelRows rows(args, 2 * numbers, order);
-            fill_affine(order, args.output<float>(1), args.output<float>(2), args.input<float>(1), args.input<float>(2),
-                        epsilon, rows);
-            apply_affine(pieces, affine_of(rows), activation, x, args.output<float>(0));
+            auto* mean = args.output<float>(1);
+            auto* variance = args.output<float>(2);
+            for (const ChannelPieces& part : parts) {
+              measure_moments(part, x, means, means + numbers);
+              combine(part, means, means + numbers, mean, variance);
+              fill_affine(part, mean, variance, args.input<float>(1), args.input<float>(2), epsilon, rows);
+              apply_affine(part, affine_of(rows), activation, x, args.output<float>(0));
+            }
           }),
           .in = {layout, {}, {}},
           .out = {layout, {}, {}},
@@ -138,6 +143,7 @@ Prepared prepare_grad(const Facts& facts) {
   const Activation activation = parse_activation(facts.attrs.s("activation"));
   const ImageOrder order = order_or_plain(facts.in[0]);
   const ChannelPieces pieces(order);
+  const std::vector<ChannelPieces> parts = pieces.parts(2);
   const double epsilon = facts.attrs.f("epsilon", kEpsilon);
   const Layout layout = order.layout(DType::F32, facts.in[0].dims);
   const int64_t numbers = round_up(pieces.numbers(), 16);
@@ -160,28 +166,30 @@ Prepared prepare_grad(const Facts& facts) {
     auto* sums = static_cast<float*>(args.scratch);
     float* products = sums + numbers;
     const ChannelRows rows(args, 2 * numbers, order);
-    fill_affine(order, mean, variance, gamma, from == From::Input ? args.input<float>(5) : nullptr, epsilon, rows);
+    fill_affine(pieces, mean, variance, gamma, from == From::Input ? args.input<float>(5) : nullptr, epsilon, rows);
     const ChannelMask mask{from, high, from == From::Output ? args.input<float>(5) : nullptr, affine_of(rows)};
-    measure_products(pieces, rows[0], 0, mask, x, dy, sums, products);
+    for (const int row : {3, 4}) fill_padding(order, rows[row]);
 
     // dx = scale (g - mean(g) - xhat mean(g xhat)) = g slope + (x - mean) rows[3] + rows[4]
     const auto count = static_cast<double>(order.samples() * order.pixels());
     auto* dgamma = args.output<float>(1);
     auto* dbeta = args.output<float>(2);
-    parallel_for(order.channels(), 32, [&](int64_t first, int64_t last) {
-      for (int64_t c = first; c < last; ++c) {
-        const double sum = total(pieces, sums, c);
-        const double product = total(pieces, products, c);
-        const double inverse = 1 / std::sqrt(variance[c] + epsilon);
-        dbeta[c] = static_cast<float>(sum);
-        dgamma[c] = static_cast<float>(product * inverse);
-        rows[3][c] = static_cast<float>(-gamma[c] * inverse * inverse * inverse * product / count);
-        rows[4][c] = static_cast<float>(-gamma[c] * inverse * sum / count);
-      }
-    });
-    fill_padding(order, rows[3]);
-    fill_padding(order, rows[4]);
-    apply_gradient(pieces, {rows[0], rows[3], rows[4]}, rows[1], mask, x, dy, args.output<float>(0));
+    for (const ChannelPieces& part : parts) {
+      measure_products(part, rows[0], 0, mask, x, dy, sums, products);
+      const int64_t base = part.first_channel();
+      parallel_for(part.last_channel() - base, 32, [&](int64_t first, int64_t last) {
+        for (int64_t c = base + first; c < base + last; ++c) {
+          const double sum = total(pieces, sums, c);
+          const double product = total(pieces, products, c);
+          const double inverse = 1 / std::sqrt(variance[c] + epsilon);
+          dbeta[c] = static_cast<float>(sum);
+          dgamma[c] = static_cast<float>(product * inverse);
+          rows[3][c] = static_cast<float>(-gamma[c] * inverse * inverse * inverse * product / count);
+          rows[4][c] = static_cast<float>(-gamma[c] * inverse * sum / count);
+        }
+      });
+      apply_gradient(part, {rows[0], rows[3], rows[4]}, rows[1], mask, x, dy, args.output<float>(0));
+    }
   });
   return prepared;
 }
@@ -240,7 +248,7 @@ Prepared prepare_inference(const Facts& facts) {
   const Layout layout = order.layout(DType::F32, facts.in[0].dims);
   return {.kernel = make_kernel([=](const Args& args) {
             const ChannelRows rows(args, 0, order);
-            fill_affine(order, args.input<float>(3), args.input<float>(4), args.input<float>(1), args.input<float>(2),
+            fill_affine(pieces, args.input<float>(3), args.input<float>(4), args.input<float>(1), args.input<float>(2),
                         epsilon, rows);
             apply_affine(pieces, affine_of(rows), activation, args.input<float>(0), args.output<float>(0));
           }),
@@ -263,7 +271,7 @@ Prepared prepare_inference_input_grad(const Facts& facts) {
   const Layout layout = order.layout(DType::F32, facts.in[0].dims);
   return {.kernel = make_kernel([=](const Args& args) {
             const ChannelRows rows(args, 0, order);
-            fill_affine(order, args.input<float>(2), args.input<float>(2), args.input<float>(1), nullptr, epsilon,
+            fill_affine(pieces, args.input<float>(2), args.input<float>(2), args.input<float>(1), nullptr, epsilon,
                         rows);
             std::fill(rows[0], rows[0] + order.channels(), 0.0F);
             apply_affine(pieces, affine_of(rows), Activation::None, args.input<float>(0), args.output<float>(0));

@@ -316,19 +316,35 @@ HWY_EXPORT(Products);
 HWY_EXPORT(GradientPass);
 }  // namespace
 
-ChannelPieces::ChannelPieces(const ImageOrder& order) : order_(order) {
+ChannelPieces::ChannelPieces(const ImageOrder& order) : order_(order), blocks_(order.blocks()) {
   const int64_t plane = std::max<int64_t>(1, order.pixels());
   per_plane_ = (plane * order.block() + 8191) / 8192;
   step_ = (plane + per_plane_ - 1) / per_plane_;
   per_plane_ = (plane + step_ - 1) / step_;
 }
 
+std::vector<ChannelPieces> ChannelPieces::parts(int tensors) const {
+  const int64_t block_bytes =
+      order_.samples() * order_.pixels() * order_.block() * tensors * static_cast<Bytes>(sizeof(float));
+  const int64_t at_once = std::max<int64_t>(1, 4 * MiB / std::max<int64_t>(1, block_bytes));
+  std::vector<ChannelPieces> parts;
+  for (int64_t first = 0; first < blocks_; first += at_once) {
+    ChannelPieces part = *this;
+    part.first_block_ = first_block_ + first;
+    part.blocks_ = std::min(at_once, blocks_ - first);
+    parts.push_back(part);
+  }
+  return parts;
+}
+
 ChannelPieces::Piece ChannelPieces::piece(int64_t i) const {
   const int64_t plane = i / per_plane_;
   const int64_t part = i % per_plane_;
-  const int64_t sample = plane / order_.blocks();
-  const int64_t channel = plane % order_.blocks() * order_.block();
-  return {(plane * order_.pixels() + part * step_) * order_.block(), pixels(part) * order_.block(), sample, channel,
+  const int64_t sample = plane / blocks_;
+  const int64_t block = first_block_ + plane % blocks_;
+  const int64_t channel = block * order_.block();
+  return {((sample * order_.blocks() + block) * order_.pixels() + part * step_) * order_.block(),
+          pixels(part) * order_.block(), sample, channel,
           (sample * per_plane_ + part) * order_.padded_channels() + channel};
 }
 

@@ -14,7 +14,7 @@ class ChannelPieces {
   explicit ChannelPieces(const ImageOrder& order);
 
   const ImageOrder& order() const { return order_; }
-  int64_t count() const { return order_.planes() * per_plane_; }
+  int64_t count() const { return order_.samples() * blocks_ * per_plane_; }
   // Slots of a sample are consecutive; each has a number for every channel, padding included.
   int64_t slots() const { return order_.samples() * per_plane_; }
   int64_t slots_per_sample() const { return per_plane_; }
@@ -24,6 +24,11 @@ class ChannelPieces {
   }
   int64_t numbers() const { return slots() * order_.padded_channels(); }
   int64_t grain() const { return std::max<int64_t>(1, 8192 / (step_ * order_.block())); }
+
+  // The pieces of some blocks of channels of all samples: small enough that a second pass finds them in the cache.
+  std::vector<ChannelPieces> parts(int tensors) const;
+  int64_t first_channel() const { return first_block_ * order_.block(); }
+  int64_t last_channel() const { return std::min(order_.channels(), (first_block_ + blocks_) * order_.block()); }
 
   struct Piece {
     int64_t at;     // of its first element
@@ -38,6 +43,8 @@ class ChannelPieces {
   ImageOrder order_;
   int64_t per_plane_;
   int64_t step_;  // pixels in a piece
+  int64_t first_block_ = 0;
+  int64_t blocks_;
 };
 
 // (x - center) scale + shift, numbers for each channel (padding included) and, if the stride says so, each sample.
