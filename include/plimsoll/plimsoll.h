@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autodiff/gradients.h"
+#include "autodiff/optimiser.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "data/batches.h"
@@ -11,7 +12,9 @@
 #include "memory/line.h"
 #include "model/layers.h"
 #include "model/sequential.h"
+#include "model/training.h"
 #include "model/zoo.h"
 #include "ops/ops.h"
 #include "session/fit.h"
 #include "session/session.h"
+#include "session/weights_file.h"

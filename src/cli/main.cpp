@@ -116,6 +116,15 @@ int run(int argc, char** argv) {
   add_line(*demo, d);
   demo->callback([&] { exit_code = run_demo(d); });
 
+  auto* bench = app.add_subcommand("bench", "Benchmarks");
+  bench->require_subcommand(1);
+  auto* bench_pack = bench->add_subcommand("pack", "Pack a table of lifetimes and sizes (CSV: id,lower,upper,size)");
+  bench_pack->add_option("file", pack.file, "The table")->required();
+  bench_pack->add_option("--capacity", pack.capacity, "Fit into this (default: as low as possible)")
+      ->check(CLI::PositiveNumber);
+  bench_pack->add_option("--out", pack.out, "Write the offsets to this file");
+  bench_pack->callback([&] { exit_code = run_bench_pack(pack); });
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

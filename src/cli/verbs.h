@@ -14,7 +14,7 @@ int run_demo(const Settings& settings);
 
 struct PackSettings {
   std::string file;
-  std::string capacity;
+  int64_t capacity = 0;  // 0: as low as possible
   std::string out;
 };
 int run_bench_pack(const PackSettings& settings);

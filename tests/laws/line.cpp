@@ -1,9 +1,5 @@
 // Law 1 and 5: the process never passes its line, proven by the operating system; a line too small is refused early,
 // and the one that the refusal names works.
-#include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -13,40 +9,17 @@
 
 #include "base/bytes.h"
 #include "support/cgroup.h"
+#include "support/program.h"
 #include "support/sanitizer.h"
 
 namespace plimsoll {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_program;
 
 constexpr const char* kData = "--data /usr/share/datasets/fashion-mnist";
-
-struct Outcome {
-  int exit_code = -1;
-  std::string output;  // standard output
-  std::string errors;
-  nlohmann::json event(const std::string& name) const {
-    std::istringstream lines(output);
-    std::string line;
-    while (std::getline(lines, line)) {
-      const auto json = nlohmann::json::parse(line, nullptr, false);
-      if (json.is_object() && json.value("event", "") == name) return json;
-    }
-    return nullptr;
-  }
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-Outcome run(const std::string& arguments) {
-  const std::string base = ::testing::TempDir() + "law";
-  const int status = std::system(fmt::format("{} {} >{}.out 2>{}.err", PLIMSOLL_BINARY, arguments, base, base).c_str());
-  return {WEXITSTATUS(status), read_file(base + ".out"), read_file(base + ".err")};
-}
 
 std::string train(const std::string& model, Bytes line, int steps) {
   return fmt::format("train {} {} --json --memory {} --steps {}", model, kData, line, steps);
@@ -54,7 +27,7 @@ std::string train(const std::string& model, Bytes line, int steps) {
 
 // The line that a refusal under a hopeless one names.
 Bytes smallest_line(const std::string& model) {
-  const Outcome refused = run(fmt::format("train {} {} --json --memory 1MiB", model, kData));
+  const Outcome refused = run_program(fmt::format("train {} {} --json --memory 1MiB", model, kData));
   EXPECT_EQ(refused.exit_code, 3) << refused.errors;
   const auto plan = nlohmann::json::parse(refused.output, nullptr, false);
   return plan.value("smallest_line_bytes", Bytes{0});
@@ -67,7 +40,7 @@ TEST_P(LineTest, SmallestLineWorksAndIsKept) {
   const Bytes smallest = smallest_line(GetParam());
   ASSERT_GT(smallest, 0);
   for (const Bytes line : {smallest, smallest + 3 * MiB, smallest + 32 * MiB}) {
-    const Outcome done = run(train(GetParam(), line, 30));
+    const Outcome done = run_program(train(GetParam(), line, 30));
     ASSERT_EQ(done.exit_code, 0) << format_bytes(line) << "\n" << done.errors;
     const auto end = done.event("end");
     EXPECT_LE(end["measured_peak_bytes"].get<Bytes>(), line);
@@ -75,7 +48,7 @@ TEST_P(LineTest, SmallestLineWorksAndIsKept) {
     EXPECT_LE(end["planned_peak_bytes"].get<Bytes>(), line);
   }
   // Two MiB below is refused: the smallest line is not an idle number.
-  EXPECT_EQ(run(train(GetParam(), smallest - 3 * MiB, 1)).exit_code, 3);
+  EXPECT_EQ(run_program(train(GetParam(), smallest - 3 * MiB, 1)).exit_code, 3);
 }
 
 TEST_P(LineTest, TrainsInAControlGroupOfExactlyTheLine) {
@@ -96,19 +69,19 @@ TEST_P(LineTest, TrainsInAControlGroupOfExactlyTheLine) {
 INSTANTIATE_TEST_SUITE_P(Models, LineTest, ::testing::Values("mlp", "lenet", "fashion"));
 
 TEST(Line, RefusalComesBeforeDataIsTouched) {
-  const Outcome refused = run("train lenet --train-x /nonexistent/x --train-y /nonexistent/y --memory 8MiB");
+  const Outcome refused = run_program("train lenet --train-x /nonexistent/x --train-y /nonexistent/y --memory 8MiB");
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.errors, HasSubstr("does not fit: needs"));
   EXPECT_THAT(refused.errors, HasSubstr("short; tightest at"));
   EXPECT_THAT(refused.errors, HasSubstr("smallest line that works"));
-  const Outcome accepted = run("train lenet --train-x /nonexistent/x --train-y /nonexistent/y --memory 512MiB");
+  const Outcome accepted = run_program("train lenet --train-x /nonexistent/x --train-y /nonexistent/y --memory 512MiB");
   EXPECT_EQ(accepted.exit_code, 4);
   EXPECT_THAT(accepted.errors, HasSubstr("/nonexistent/x"));
 }
 
 TEST(Line, FixedCostOfTheProcessIsSmall) {
   PLIMSOLL_SKIP_UNDER_SANITIZER();
-  const Outcome doctor = run("doctor --json");
+  const Outcome doctor = run_program("doctor --json");
   ASSERT_EQ(doctor.exit_code, 0);
   EXPECT_LE(nlohmann::json::parse(doctor.output)["fixed_cost_bytes"].get<Bytes>(), 20 * MiB);
 }

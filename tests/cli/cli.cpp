@@ -1,0 +1,145 @@
+// The command line as a user meets it: verbs, exit codes, messages, JSON.
+#include <sys/wait.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/program.h"
+
+namespace plimsoll::testing {
+namespace {
+
+using ::testing::HasSubstr;
+constexpr const char* kData = "--data /usr/share/datasets/fashion-mnist";
+
+std::string temp(const std::string& name) { return ::testing::TempDir() + "cli_" + name; }
+
+void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+TEST(Cli, WrongUseIsExitCodeTwo) {
+  for (const char* arguments :
+       {"", "fly", "train", "plan", "plan mlp --batch -3", "plan mlp --memory", "plan mlp --memory 12parsecs",
+        "plan mlp --memory 80000%", "train mlp", "plan mlp --optimizer magic", "train mlp --data . --progress loud"}) {
+    const Outcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments << "\n" << outcome.errors;
+    EXPECT_FALSE(outcome.errors.empty()) << arguments;
+  }
+}
+
+TEST(Cli, UnknownModelNamesTheKnown) {
+  const Outcome outcome = run_program("plan resnet51");
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors, HasSubstr("resnet50"));
+}
+
+TEST(Cli, PlanOfEveryModelFitsItsOwnPeak) {
+  for (const char* model : {"mlp", "lenet", "fashion", "resnet18", "resnet50", "mobilenet_v2", "vgg16", "unet",
+                            "bert-base", "gpt2-small"}) {
+    const Outcome outcome = run_program(fmt::format("plan {} --json --memory 20GiB", model));
+    ASSERT_EQ(outcome.exit_code, 0) << model << outcome.errors;
+    const auto plan = nlohmann::json::parse(outcome.output);
+    EXPECT_EQ(plan["line_bytes"], 20LL << 30);
+    EXPECT_LE(plan["lower_bound_bytes"], plan["planned_peak_bytes"]) << model;
+    EXPECT_LE(plan["planned_peak_bytes"], plan["unconstrained_bytes"]) << model;
+    EXPECT_EQ(plan["exactness"], "bit-identical");
+  }
+}
+
+TEST(Cli, BadDataIsExitCodeFourAndNamesTheFile) {
+  write_file(temp("x.npy"), "not an array");
+  write_file(temp("y.npy"), "");
+  for (const std::string& arguments :
+       {fmt::format("train mlp --train-x {} --train-y {}", temp("x.npy"), temp("y.npy")),
+        std::string("train mlp --train-x /no/such/file --train-y /no/such/file"),
+        std::string("train mlp --data /no/such"), fmt::format("train resnet18 --image-size 32 {}", kData)}) {
+    const Outcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.exit_code, 4) << arguments << "\n" << outcome.errors;
+    EXPECT_THAT(outcome.errors, ::testing::AnyOf(HasSubstr("x.npy"), HasSubstr("/no/such"), HasSubstr("idx")))
+        << arguments;
+  }
+}
+
+TEST(Cli, SavedWeightsAreEvaluatedAndInspected) {
+  const std::string file = temp("weights.safetensors");
+  const Outcome trained = run_program(fmt::format("train mlp {} --steps 60 --json --save {}", kData, file));
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const Outcome evaluated = run_program(fmt::format("eval mlp {} --weights {} --json", kData, file));
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.errors;
+  const auto result = nlohmann::json::parse(evaluated.output);
+  EXPECT_EQ(result["samples"], 10000);
+  EXPECT_GT(result["accuracy"], 0.6);
+  const Outcome inspected = run_program("inspect " + file);
+  EXPECT_EQ(inspected.exit_code, 0);
+  EXPECT_THAT(inspected.output, HasSubstr("mlp/fc1/kernel"));
+  // The same weights again, from the file: training goes on where it was.
+  EXPECT_EQ(run_program(fmt::format("train mlp {} --steps 2 --weights {}", kData, file)).exit_code, 0);
+}
+
+TEST(Cli, DamagedWeightsAreRefused) {
+  const std::string file = temp("damaged.safetensors");
+  ASSERT_EQ(run_program(fmt::format("train mlp {} --steps 1 --save {}", kData, file)).exit_code, 0);
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  const Outcome truncated = run_program(fmt::format("eval mlp {} --weights {}", kData, file));
+  EXPECT_EQ(truncated.exit_code, 4);
+  EXPECT_THAT(truncated.errors, HasSubstr("truncated"));
+  write_file(file, "garbage that is long enough");
+  EXPECT_EQ(run_program(fmt::format("eval mlp {} --weights {}", kData, file)).exit_code, 4);
+  const std::string other = temp("lenet.safetensors");
+  ASSERT_EQ(run_program(fmt::format("train lenet {} --steps 1 --save {}", kData, other)).exit_code, 0);
+  const Outcome wrong = run_program(fmt::format("eval mlp {} --weights {}", kData, other));
+  EXPECT_EQ(wrong.exit_code, 4);
+  EXPECT_THAT(wrong.errors, HasSubstr("belongs to another model"));
+}
+
+TEST(Cli, FullDiskKeepsTheOldFile) {
+  const Outcome outcome = run_program(fmt::format("train mlp {} --steps 1 --save /dev/full/x", kData));
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors, HasSubstr("/dev/full/x"));
+}
+
+TEST(Cli, ASignalStopsBetweenStepsAndKeepsTheWeights) {
+  const std::string file = temp("stopped.safetensors");
+  std::filesystem::remove(file);
+  const Outcome outcome =
+      run_program(fmt::format("train fashion {} --epochs 50 --save {}", kData, file), "timeout -s INT 3");
+  EXPECT_EQ(outcome.exit_code, 124) << "timeout says that it had to send the signal";
+  EXPECT_THAT(outcome.errors, HasSubstr("stopped by a signal; the weights are in"));
+  EXPECT_EQ(run_program("inspect " + file).exit_code, 0);
+}
+
+TEST(Cli, NumbersThatGoBadAreExitCodeSix) {
+  const Outcome outcome = run_program(fmt::format("train mlp {} --steps 200 --optimizer sgd --lr 1e30", kData));
+  EXPECT_EQ(outcome.exit_code, 6) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("smaller --lr"));
+}
+
+TEST(Cli, InspectPrintsAGraphThatParsesBack) {
+  const Outcome outcome = run_program("inspect mlp --graph");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("plimsoll graph 1\nplaceholder input f32[B,784]"));
+}
+
+TEST(Cli, PacksATable) {
+  const std::string table = temp("table.csv");
+  const std::string offsets = temp("offsets.csv");
+  write_file(table, "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\n");
+  const Outcome outcome = run_program(fmt::format("bench pack {} --capacity 8 --out {}", table, offsets));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  std::ifstream file(offsets);
+  std::string header;
+  std::getline(file, header);
+  EXPECT_EQ(header, "id,lower,upper,size,offset");
+  EXPECT_EQ(run_program(fmt::format("bench pack {} --capacity 7", table)).exit_code, 3);
+  write_file(table, "id,lower,upper\na,0,3\n");
+  EXPECT_EQ(run_program(fmt::format("bench pack {}", table)).exit_code, 4);
+}
+
+}  // namespace
+}  // namespace plimsoll::testing

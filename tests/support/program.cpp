@@ -1,0 +1,46 @@
+#include "support/program.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace plimsoll::testing {
+namespace {
+
+std::string take_file(const std::string& path) {
+  std::string text;
+  {
+    std::ifstream file(path, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  ::unlink(path.c_str());
+  return text;
+}
+
+}  // namespace
+
+nlohmann::json Outcome::event(const std::string& name) const {
+  std::istringstream lines(output);
+  std::string line;
+  while (std::getline(lines, line)) {
+    auto json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object() && json.value("event", "") == name) return json;
+  }
+  return nullptr;
+}
+
+Outcome run_program(const std::string& arguments, const std::string& before) {
+  // Tests may run side by side: files are named after the process.
+  const std::string base = fmt::format("{}program_{}", ::testing::TempDir(), ::getpid());
+  const int status =
+      std::system(fmt::format("{} {} {} >{}.out 2>{}.err", before, PLIMSOLL_BINARY, arguments, base, base).c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, take_file(base + ".out"), take_file(base + ".err")};
+}
+
+}  // namespace plimsoll::testing
