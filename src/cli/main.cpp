@@ -106,7 +106,7 @@ int run(int argc, char** argv) {
 
   auto* demo = app.add_subcommand("demo", "Train on Fashion-MNIST under 96 MiB");
   Settings d;
-  d.epochs = 3;
+  d.epochs = 5;
   demo->add_option("-e,--epochs", d.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
   demo->add_option("--seed", d.seed, "Seed")->capture_default_str();
   demo->add_option("--data", d.data, "Folder of the data set");

@@ -128,7 +128,8 @@ void report_end(const Settings& settings, const Workload& load, const Training& 
 
 int run_train(const Settings& settings) {
   watch_signals();
-  const DataFiles files = find_data(settings);  // names only: nothing is opened before the plan stands
+  Progress::parse_form(settings.progress, settings.json);  // a wrong word is refused before anything else
+  const DataFiles files = find_data(settings);             // names only: nothing is opened before the plan stands
   const auto load = make_workload(settings, Purpose::Train);
   if (settings.json)
     fmt::print("{}\n", plan_json(*load).dump());

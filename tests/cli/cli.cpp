@@ -120,10 +120,10 @@ TEST(Cli, NumbersThatGoBadAreExitCodeSix) {
   EXPECT_THAT(outcome.errors, HasSubstr("smaller --lr"));
 }
 
-TEST(Cli, InspectPrintsAGraphThatParsesBack) {
+TEST(Cli, InspectPrintsTheGraphAsText) {
   const Outcome outcome = run_program("inspect mlp --graph");
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.output, HasSubstr("plimsoll graph 1\nplaceholder input f32[B,784]"));
+  EXPECT_THAT(outcome.output, HasSubstr("plimsoll graph 1\nplaceholder input f32[B,1,28,28]"));
 }
 
 TEST(Cli, PacksATable) {

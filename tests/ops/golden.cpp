@@ -27,6 +27,7 @@ const std::map<std::string_view, std::string_view> kWithout{
     {"rmsprop_centered", "optimisers have a test of their own"},
     {"rmsprop_centered_momentum", "optimisers have a test of their own"},
     {"count_step", "no output"},
+    {"fused", "is its steps, which have golden values; tests/ops/elementwise.cpp compares it with them"},
 };
 
 struct Case {

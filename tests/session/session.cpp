@@ -171,8 +171,9 @@ TEST(Session, PlannedPeakIsTheMeasuredOne) {
   EXPECT_NEAR(static_cast<double>(opened), static_cast<double>(session.arena_bytes()), 256.0 * KiB);
   const Batch batch(256);
   for (int i = 0; i < 3; ++i) session.run_step(0, batch.feeds(net));
-  // Everything was touched when the arena was taken: steps add nothing of a tensor's size.
-  EXPECT_LT(resident_bytes() - before - opened, MiB);
+  // Everything was touched when the arena was taken: steps add what libraries take by themselves, and no more than was
+  // counted for it (and code pages that run for the first time).
+  EXPECT_LT(resident_bytes() - before - opened, session.runtime_bytes() + MiB);
 }
 
 TEST(Session, ClosingGivesEveryByteBack) {
