@@ -90,6 +90,7 @@ int run(int argc, char** argv) {
   auto* plan = app.add_subcommand("plan", "Tell whether and how training fits, without touching data");
   add_model(*plan, s);
   add_line(*plan, s);
+  plan->add_flag("--all", s.all, "Every decision");
   plan->callback([&] { exit_code = run_plan(s); });
 
   auto* inspect = app.add_subcommand("inspect", "Show what a model or a weights file holds");

@@ -1,4 +1,6 @@
 // plimsoll plan: how the training fits, before any data is touched or any tensor allocated.
+#include <limits>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +14,7 @@ int run_plan(const Settings& settings) {
   if (settings.json)
     fmt::print("{}\n", plan_json(*load).dump(2));
   else
-    fmt::print("{}", plan_text(*load));
+    fmt::print("{}", plan_text(*load, settings.all ? std::numeric_limits<size_t>::max() : 10));
   return 0;
 }
 

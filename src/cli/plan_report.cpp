@@ -25,9 +25,44 @@ std::string percent(Bytes part, Bytes whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
+// What the plan does to fit, and what that costs.
+std::string actions(const PlannedStep& step) {
+  const Plan& plan = step.plan;
+  size_t runs = 0;
+  size_t saves = 0;
+  for (const Step& s : plan.steps) {
+    runs += s.kind == Step::Kind::Run ? 1 : 0;
+    saves += s.kind == Step::Kind::Save ? 1 : 0;
+  }
+  const size_t tasks = step.program.problem.tasks.size();
+  const size_t parts = plan.part_samples.size();
+  std::string text = "order, in place and packing · ";
+  if (runs > tasks * std::max<size_t>(1, parts))
+    text += fmt::format("{} of {} tasks run again ({:+.0f} % time) · ", runs - tasks, tasks,
+                        100 * (plan.predicted_ns / plan.unconstrained_ns - 1));
+  else
+    text += "nothing recomputed · ";
+  text += saves > 0 ? fmt::format("{} values spilled · ", saves) : std::string("nothing spilled · ");
+  text += parts > 1 ? fmt::format("batch in {} parts · ", parts) : std::string("batch whole · ");
+  return text + fmt::format("results {}", name_of(plan.exactness));
+}
+
+// The largest decisions, one a line.
+std::string decisions_text(const Plan& plan, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(most, plan.decisions.size()); ++i) {
+    const Decision& decision = plan.decisions[i];
+    text += fmt::format("        {} saves {}, costs {:.1f} ms\n", decision.what, format_bytes(decision.bytes_saved),
+                        decision.ns_paid / 1e6);
+  }
+  if (plan.decisions.size() > most)
+    text += fmt::format("        ... and {} more (--all)\n", plan.decisions.size() - most);
+  return text;
+}
+
 }  // namespace
 
-std::string plan_text(const Workload& load) {
+std::string plan_text(const Workload& load, size_t most_decisions) {
   const PlannedStep& step = main_step(load);
   const Plan& plan = step.plan;
   const Bytes around = load.session->runtime_bytes() + load.data_bytes;
@@ -43,9 +78,7 @@ std::string plan_text(const Workload& load) {
     if (bytes > 0) holders += fmt::format("{}{} {}", holders.empty() ? "" : " · ", name_of(tag), format_bytes(bytes));
   }
   text += "holds   " + holders + "\n";
-  text += fmt::format(
-      "does    order, in place and packing · nothing recomputed, nothing spilled · batch whole · results {}\n",
-      name_of(plan.exactness));
+  text += "does    " + actions(step) + "\n" + decisions_text(plan, most_decisions);
   text += fmt::format("memory  as written {} · planned {} · smallest possible {}\n",
                       format_bytes(plan.unconstrained_bytes + around), format_bytes(plan.arena_bytes + around),
                       format_bytes(plan.lower_bound_bytes + around));
@@ -60,6 +93,10 @@ nlohmann::json plan_json(const Workload& load) {
   const Bytes around = load.session->runtime_bytes() + load.data_bytes;
   nlohmann::json by_tag;
   for (size_t i = 0; i < kTagCount; ++i) by_tag[std::string(name_of(static_cast<Tag>(i)))] = plan.peak_by_tag[i];
+  nlohmann::json decisions = nlohmann::json::array();
+  for (const Decision& decision : plan.decisions)
+    decisions.push_back(
+        {{"what", decision.what}, {"bytes_saved", decision.bytes_saved}, {"ns_paid", decision.ns_paid}});
   by_tag["runtime"] = load.session->runtime_bytes();
   by_tag["data"] = plan.peak_by_tag[static_cast<size_t>(Tag::Data)] + load.data_bytes;
   return {{"event", "plan"},
@@ -79,7 +116,10 @@ nlohmann::json plan_json(const Workload& load) {
           {"lower_bound_bytes", plan.lower_bound_bytes + around},
           {"peak_task", peak_task(step)},
           {"predicted_step_ns", plan.predicted_ns},
+          {"unconstrained_step_ns", plan.unconstrained_ns},
+          {"steps", plan.steps.size()},
           {"exactness", std::string(name_of(plan.exactness))},
+          {"decisions", decisions},
           {"by_tag", by_tag}};
 }
 

@@ -10,7 +10,8 @@
 
 namespace plimsoll {
 
-std::string plan_text(const Workload& load);
+// With the largest decisions, at most so many.
+std::string plan_text(const Workload& load, size_t most_decisions);
 nlohmann::json plan_json(const Workload& load);
 nlohmann::json fit_json(const Fit& fit);
 

@@ -73,8 +73,8 @@ void Progress::step(int64_t epoch, int64_t step, int64_t samples, double loss, d
     std::fflush(stdout);
     return;
   }
-  print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}{}  {:.0f} samples/s  {} left  mem {}/{} MiB", epoch, epochs_,
-                    step, steps_per_epoch_, loss, accuracy_text(accuracy), rate, clock_text(left),
+  print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}{}  {:.{}f} samples/s  {} left  mem {}/{} MiB", epoch, epochs_,
+                    step, steps_per_epoch_, loss, accuracy_text(accuracy), rate, rate < 20 ? 1 : 0, clock_text(left),
                     (resident + MiB - 1) / MiB, line_ / MiB),
         false);
 }

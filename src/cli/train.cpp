@@ -134,7 +134,7 @@ int run_train(const Settings& settings) {
   if (settings.json)
     fmt::print("{}\n", plan_json(*load).dump());
   else
-    fmt::print("{}", plan_text(*load));
+    fmt::print("{}", plan_text(*load, 3));
   std::fflush(stdout);
   Training training(settings, *load, files);
   load->session->open();
