@@ -324,8 +324,11 @@ class TileKernel final : public Kernel {
   static void load_run(const Source& source, const std::byte* from, int64_t length, float* to) {
     if (source.strides.back() == 0) {
       float value = 0;
-      source.load(from, &value, 1);
-      std::fill(to, to + length, value);
+      if (source.is_float)
+        std::memcpy(&value, from, sizeof value);
+      else
+        source.load(from, &value, 1);
+      for (int64_t i = 0; i < length; ++i) to[i] = value;
     } else if (source.is_float && length < 64) {
       const auto* x = reinterpret_cast<const float*>(from);
       for (int64_t i = 0; i < length; ++i) to[i] = x[i];
