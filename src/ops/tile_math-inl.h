@@ -15,11 +15,14 @@ namespace plimsoll::HWY_NAMESPACE {
 
 HWY_INLINE Floats number(float value) { return hn::Set(FloatTag(), value); }
 
-// c0 + c1 x + c2 x^2 + ...
+// c0 + c1 x + c2 x^2 + ... in pairs: the chain of dependent operations is half as long.
 template <size_t N>
 HWY_INLINE Floats polynomial(Floats x, const float (&c)[N]) {
-  Floats sum = number(c[N - 1]);
-  for (size_t i = N - 1; i-- > 0;) sum = hn::MulAdd(sum, x, number(c[i]));
+  const Floats square = hn::Mul(x, x);
+  size_t i = N % 2 == 1 ? N - 1 : N - 2;
+  Floats sum = number(c[i]);
+  if constexpr (N % 2 == 0) sum = hn::MulAdd(number(c[N - 1]), x, sum);
+  for (; i >= 2; i -= 2) sum = hn::MulAdd(sum, square, hn::MulAdd(number(c[i - 1]), x, number(c[i - 2])));
   return sum;
 }
 
