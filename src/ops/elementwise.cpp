@@ -13,6 +13,8 @@ namespace {
 
 // Shorter inner runs are gathered into full tiles; longer ones are cut into tiles of their own, which need no copy.
 constexpr int64_t kLongRun = 256;
+// Registers lie a little further apart than a page: at equal offsets they would compete for the same cache lines.
+constexpr int64_t kSlot = kTile + 48;
 // Tiles that are worth another thread.
 constexpr int64_t kGrain = 16;
 // Outputs above this are written past the caches.
@@ -183,19 +185,19 @@ class TileKernel final : public Kernel {
       Step step{from.op->run, from.params, from.in, inputs + static_cast<int>(s)};
       for (size_t o = 0; o < targets_.size(); ++o)
         if (targets_[o].reg == step.out) step.target = static_cast<int>(o);
-      if (free.empty()) {
-        step.slot = slots_++;
-      } else {
-        step.slot = free.back();
-        free.pop_back();
-      }
-      // A register that no later step reads gives its slot back; outputs stay until they are stored.
+      // A register that no later step reads gives its slot back, even to this one's result; outputs stay until stored.
       for (const int in : step.in) {
         const auto at = static_cast<size_t>(in);
         if (in >= inputs && last_use[at] == static_cast<int>(s) && slot_of[at] >= 0) {
           free.push_back(slot_of[at]);
           slot_of[at] = -1;
         }
+      }
+      if (free.empty()) {
+        step.slot = slots_++;
+      } else {
+        step.slot = free.back();
+        free.pop_back();
       }
       if (from.dtype != DType::F32 && last_use[static_cast<size_t>(step.out)] >= 0) {
         step.round = store_of(from.dtype);
@@ -210,9 +212,9 @@ class TileKernel final : public Kernel {
   }
 
   void run_tiles(const Args& args, int64_t first, int64_t last) const {
-    alignas(kAlignment) float memory[kMaxRegisters * kTile];
+    alignas(kAlignment) float memory[kMaxRegisters * kSlot];
     const float* registers[2 * kMaxRegisters];
-    const auto slot = [&](int i) { return memory + i * kTile; };
+    const auto slot = [&](int i) { return memory + i * kSlot; };
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (sources_[i].kind != Source::Kind::Repeated) continue;
       gather(sources_[i], args.in[i], 0, std::min(tile_, walk_.count), slot(sources_[i].slot));
@@ -324,8 +326,11 @@ class TileKernel final : public Kernel {
   static void load_run(const Source& source, const std::byte* from, int64_t length, float* to) {
     if (source.strides.back() == 0) {
       float value = 0;
-      source.load(from, &value, 1);
-      std::fill(to, to + length, value);
+      if (source.is_float)
+        std::memcpy(&value, from, sizeof value);
+      else
+        source.load(from, &value, 1);
+      for (int64_t i = 0; i < length; ++i) to[i] = value;
     } else if (source.is_float && length < 64) {
       const auto* x = reinterpret_cast<const float*>(from);
       for (int64_t i = 0; i < length; ++i) to[i] = x[i];

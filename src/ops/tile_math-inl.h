@@ -15,18 +15,38 @@ namespace plimsoll::HWY_NAMESPACE {
 
 HWY_INLINE Floats number(float value) { return hn::Set(FloatTag(), value); }
 
-// c0 + c1 x + c2 x^2 + ...
+// c0 + c1 x + c2 x^2 + ... in pairs: the chain of dependent operations is half as long.
 template <size_t N>
 HWY_INLINE Floats polynomial(Floats x, const float (&c)[N]) {
-  Floats sum = number(c[N - 1]);
-  for (size_t i = N - 1; i-- > 0;) sum = hn::MulAdd(sum, x, number(c[i]));
+  const Floats square = hn::Mul(x, x);
+  size_t i = N % 2 == 1 ? N - 1 : N - 2;
+  Floats sum = number(c[i]);
+  if constexpr (N % 2 == 0) sum = hn::MulAdd(number(c[N - 1]), x, sum);
+  for (; i >= 2; i -= 2) sum = hn::MulAdd(sum, square, hn::MulAdd(number(c[i - 1]), x, number(c[i - 2])));
   return sum;
 }
 
 HWY_INLINE Floats keep_nan(Floats x, Floats y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
-// Highway's is defined up to 104, where floats have long become infinite.
-HWY_INLINE Floats exp_of(Floats x) { return keep_nan(x, hn::Exp(FloatTag(), hn::Min(x, number(104)))); }
+// For x from -86.6 to 88.7. Splits x into q ln 2 + r; the polynomial, our own fit, is 2 e^r, since 2^128 is no float.
+HWY_INLINE Floats exp_inside(Floats x) {
+  constexpr float kTwiceExp[] = {2, 2, 0.99999982F, 0.33332837F, 0.083336465F, 0.016749835F, 0.0027673435F};
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> integers;
+  const auto q = hn::NearestInt(hn::Mul(x, number(1.442695041F)));
+  const Floats whole = hn::ConvertTo(d, q);
+  Floats r = hn::NegMulAdd(whole, number(0.693145752F), x);
+  r = hn::NegMulAdd(whole, number(1.42860677e-6F), r);
+  const Floats power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(q, hn::Set(integers, 126))));
+  return hn::Mul(polynomial(r, kTwiceExp), power);
+}
+
+// Results below the normal floats become zero.
+HWY_INLINE Floats exp_of(Floats x) {
+  const Floats low = number(-86.6F);
+  const Floats y = exp_inside(hn::Max(hn::Min(x, number(89)), low));
+  return keep_nan(x, hn::IfThenZeroElse(hn::Lt(x, low), y));
+}
 
 // Zero and infinity are theirs, negative numbers have none.
 HWY_INLINE Floats log_of(Floats x) {
@@ -39,7 +59,14 @@ HWY_INLINE Floats log_of(Floats x) {
 
 HWY_INLINE Floats sigmoid_of(Floats x) { return hn::Div(number(1), hn::Add(number(1), exp_of(hn::Neg(x)))); }
 
-HWY_INLINE Floats tanh_of(Floats x) { return keep_nan(x, hn::Tanh(FloatTag(), x)); }
+// x P(x^2) near zero, our own fit, and 1 - 2 / (e^2x + 1) elsewhere.
+HWY_INLINE Floats tanh_of(Floats x) {
+  constexpr float kNear[] = {1, -0.3333326F, 0.13331127F, -0.05372108F, 0.020591015F, -0.005660012F};
+  const Floats a = hn::Min(hn::Abs(x), number(9.1F));
+  const Floats near = hn::Mul(a, polynomial(hn::Mul(a, a), kNear));
+  const Floats far = hn::Sub(number(1), hn::Div(number(2), hn::Add(exp_inside(hn::Add(a, a)), number(1))));
+  return keep_nan(x, hn::CopySign(hn::IfThenElse(hn::Lt(a, number(0.625F)), near, far), x));
+}
 
 // Both polynomials are our own fits: x P(x^2) below 1, and 1 - exp(R(x)) above. Absolute error below 1.2e-7.
 HWY_INLINE Floats erf_of(Floats x) {
@@ -49,7 +76,7 @@ HWY_INLINE Floats erf_of(Floats x) {
                               0.021805318F,   -0.0029396075F, 0.00018557403F};
   const Floats a = hn::Min(hn::Abs(x), number(3.925F));
   const Floats below = hn::Mul(a, polynomial(hn::Mul(a, a), kBelow));
-  const Floats above = hn::Sub(number(1), hn::Exp(FloatTag(), polynomial(a, kAbove)));
+  const Floats above = hn::Sub(number(1), exp_inside(polynomial(a, kAbove)));
   return keep_nan(x, hn::CopySign(hn::IfThenElse(hn::Lt(a, number(1)), below, above), x));
 }
 
