@@ -10,6 +10,11 @@ dnnl::memory::desc blocked(DType dtype, const Dims& dims, int64_t block) {
 
 }  // namespace
 
+ImageOrder::ImageOrder(const Dims& dims, int64_t block)
+    : samples_(dims[0]), channels_(dims[1]), pixels_(1), block_(block) {
+  for (int i = 2; i < dims.rank(); ++i) pixels_ *= dims[i];
+}
+
 ImageOrder::ImageOrder(const Layout& layout, const Dims& dims) : samples_(dims[0]), channels_(dims[1]), pixels_(1) {
   for (int i = 2; i < dims.rank(); ++i) pixels_ *= dims[i];
   if (layout.is_plain()) {
@@ -27,8 +32,14 @@ ImageOrder::ImageOrder(const Layout& layout, const Dims& dims) : samples_(dims[0
   }
 }
 
-Layout ImageOrder::layout(DType dtype, const Dims& dims) const {
-  return block_ > 1 ? Layout(blocked(dtype, dims, block_)) : Layout();
+dnnl::memory::desc ImageOrder::desc(DType dtype, const Dims& dims) const {
+  return block_ > 1 ? blocked(dtype, dims, block_) : plain_desc(dtype, dims);
+}
+
+ImageOrder blocked_if_free(const ImageOrder& order, const Dims& dims) {
+  const int64_t block = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core ? 16 : 8;
+  if (order.block() != 1 || order.pixels() != 1 || order.channels() % block != 0) return order;
+  return ImageOrder(dims, block);
 }
 
 ImageOrder order_or_plain(const ConcreteType& type) {

@@ -10,6 +10,7 @@ class ImageOrder {
   ImageOrder() = default;
   // `dims` has at least two dimensions; all after the second are pixels.
   ImageOrder(const Layout& layout, const Dims& dims);
+  ImageOrder(const Dims& dims, int64_t block);
 
   // False for orders that are not made of such planes; ask for plain() then.
   bool is_known() const { return block_ > 0; }
@@ -22,7 +23,9 @@ class ImageOrder {
   int64_t planes() const { return samples_ * blocks(); }
 
   // The same order for values of other sizes or another type.
-  Layout layout(DType dtype, const Dims& dims) const;
+  Layout layout(DType dtype, const Dims& dims) const { return Layout(desc(dtype, dims)); }
+  // Stays blocked for single pixels, where Layout would call the order plain: primitives want all values in one.
+  dnnl::memory::desc desc(DType dtype, const Dims& dims) const;
 
  private:
   int64_t samples_ = 0;
@@ -30,6 +33,9 @@ class ImageOrder {
   int64_t pixels_ = 0;
   int64_t block_ = 0;
 };
+
+// Of single pixels plain and blocked are the same bytes: the order that convolutions like, if the channels fill it.
+ImageOrder blocked_if_free(const ImageOrder& order, const Dims& dims);
 
 // The order of `type` if it is known, else the plain one.
 ImageOrder order_or_plain(const ConcreteType& type);

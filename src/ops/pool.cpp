@@ -68,16 +68,14 @@ Forward::primitive_desc forward(const Attrs& attrs, bool is_max, bool for_traini
 template <bool kIsMax>
 Prepared prepare(const Facts& facts) {
   const ImageOrder order = order_or_plain(facts.in[0]);
+  const Dims& from = facts.in[0].dims;
   const Dims& to = facts.out[0].dims;
-  const Layout x = order.layout(DType::F32, facts.in[0].dims);
-  const Layout y = order.layout(DType::F32, to);
   const bool with_indices = facts.out.size() == 2;
-  const auto pd =
-      forward(facts.attrs, kIsMax, with_indices, x.desc(DType::F32, facts.in[0].dims), y.desc(DType::F32, to));
+  const auto pd = forward(facts.attrs, kIsMax, with_indices, order.desc(DType::F32, from), order.desc(DType::F32, to));
   std::vector<Binding> bindings{{DNNL_ARG_SRC, pd.src_desc(), Binding::From::In, 0},
                                 {DNNL_ARG_DST, pd.dst_desc(), Binding::From::Out, 0},
                                 {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
-  std::vector<Layout> out{y};
+  std::vector<Layout> out{Layout(pd.dst_desc())};
   if (with_indices) {
     const Desc indices = pd.workspace_desc();
     if (indices.data_type() != to_dnnl(facts.out[1].dtype)) throw Error("oneDNN pools with indices of another type");
@@ -85,7 +83,7 @@ Prepared prepare(const Facts& facts) {
     out.emplace_back(indices);
   }
   return {.kernel = std::make_shared<DnnlKernel>(Forward(pd), bindings),
-          .in = {x},
+          .in = {Layout(pd.src_desc())},
           .out = std::move(out),
           .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
 }
@@ -98,13 +96,11 @@ void infer_grad(Infer& n) {
 template <bool kIsMax>
 Prepared prepare_grad(const Facts& facts) {
   // The indices can't be put in another order cheaply; the gradient follows them.
-  const ImageOrder order = order_or_plain(facts.in[kIsMax ? 1 : 0]);
+  const ImageOrder order = blocked_if_free(order_or_plain(facts.in[kIsMax ? 1 : 0]), facts.in[0].dims);
   const Dims& from = facts.in[0].dims;
   const Dims& to = facts.out[0].dims;
-  const Layout dy = order.layout(DType::F32, from);
-  const Layout dx = order.layout(DType::F32, to);
-  const Desc dy_desc = dy.desc(DType::F32, from);
-  const Desc dx_desc = dx.desc(DType::F32, to);
+  const Desc dy_desc = order.desc(DType::F32, from);
+  const Desc dx_desc = order.desc(DType::F32, to);
   const auto hint = forward(facts.attrs, kIsMax, true, dx_desc, dy_desc);
   const Geometry g(facts.attrs);
   const Backwards::desc desc(algorithm_of(facts.attrs, kIsMax), dx_desc, dy_desc, g.strides, g.size, g.begin, g.end);
@@ -112,7 +108,7 @@ Prepared prepare_grad(const Facts& facts) {
   std::vector<Binding> bindings{{DNNL_ARG_DIFF_DST, dy_desc, Binding::From::In, 0},
                                 {DNNL_ARG_DIFF_SRC, dx_desc, Binding::From::Out, 0},
                                 {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
-  std::vector<Layout> in{dy};
+  std::vector<Layout> in{Layout(dy_desc)};
   if (kIsMax) {
     const Desc indices = hint.workspace_desc();
     bindings.push_back({DNNL_ARG_WORKSPACE, indices, Binding::From::In, 1});
@@ -120,7 +116,7 @@ Prepared prepare_grad(const Facts& facts) {
   }
   return {.kernel = std::make_shared<DnnlKernel>(Backwards(pd), bindings),
           .in = std::move(in),
-          .out = {dx},
+          .out = {Layout(dx_desc)},
           .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
 }
 

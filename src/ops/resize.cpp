@@ -54,22 +54,24 @@ Source* columns(const Args& args, const Sizes& sizes) {
   return across;
 }
 
-void resize_plane(const Sizes& sizes, const Source* across, int64_t block, const float* x, float* y) {
+// A fixed block lets the compiler make vectors of it.
+template <int64_t kBlock>
+void resize_plane(const Sizes& sizes, const Source* across, const float* x, float* y) {
   for (int64_t row = 0; row < sizes.to[0]; ++row) {
     const Source down = source_of(row, sizes.from[0], sizes.to[0], sizes.is_linear);
-    const float* upper = x + down.near * sizes.from[1] * block;
-    const float* lower = x + down.far * sizes.from[1] * block;
-    for (int64_t column = 0; column < sizes.to[1]; ++column, y += block) {
+    const float* upper = x + down.near * sizes.from[1] * kBlock;
+    const float* lower = x + down.far * sizes.from[1] * kBlock;
+    for (int64_t column = 0; column < sizes.to[1]; ++column, y += kBlock) {
       const Source& at = across[column];
-      const float* near = upper + at.near * block;
+      const float* near = upper + at.near * kBlock;
       if (!sizes.is_linear) {
-        std::copy(near, near + block, y);
+        std::copy(near, near + kBlock, y);
         continue;
       }
-      const float* far = upper + at.far * block;
-      const float* near_below = lower + at.near * block;
-      const float* far_below = lower + at.far * block;
-      for (int64_t lane = 0; lane < block; ++lane) {
+      const float* far = upper + at.far * kBlock;
+      const float* near_below = lower + at.near * kBlock;
+      const float* far_below = lower + at.far * kBlock;
+      for (int64_t lane = 0; lane < kBlock; ++lane) {
         const float top = near[lane] + at.weight * (far[lane] - near[lane]);
         const float bottom = near_below[lane] + at.weight * (far_below[lane] - near_below[lane]);
         y[lane] = top + down.weight * (bottom - top);
@@ -78,25 +80,35 @@ void resize_plane(const Sizes& sizes, const Source* across, int64_t block, const
   }
 }
 
-void spread_plane(const Sizes& sizes, const Source* across, int64_t block, const float* dy, float* dx) {
-  std::fill(dx, dx + sizes.from[0] * sizes.from[1] * block, 0.0F);
+template <int64_t kBlock>
+void spread_plane(const Sizes& sizes, const Source* across, const float* dy, float* dx) {
+  std::fill(dx, dx + sizes.from[0] * sizes.from[1] * kBlock, 0.0F);
   for (int64_t row = 0; row < sizes.to[0]; ++row) {
     const Source down = source_of(row, sizes.from[0], sizes.to[0], sizes.is_linear);
-    float* upper = dx + down.near * sizes.from[1] * block;
-    float* lower = dx + down.far * sizes.from[1] * block;
-    for (int64_t column = 0; column < sizes.to[1]; ++column, dy += block) {
+    float* upper = dx + down.near * sizes.from[1] * kBlock;
+    float* lower = dx + down.far * sizes.from[1] * kBlock;
+    for (int64_t column = 0; column < sizes.to[1]; ++column, dy += kBlock) {
       const Source& at = across[column];
-      for (int64_t lane = 0; lane < block; ++lane) {
+      for (int64_t lane = 0; lane < kBlock; ++lane) {
         const float bottom = dy[lane] * down.weight;
         const float top = dy[lane] - bottom;
-        upper[at.near * block + lane] += top - top * at.weight;
+        upper[at.near * kBlock + lane] += top - top * at.weight;
         if (!sizes.is_linear) continue;
-        upper[at.far * block + lane] += top * at.weight;
-        lower[at.near * block + lane] += bottom - bottom * at.weight;
-        lower[at.far * block + lane] += bottom * at.weight;
+        upper[at.far * kBlock + lane] += top * at.weight;
+        lower[at.near * kBlock + lane] += bottom - bottom * at.weight;
+        lower[at.far * kBlock + lane] += bottom * at.weight;
       }
     }
   }
+}
+
+using PlaneFunction = void (*)(const Sizes& sizes, const Source* across, const float* in, float* out);
+
+template <bool kIsGradient>
+PlaneFunction function_for(int64_t block) {
+  if (block == 8) return kIsGradient ? spread_plane<8> : resize_plane<8>;
+  if (block == 16) return kIsGradient ? spread_plane<16> : resize_plane<16>;
+  return kIsGradient ? spread_plane<1> : resize_plane<1>;
 }
 
 template <bool kIsGradient>
@@ -106,6 +118,7 @@ Prepared prepare(const Facts& facts) {
   const Dims& large = kIsGradient ? facts.in[0].dims : facts.out[0].dims;
   const Sizes sizes{
       {small[2], small[3]}, {large[2], large[3]}, facts.attrs.s("mode", "nearest") == std::string_view("bilinear")};
+  const PlaneFunction function = function_for<kIsGradient>(order.block());
   const int64_t in_plane = order.pixels() * order.block();
   const int64_t out_plane = facts.out[0].dims[2] * facts.out[0].dims[3] * order.block();
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max(in_plane, out_plane));
@@ -115,8 +128,7 @@ Prepared prepare(const Facts& facts) {
             auto* out = args.output<float>(0);
             parallel_for(order.planes(), grain, [&](int64_t first, int64_t last) {
               for (int64_t plane = first; plane < last; ++plane)
-                (kIsGradient ? spread_plane : resize_plane)(sizes, across, order.block(), in + plane * in_plane,
-                                                            out + plane * out_plane);
+                function(sizes, across, in + plane * in_plane, out + plane * out_plane);
             });
           }),
           .in = {order.layout(DType::F32, facts.in[0].dims)},
