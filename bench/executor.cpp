@@ -36,8 +36,6 @@ void overhead_per_step(benchmark::State& state) {
   const StepState step;
   for (auto _ : state) executor.run(step);
   state.SetItemsProcessed(state.iterations() * state.range(0));
-  state.counters["ns_per_step"] = benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)) * 1e-9,
-                                                     benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(overhead_per_step)->Arg(100)->Arg(1000)->Arg(50000);
 
