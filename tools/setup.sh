@@ -1,7 +1,7 @@
 # Read by ./plimsoll and ./test (POSIX sh): installs what is missing, configures and builds. Messages go to stderr.
 # The caller sets `root`.
 
-packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev libfmt-dev libspdlog-dev
+packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev libfmt-dev
   nlohmann-json3-dev zlib1g-dev dataset-fashion-mnist"
 packages_to_test="libgtest-dev libgmock-dev clang-format"
 packages_to_lint="clang-tidy"

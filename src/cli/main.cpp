@@ -23,6 +23,8 @@ struct Grouped : std::numpunct<char> {
 
 void add_line(CLI::App& app, Settings& s) {
   app.add_option("-m,--memory", s.memory, "The line: 512MiB, 1.5GB, 80% (default: what the surroundings allow)");
+  app.add_option("--without", s.without, "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill")
+      ->delimiter(',');
   app.add_flag("--json", s.json, "JSON on standard output");
   app.add_option("--threads", s.threads, "Threads (default: all)")->check(CLI::PositiveNumber);
 }
@@ -91,7 +93,15 @@ int run(int argc, char** argv) {
   add_model(*plan, s);
   add_line(*plan, s);
   plan->add_flag("--all", s.all, "Every decision");
+  plan->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
+  plan->add_option("--dump", s.dump, "Write problem and plan as text to this file");
   plan->callback([&] { exit_code = run_plan(s); });
+
+  auto* profile = app.add_subcommand("profile", "Measure where the time of a training step goes, on made-up data");
+  add_model(*profile, s);
+  add_line(*profile, s);
+  profile->add_option("--steps", s.steps, "Steps to measure (default: 5)");
+  profile->callback([&] { exit_code = run_profile(s); });
 
   auto* inspect = app.add_subcommand("inspect", "Show what a model or a weights file holds");
   add_model(*inspect, s);

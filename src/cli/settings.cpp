@@ -25,6 +25,27 @@ Optimiser make_optimiser(const Settings& settings) {
   return optimiser;
 }
 
+Levers parse_levers(const std::vector<std::string>& without) {
+  Levers levers;
+  const std::pair<std::string_view, bool*> known[] = {
+      {"order", &levers.order},         {"in-place", &levers.in_place},       {"variants", &levers.variants},
+      {"recompute", &levers.recompute}, {"micro-batch", &levers.micro_batch}, {"spill", &levers.spill}};
+  for (const std::string& name : without) {
+    bool found = false;
+    for (const auto& [lever, on] : known) {
+      if (name != lever) continue;
+      *on = false;
+      found = true;
+    }
+    if (!found)
+      throw Error(
+          fmt::format("lever '{}' is unknown; known are order, in-place, variants, recompute, micro-batch, spill",
+                      name),
+          ErrorKind::Usage);
+  }
+  return levers;
+}
+
 DefaultLine resolve_line(const Settings& settings) {
   const MemoryFacts facts = gather_memory_facts();
   if (settings.memory.empty()) return default_line(facts);

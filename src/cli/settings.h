@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "autodiff/optimiser.h"
 #include "memory/default_line.h"
 #include "model/zoo.h"
+#include "plan/limits.h"
 
 namespace plimsoll {
 
@@ -24,6 +26,7 @@ struct Settings {
 
   // The line.
   std::string memory;
+  std::vector<std::string> without;  // levers that the planner must not pull
 
   // The data.
   std::string data;              // folder with files under their usual names
@@ -40,11 +43,16 @@ struct Settings {
   // The output.
   bool json = false;
   std::string progress = "auto";
+  bool curve = false;  // plan: the whole trade of memory against time
+  std::string dump;    // plan: write the plan as text
   bool all = false;    // inspect: everything
   bool graph = false;  // inspect: the graph as text
 };
 
 Optimiser make_optimiser(const Settings& settings);
+
+// All levers but these; throws Error(Usage) that names the known ones.
+Levers parse_levers(const std::vector<std::string>& without);
 
 // The line in bytes, exactly, and where it comes from.
 DefaultLine resolve_line(const Settings& settings);

@@ -8,6 +8,8 @@ namespace plimsoll {
 int run_train(const Settings& settings);
 int run_eval(const Settings& settings);
 int run_plan(const Settings& settings);
+int run_profile(const Settings& settings);
+int run_curve(const Settings& settings);
 int run_doctor(const Settings& settings);
 int run_inspect(const Settings& settings);
 int run_demo(const Settings& settings);

@@ -48,6 +48,7 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   options.reserve = kRuntimeReserve;
   options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
+  options.levers = parse_levers(settings.without);
   load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
   return load;
 }

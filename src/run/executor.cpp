@@ -37,7 +37,7 @@ void Executor::run(const StepState& state) noexcept {
   for (const BoundStep& step : steps_) step.kernel->run({step.in, step.out, step.scratch, &state});
 }
 
-void Executor::run_timed(const StepState& state, std::vector<int64_t>& step_ns) noexcept {
+void Executor::run_timed(const StepState& state, std::span<int64_t> step_ns) noexcept {
   using Clock = std::chrono::steady_clock;
   auto last = Clock::now();
   for (size_t i = 0; i < steps_.size(); ++i) {

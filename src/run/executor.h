@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lower/program.h"
@@ -18,8 +19,8 @@ class Executor {
   void run(const StepState& state) noexcept;
 
   size_t steps() const { return steps_.size(); }
-  // Time of each step in nanoseconds, measured while `timed`; for the profiler.
-  void run_timed(const StepState& state, std::vector<int64_t>& step_ns) noexcept;
+  // The same, with the time of each step.
+  void run_timed(const StepState& state, std::span<int64_t> step_ns) noexcept;
 
  private:
   struct BoundStep {

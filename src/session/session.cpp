@@ -226,7 +226,7 @@ std::span<const View> Session::run(const Request& request, std::span<const Feed>
   return run_step(find_or_plan(exact), feeds);
 }
 
-std::span<const View> Session::run_step(size_t number, std::span<const Feed> feeds) {
+PlannedStep& Session::take_feeds(size_t number, std::span<const Feed> feeds) {
   open();
   PlannedStep& step = steps_.at(number);
   for (size_t i = 0; i < step.program.feeds.size(); ++i) {
@@ -241,7 +241,19 @@ std::span<const View> Session::run_step(size_t number, std::span<const Feed> fee
                               name_of(port.type.dtype), to_string(port.type.dims), port.type.bytes()));
     std::memcpy(step.feed_places[i], feed->data, static_cast<size_t>(feed->bytes));
   }
+  return step;
+}
+
+std::span<const View> Session::run_step(size_t number, std::span<const Feed> feeds) {
+  PlannedStep& step = take_feeds(number, feeds);
   step.executor->run(state_);
+  if (!step.request.updates.empty()) ++state_.step;
+  return step.views;
+}
+
+std::span<const View> Session::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> step_ns) {
+  PlannedStep& step = take_feeds(number, feeds);
+  step.executor->run_timed(state_, step_ns);
   if (!step.request.updates.empty()) ++state_.step;
   return step.views;
 }

@@ -84,6 +84,9 @@ class Session {
   // The same without looking anything up: `step` is the number of a request given to the constructor.
   std::span<const View> run_step(size_t step, std::span<const Feed> feeds);
 
+  // The same, with the time of each of the plan's steps; `step_ns` has room for all of them.
+  std::span<const View> run_timed(size_t step, std::span<const Feed> feeds, std::span<int64_t> step_ns);
+
   // Row-major values of a variable; `bytes` must match.
   void get(Tensor variable, void* into, Bytes bytes);
   void set(Tensor variable, const void* from, Bytes bytes);
@@ -100,6 +103,7 @@ class Session {
 
  private:
   size_t find_or_plan(const Request& request);
+  PlannedStep& take_feeds(size_t step, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
   void close_layouts();
   void take_surroundings();

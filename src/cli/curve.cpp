@@ -1,0 +1,70 @@
+// plimsoll plan --curve: the whole trade, memory against time, before the first step.
+#include "plan/curve.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/plan_report.h"
+#include "cli/verbs.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr int kPoints = 20;
+constexpr int kPlotWidth = 40;
+
+std::string what_was_done(const CurvePoint& point) {
+  std::string text;
+  if (point.parts > 1) text += fmt::format("{} parts ", point.parts);
+  if (point.reruns > 0) text += fmt::format("{} tasks again ", point.reruns);
+  if (point.saves > 0) text += fmt::format("{} spilled ", point.saves);
+  if (text.empty()) return "nothing";
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+int run_curve(const Settings& settings) {
+  Settings open = settings;
+  open.memory = "1000TiB";  // the curve is about all lines, so none is set
+  const auto load = make_workload(open, Purpose::Train);
+  const PlannedStep& step = load->session->steps().front();
+  Limits limits;
+  limits.batch = load->batch;
+  limits.levers = parse_levers(settings.without);
+  const std::vector<CurvePoint> curve = make_curve(step.program.problem, limits, kPoints);
+  const Bytes around = load->session->runtime_bytes() + load->data_bytes;
+  const double fastest = curve.back().predicted_ns;
+  if (settings.json) {
+    nlohmann::json points = nlohmann::json::array();
+    for (const CurvePoint& point : curve)
+      points.push_back({{"line_bytes", point.limit_bytes + around},
+                        {"peak_bytes", point.arena_bytes + around},
+                        {"predicted_step_ns", point.predicted_ns},
+                        {"slowdown", point.predicted_ns / fastest},
+                        {"reruns", point.reruns},
+                        {"saves", point.saves},
+                        {"parts", point.parts}});
+    fmt::print(
+        "{}\n",
+        nlohmann::json{{"event", "curve"}, {"version", 1}, {"model", load->spec.name()}, {"points", points}}.dump(2));
+    return 0;
+  }
+  const double slowest = curve.front().predicted_ns;
+  fmt::print("{} · batch {} · {} around the arena in every line\n", load->spec.name(), load->batch,
+             format_bytes(around));
+  fmt::print("{:>11} {:>9}  {:<{}} {}\n", "line", "time", "", kPlotWidth, "done to fit");
+  for (const CurvePoint& point : curve) {
+    const double share = slowest > fastest ? (point.predicted_ns - fastest) / (slowest - fastest) : 0;
+    const std::string bar(static_cast<size_t>(1 + share * (kPlotWidth - 1)), '#');
+    fmt::print("{:>11} {:>8.2f}x  {:<{}} {}\n", format_bytes(point.limit_bytes + around), point.predicted_ns / fastest,
+               bar, kPlotWidth, what_was_done(point));
+  }
+  return 0;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,25 @@
+// Memory against time: plans at lines from the smallest feasible to unconstrained.
+#pragma once
+
+#include <vector>
+
+#include "plan/limits.h"
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plimsoll {
+
+struct CurvePoint {
+  Bytes limit_bytes = 0;
+  Bytes arena_bytes = 0;  // what the plan really takes
+  double predicted_ns = 0;
+  int64_t reruns = 0;  // tasks run more than once
+  int64_t saves = 0;   // values written to disk
+  int64_t parts = 1;
+  bool operator==(const CurvePoint&) const = default;
+};
+
+// At most so many points, the smallest line first; the bytes of `limits` do not matter.
+std::vector<CurvePoint> make_curve(const Problem& problem, const Limits& limits, int points);
+
+}  // namespace plimsoll
