@@ -131,6 +131,7 @@ int run_train(const Settings& settings) {
   Progress::parse_form(settings.progress, settings.json);  // a wrong word is refused before anything else
   const DataFiles files = find_data(settings);             // names only: nothing is opened before the plan stands
   const auto load = make_workload(settings, Purpose::Train);
+  if (!settings.save.empty()) expect_room_for_weights(load->graph, settings.save);
   if (settings.json)
     fmt::print("{}\n", plan_json(*load).dump());
   else

@@ -13,11 +13,19 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "memory/process.h"
 
 namespace plimsoll {
 namespace {
 
 constexpr Bytes kLargestHeader = 100 * MiB;  // the format's own limit
+
+constexpr Bytes kHeaderAllowance = MiB;
+
+std::string folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
 
 constexpr std::array<std::pair<DType, std::string_view>, 8> kNames{{{DType::F32, "F32"},
                                                                     {DType::F16, "F16"},
@@ -154,6 +162,23 @@ class TemporaryFile {
 
 std::vector<StoredTensor> list_weights(const std::string& path) { return read_header(path, File(path, O_RDONLY)); }
 
+void expect_room_for_weights(const Graph& graph, const std::string& path) {
+  const std::string folder = folder_of(path);
+  if (!std::filesystem::is_directory(folder))
+    throw Error(fmt::format("'{}' can't be written: '{}' is no folder", path, folder), ErrorKind::Usage);
+  if (::access(folder.c_str(), W_OK) != 0)
+    throw Error(fmt::format("'{}' can't be written: {}", path, std::strerror(errno)), ErrorKind::Usage);
+  Bytes bytes = kHeaderAllowance;
+  for (const Variable& variable : graph.variables()) {
+    const TensorType& type = graph.value(variable.value).type;
+    bytes += element_count(type.shape).fixed() * size_of(type.dtype);
+  }
+  if (const Bytes free = available_disk_bytes(folder); free < bytes)
+    throw Error(fmt::format("'{}' needs {} but '{}' has {} free; free some space or save elsewhere", path,
+                            format_bytes(bytes), folder, format_bytes(free)),
+                ErrorKind::DiskFull);
+}
+
 void save_weights(Session& session, Graph& graph, const std::string& path) {
   nlohmann::ordered_json header;
   Bytes offset = 0;
@@ -183,8 +208,7 @@ void save_weights(Session& session, Graph& graph, const std::string& path) {
     file.sync();
   }
   temporary.rename_to(path);
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  File(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY).sync();
+  File(folder_of(path), O_RDONLY | O_DIRECTORY).sync();
 }
 
 void load_weights(Session& session, Graph& graph, const std::string& path) {

@@ -21,6 +21,9 @@ struct StoredTensor {
 // What a file holds, in the order of its offsets. Throws Error(BadData) that names the file and the fault.
 std::vector<StoredTensor> list_weights(const std::string& path);
 
+// Throws when `path` could not be written as things are: asked before training, not after it.
+void expect_room_for_weights(const Graph& graph, const std::string& path);
+
 // Writes all variables (the optimiser's too) beside `path` and renames: a crash leaves the old file or the new one.
 void save_weights(Session& session, Graph& graph, const std::string& path);
 

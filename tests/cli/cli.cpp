@@ -98,10 +98,10 @@ TEST(Cli, DamagedWeightsAreRefused) {
   EXPECT_THAT(wrong.errors, HasSubstr("belongs to another model"));
 }
 
-TEST(Cli, FullDiskKeepsTheOldFile) {
-  const Outcome outcome = run_program(fmt::format("train mlp {} --steps 1 --save /dev/full/x", kData));
-  EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.errors, HasSubstr("/dev/full/x"));
+TEST(Cli, APlaceThatCantBeWrittenIsRefusedBeforeTraining) {
+  const Outcome outcome = run_program(fmt::format("train mlp {} --epochs 1000 --save /dev/full/x", kData));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("'/dev/full/x' can't be written"));
 }
 
 TEST(Cli, ASignalStopsBetweenStepsAndKeepsTheWeights) {

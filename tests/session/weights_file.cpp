@@ -1,0 +1,117 @@
+#include "session/weights_file.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/ops.h"
+
+namespace plimsoll {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A convolution keeps its kernel in a layout of its own; the file must not notice.
+struct Net {
+  Graph graph;
+  Tensor y;
+  Net() {
+    const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 16, 4, 4});
+    const Tensor k = graph.variable("k", DType::F32, {16, 16, 3, 3}, Init::normal(0, 1));
+    const Tensor b = graph.variable("b", DType::F32, {16}, Init::normal(0, 1));
+    graph.variable("steps", DType::I64, {}, Init::constant(7), VariableRole::Optimiser);
+    y = conv2d(x, k, b, Window::padded(1));
+  }
+};
+
+std::vector<std::byte> value_of(Session& session, Graph& graph, const char* name) {
+  const auto view = session.peek(graph.find(name));
+  return {view.begin(), view.end()};
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+class WeightsFile : public ::testing::Test {
+ protected:
+  std::string path = ::testing::TempDir() + "weights_" + std::to_string(::getpid());
+  Net net;
+  MemoryLine line;
+  Session session{net.graph, line, {{{net.y}, {}, 2}}};
+  ~WeightsFile() override { std::filesystem::remove(path); }
+};
+
+TEST_F(WeightsFile, GivesBackWhatWasSaved) {
+  save_weights(session, net.graph, path);
+  const auto k = value_of(session, net.graph, "k");
+  const auto steps = value_of(session, net.graph, "steps");
+  Net other;
+  MemoryLine other_line;
+  SessionOptions options;
+  options.seed = 99;
+  Session again(other.graph, other_line, {{{other.y}, {}, 2}}, options);
+  EXPECT_NE(value_of(again, other.graph, "k"), k);
+  load_weights(again, other.graph, path);
+  EXPECT_EQ(value_of(again, other.graph, "k"), k);
+  EXPECT_EQ(value_of(again, other.graph, "steps"), steps);
+  const std::vector<StoredTensor> stored = list_weights(path);
+  ASSERT_EQ(stored.size(), 3U);
+  EXPECT_EQ(stored[0].name, "k");
+  EXPECT_EQ(stored[0].dims, (Dims{16, 16, 3, 3}));
+}
+
+TEST_F(WeightsFile, AFailedSaveKeepsTheOldFileAndLeavesNothingElse) {
+  save_weights(session, net.graph, path);
+  const auto size = std::filesystem::file_size(path);
+  EXPECT_THROW(save_weights(session, net.graph, "/no/such/folder/w"), Error);
+  EXPECT_EQ(std::filesystem::file_size(path), size);
+  for (const auto& entry : std::filesystem::directory_iterator(::testing::TempDir()))
+    EXPECT_EQ(entry.path().string().find(path + "."), std::string::npos) << entry.path();
+}
+
+TEST_F(WeightsFile, EveryTruncationIsRefused) {
+  save_weights(session, net.graph, path);
+  const auto size = static_cast<Bytes>(std::filesystem::file_size(path));
+  for (Bytes keep = 0; keep < size; keep += size / 41) {
+    std::filesystem::resize_file(path, static_cast<uintmax_t>(keep));
+    EXPECT_THAT(error_of([&] { load_weights(session, net.graph, path); }), HasSubstr(path)) << keep;
+    save_weights(session, net.graph, path);
+  }
+}
+
+TEST_F(WeightsFile, RefusesWhatIsDamagedOrOfAnotherModel) {
+  const auto write = [&](const std::string& header, const std::string& data) {
+    std::ofstream file(path, std::ios::binary);
+    const uint64_t size = header.size();
+    file.write(reinterpret_cast<const char*>(&size), 8);
+    file << header << data;
+  };
+  const auto refusal = [&] { return error_of([&] { load_weights(session, net.graph, path); }); };
+  write("nonsense", "");
+  EXPECT_THAT(refusal(), HasSubstr("not a JSON object"));
+  write(R"({"k":{"dtype":"F99","shape":[1],"data_offsets":[0,4]}})", "1234");
+  EXPECT_THAT(refusal(), HasSubstr("unknown type F99"));
+  write(R"({"k":{"dtype":"F32","shape":[1],"data_offsets":[0,400]}})", "1234");
+  EXPECT_THAT(refusal(), HasSubstr("does not lie within the file"));
+  write(R"({"k":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}})", "1234");
+  EXPECT_THAT(refusal(), HasSubstr("does not lie within the file"));
+  write(R"({"k":{"shape":[1]}})", "1234");
+  EXPECT_THAT(refusal(), HasSubstr("is damaged"));
+  write(R"({"k":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234");
+  EXPECT_THAT(refusal(), HasSubstr("tensor 'k' is f32[1] but the model has f32[16,16,3,3]"));
+  write("{}", "");
+  EXPECT_THAT(refusal(), HasSubstr("belongs to another model"));
+}
+
+}  // namespace
+}  // namespace plimsoll
