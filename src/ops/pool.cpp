@@ -4,6 +4,7 @@
 
 #include "ops/dnnl_kernel.h"
 #include "ops/image_order.h"
+#include "ops/max_pool_blocks.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -65,9 +66,41 @@ Forward::primitive_desc forward(const Attrs& attrs, bool is_max, bool for_traini
   return {desc, user_scratchpad(), cpu_engine()};
 }
 
+// Blocked images are pooled by our own kernels: oneDNN's take several times as long when they keep indices.
+bool is_pooled_in_blocks(const Attrs& attrs, const ImageOrder& order) {
+  return order.block() > 1 && order.block() % 8 == 0 && index_type(size_of_window(attrs)) == DType::U8;
+}
+
+PoolGeometry geometry_of(const Attrs& attrs, const Dims& image, const Dims& result) {
+  return {{image[2], image[3]}, {result[2], result[3]}, size_of_window(attrs), window_of(attrs)};
+}
+
+Prepared prepare_max_blocks(const Facts& facts, const ImageOrder& order) {
+  const PoolGeometry g = geometry_of(facts.attrs, facts.in[0].dims, facts.out[0].dims);
+  const bool with_indices = facts.out.size() == 2;
+  std::vector<Layout> out;
+  for (const ConcreteType& type : facts.out) out.push_back(order.layout(type.dtype, type.dims));
+  return {.kernel = make_kernel([=](const Args& args) {
+            max_pool_blocks(g, order, args.input<float>(0), args.output<float>(0),
+                            with_indices ? args.output<uint8_t>(1) : nullptr);
+          }),
+          .in = {order.layout(DType::F32, facts.in[0].dims)},
+          .out = std::move(out)};
+}
+
+Prepared prepare_max_blocks_grad(const Facts& facts, const ImageOrder& order) {
+  const PoolGeometry g = geometry_of(facts.attrs, facts.out[0].dims, facts.in[0].dims);
+  return {.kernel = make_kernel([=](const Args& args) {
+            max_pool_blocks_grad(g, order, args.input<float>(0), args.input<uint8_t>(1), args.output<float>(0));
+          }),
+          .in = {order.layout(DType::F32, facts.in[0].dims), order.layout(DType::U8, facts.in[1].dims)},
+          .out = {order.layout(DType::F32, facts.out[0].dims)}};
+}
+
 template <bool kIsMax>
 Prepared prepare(const Facts& facts) {
   const ImageOrder order = order_or_plain(facts.in[0]);
+  if (kIsMax && is_pooled_in_blocks(facts.attrs, order)) return prepare_max_blocks(facts, order);
   const Dims& from = facts.in[0].dims;
   const Dims& to = facts.out[0].dims;
   const bool with_indices = facts.out.size() == 2;
@@ -97,6 +130,7 @@ template <bool kIsMax>
 Prepared prepare_grad(const Facts& facts) {
   // The indices can't be put in another order cheaply; the gradient follows them.
   const ImageOrder order = blocked_if_free(order_or_plain(facts.in[kIsMax ? 1 : 0]), facts.in[0].dims);
+  if (kIsMax && is_pooled_in_blocks(facts.attrs, order)) return prepare_max_blocks_grad(facts, order);
   const Dims& from = facts.in[0].dims;
   const Dims& to = facts.out[0].dims;
   const Desc dy_desc = order.desc(DType::F32, from);
@@ -174,6 +208,11 @@ std::vector<Sample> max_samples() {
        [=](SampleBuilder& s) {
          const Tensor x = conv2d(s.input({batch, 8, 2, 2}, -20, 20), unit_kernel(s.graph()));
          return std::vector{max_pool(x, {2, 2}, Window::strided(2))};
+       }},
+      {"blocked, overlapping, padded",
+       [=](SampleBuilder& s) {
+         const Tensor x = conv2d(s.input({batch, 8, 3, 2}, -20, 20), unit_kernel(s.graph()));
+         return std::vector{max_pool(x, {3, 3}, Window::strided(2, 1))};
        }},
       {"no indices",
        [=](SampleBuilder& s) {
