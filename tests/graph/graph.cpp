@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "support/error_of.h"
 
 namespace plimsoll {
 namespace {
 
+using testing::error_of;
 using ::testing::HasSubstr;
 
 // Graph tests need no real operator: this one takes any inputs and gives the first one's type.
@@ -21,15 +22,6 @@ const Op kPair{.name = "pair", .infer = infer_pair};
 const Op* find_test_op(std::string_view name) {
   if (name == "same") return &kSame;
   return name == "pair" ? &kPair : nullptr;
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Graph, NamesAreMadeUniqueWithinTheirScope) {

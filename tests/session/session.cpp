@@ -10,11 +10,13 @@
 #include "memory/process.h"
 #include "ops/ops.h"
 #include "session/fit.h"
+#include "support/error_of.h"
 #include "support/sanitizer.h"
 
 namespace plimsoll {
 namespace {
 
+using testing::error_of;
 using ::testing::HasSubstr;
 
 // Two dense layers that learn to tell which half of the input is larger.
@@ -110,15 +112,6 @@ TEST(Session, VariablesCanBeReadAndSet) {
   EXPECT_EQ(read, values);
   EXPECT_THROW(session.get(b1, read.data(), 60), Error);
   EXPECT_THROW(session.get(net.x, read.data(), 64), Error);
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Session, RefusesWrongFeeds) {

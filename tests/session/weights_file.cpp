@@ -9,10 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "ops/ops.h"
+#include "support/error_of.h"
 
 namespace plimsoll {
 namespace {
 
+using testing::error_of;
 using ::testing::HasSubstr;
 
 // A convolution keeps its kernel in a layout of its own; the file must not notice.
@@ -31,15 +33,6 @@ struct Net {
 std::vector<std::byte> value_of(Session& session, Graph& graph, const char* name) {
   const auto view = session.peek(graph.find(name));
   return {view.begin(), view.end()};
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 class WeightsFile : public ::testing::Test {
