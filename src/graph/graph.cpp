@@ -173,7 +173,7 @@ Bytes Graph::size_bytes() const {
                  inputs_.capacity() * sizeof(ValueId) + variables_.capacity() * sizeof(Variable);
   for (const Constant& constant : constants_) bytes += sizeof constant + constant.bytes.size();
   // A short string is kept inline; by_name_ has one node of about 48 bytes for each.
-  for (const std::string& name : names_) bytes += sizeof name + (name.size() > 15 ? name.size() + 17 : 0) + 56;
+  for (const std::string& name : names_) bytes += sizeof(std::string) + (name.size() > 15 ? name.size() + 17 : 0) + 56;
   return static_cast<Bytes>(bytes);
 }
 

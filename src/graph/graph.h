@@ -85,7 +85,7 @@ class Graph {
   Tensor variable(std::string_view name, DType dtype, const Shape& shape, const Init& init,
                   VariableRole role = VariableRole::Weight);
   Tensor constant(DType dtype, const Shape& shape, std::span<const std::byte> bytes, std::string_view name = "");
-  Tensor scalar(float value);
+  Tensor scalar(float number);
   // A name for the next layer of that kind in the innermost scope: dense, dense_1, dense_2 ... Counting starts again
   // each time a scope is opened, so that building a model again in a scope for reuse finds the same variables.
   std::string layer_name(std::string_view kind);

@@ -109,7 +109,7 @@ class StridedCopy::Position {
 
  private:
   const StridedCopy& copy_;
-  std::array<int64_t, 2 * kMaxRank> at_{};
+  std::array<int64_t, size_t{2} * kMaxRank> at_{};
 };
 
 void StridedCopy::add(int64_t size, int64_t from, int64_t to) {

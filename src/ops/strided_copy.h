@@ -37,7 +37,8 @@ class StridedCopy {
 
   Bytes element_bytes_;
   int64_t from_start_ = 0, to_start_ = 0;
-  std::array<Dimension, 2 * kMaxRank> dims_{};  // after finish(): outermost in `to` first, without the inner ones
+  // After finish(): outermost in `to` first, without the inner ones.
+  std::array<Dimension, size_t{2} * kMaxRank> dims_{};
   int rank_ = 0;
   int64_t outer_count_ = 1;
   Dimension inner_{1, 1, 1};   // consecutive in `to`

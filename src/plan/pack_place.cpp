@@ -94,7 +94,7 @@ class Shelves {
       for (const Placed& placed : shelves_[k])
         if (placed.lower < box.upper && box.lower < placed.upper &&
             (k == first || placed.lower / stretch_ == k))  // seen in an earlier stretch otherwise
-          found_.push_back({placed.offset, placed.end});
+          found_.emplace_back(placed.offset, placed.end);
     if (first != last) std::sort(found_.begin(), found_.end());
     Bytes best = -1, best_slack = 0;
     for (const auto& [offset, end] : found_) {

@@ -213,7 +213,7 @@ class Search {
       }
       int32_t stop = s;
       while (stop < end && left_[stop] != 0) ++stop;
-      pieces.push_back({s, stop});
+      pieces.emplace_back(s, stop);
       s = stop;
     }
     if (pieces.size() > 1)  // small ones fail fast
