@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "plan/order.h"
 #include "plan/pack.h"
+#include "plan/recompute.h"
 #include "plan/slots.h"
+#include "plan/stays.h"
 
 namespace plimsoll {
 namespace {
@@ -58,30 +60,45 @@ Bound find_lower_bound(const Problem& problem, const Sizes& sizes, bool in_place
   return bound;
 }
 
-double cost_ns(const Problem& problem, int64_t samples) {
-  double ns = 0;
-  for (const Task& task : problem.tasks) ns += task.fixed_ns + task.per_sample_ns * static_cast<double>(samples);
-  return ns;
+double cost_ns(const Problem& problem, TaskId task, int64_t samples) {
+  return problem.tasks[task].fixed_ns + problem.tasks[task].per_sample_ns * static_cast<double>(samples);
 }
 
+// One way to run the step; packed once it is asked for.
+struct Candidate {
+  std::vector<TaskId> steps;
+  double ns = 0;
+  Bytes peak_bytes = 0;
+  Stays stays{};
+  std::vector<PackItem> items{};
+  Packing packing{};
+};
+
 // Names what is alive at a step, the buffer that moved into a shared place rather than the one that left it.
-std::vector<Holder> holders_at(const Problem& problem, const Sizes& sizes, const Timeline& timeline,
-                               const std::vector<TaskId>& order, int32_t step) {
+std::vector<Holder> holders_at(const Problem& problem, const Sizes& sizes, const Candidate& candidate, int32_t step) {
+  const Stays& stays = candidate.stays;
   std::vector<Holder> holders;
-  std::vector<BufferId> holder_of_slot(timeline.slots.size(), -1);
-  for (size_t b = 0; b < problem.buffers.size(); ++b) {
-    if (timeline.first_step[b] < 0 || timeline.first_step[b] > step || timeline.last_step[b] < step) continue;
-    if (problem.buffers[b].kind == BufferKind::Variable) {
-      holders.push_back({problem.buffers[b].name, problem.buffers[b].tag, sizes.buffers[b]});
-    } else {
-      BufferId& holder = holder_of_slot[timeline.slot_of[b]];
-      if (holder < 0 || timeline.first_step[holder] < timeline.first_step[b]) holder = static_cast<BufferId>(b);
-    }
+  std::vector<int32_t> holder_of_slot(stays.slots.size(), -1);
+  for (size_t i = 0; i < stays.stays.size(); ++i) {
+    const Stay& stay = stays.stays[i];
+    if (stay.first_step > step || stay.last_step < step) continue;
+    const Buffer& buffer = problem.buffers[stay.buffer];
+    if (buffer.kind == BufferKind::Variable)
+      holders.push_back({buffer.name, buffer.tag, sizes.buffers[stay.buffer]});
+    else if (int32_t& holder = holder_of_slot[stay.slot];
+             holder < 0 || stays.stays[holder].first_step < stay.first_step)
+      holder = static_cast<int32_t>(i);
   }
-  for (const BufferId id : holder_of_slot)
-    if (id >= 0) holders.push_back({problem.buffers[id].name, problem.buffers[id].tag, sizes.buffers[id]});
-  if (step < static_cast<int32_t>(order.size()) && sizes.scratch[order[step]] > 0)
-    holders.push_back({"scratch of " + problem.tasks[order[step]].name, Tag::Workspace, sizes.scratch[order[step]]});
+  for (const int32_t i : holder_of_slot) {
+    if (i < 0) continue;
+    const BufferId id = stays.stays[i].buffer;
+    holders.push_back({problem.buffers[id].name, problem.buffers[id].tag, sizes.buffers[id]});
+  }
+  if (step < static_cast<int32_t>(candidate.steps.size())) {
+    const TaskId task = candidate.steps[step];
+    if (sizes.scratch[task] > 0)
+      holders.push_back({"scratch of " + problem.tasks[task].name, Tag::Workspace, sizes.scratch[task]});
+  }
   std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
   return holders;
 }
@@ -92,35 +109,23 @@ BytesByTag sum_by_tag(const std::vector<Holder>& holders) {
   return by_tag;
 }
 
-// Slots first, then the scratch of each step that has some.
-std::vector<PackItem> make_items(const Sizes& sizes, const Timeline& timeline, const std::vector<TaskId>& order) {
-  std::vector<PackItem> items;
-  items.reserve(timeline.slots.size() + order.size());
-  for (const Slot& slot : timeline.slots) items.push_back({slot.first_step, slot.last_step + 1, slot.bytes});
-  for (size_t s = 0; s < order.size(); ++s)
-    if (const Bytes bytes = sizes.scratch[order[s]]; bytes > 0)
-      items.push_back({static_cast<int64_t>(s), static_cast<int64_t>(s) + 1, bytes});
-  return items;
-}
-
-std::vector<Life> make_lives(const Problem& problem, const Sizes& sizes, const Timeline& timeline,
-                             const std::vector<PackItem>& items, const std::vector<Bytes>& offsets) {
+std::vector<Life> make_lives(const Problem& problem, const Sizes& sizes, const Candidate& candidate) {
   std::vector<Life> lives;
-  lives.reserve(problem.buffers.size() + items.size());
+  lives.reserve(candidate.items.size() + problem.buffers.size());
   Bytes variable_offset = 0;
-  for (size_t b = 0; b < problem.buffers.size(); ++b) {
-    if (timeline.first_step[b] < 0) continue;
-    Life life{static_cast<BufferId>(b), timeline.first_step[b], timeline.last_step[b], variable_offset,
-              sizes.buffers[b]};
-    if (problem.buffers[b].kind == BufferKind::Variable)
+  const Stays& stays = candidate.stays;
+  for (const Stay& stay : stays.stays) {
+    Life life{stay.buffer, stay.first_step, stay.last_step, variable_offset, sizes.buffers[stay.buffer]};
+    if (problem.buffers[stay.buffer].kind == BufferKind::Variable)
       variable_offset += life.bytes;
     else
-      life.offset = sizes.variables + offsets[timeline.slot_of[b]];
+      life.offset = sizes.variables + candidate.packing.offsets[stay.slot];
     lives.push_back(life);
   }
-  for (size_t i = timeline.slots.size(); i < items.size(); ++i) {
-    const auto step = static_cast<int32_t>(items[i].lower);
-    lives.push_back({kScratch, step, step, sizes.variables + offsets[i], items[i].size});
+  for (size_t i = stays.slots.size(); i < candidate.items.size(); ++i) {
+    const PackItem& item = candidate.items[i];
+    const auto step = static_cast<int32_t>(item.lower);
+    lives.push_back({kScratch, step, step, sizes.variables + candidate.packing.offsets[i], item.size});
   }
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
     return std::pair(a.first_step, a.buffer) < std::pair(b.first_step, b.buffer);
@@ -142,61 +147,152 @@ void require_valid(const Problem& problem, const Limits& limits) {
   if (total > kLargest) throw Error(fmt::format("a batch of {} samples is too large to count", limits.batch));
 }
 
+class Planner {
+ public:
+  Planner(const Problem& problem, const Limits& limits)
+      : problem_(problem), limits_(limits), sizes_(measure(problem, limits.batch, limits.batch)) {
+    std::vector<TaskId> order(problem.tasks.size());
+    std::iota(order.begin(), order.end(), 0);
+    unconstrained_bytes_ = make_timeline(problem, sizes_, order, false).peak_bytes;
+    if (limits.levers.order) order = choose_order(problem, sizes_, limits.levers.in_place);
+    bound_ = find_lower_bound(problem, sizes_, limits.levers.in_place);
+    for (const TaskId task : order) unconstrained_ns_ += cost_ns(problem, task, limits.batch);
+    const Bytes peak = make_timeline(problem, sizes_, order, limits.levers.in_place).peak_bytes;
+    candidates_.push_back({std::move(order), unconstrained_ns_, peak});
+  }
+
+  // The fastest of a fixed list of candidates that fits. The list and the way each is packed do not depend on the
+  // line: a larger line can choose from all that a smaller one can, so it is never slower, and what it chooses
+  // instead is higher than the smaller line.
+  std::variant<Plan, Shortfall> run() {
+    if (fits(candidates_[0])) return make(candidates_[0]);
+    if (limits_.levers.recompute) add_recomputing();
+    for (size_t i = 1; i < candidates_.size(); ++i)
+      if (fits(candidates_[i])) return make(candidates_[i]);
+    return refuse();
+  }
+
+ private:
+  // Faster ones first; those that are neither faster nor lower than another are left out.
+  void add_recomputing() {
+    std::vector<Schedule> schedules =
+        propose_schedules(problem_, sizes_, candidates_[0].steps, limits_.levers.in_place, limits_.batch, bound_.bytes);
+    std::stable_sort(schedules.begin(), schedules.end(), [](const Schedule& a, const Schedule& b) {
+      return std::pair(a.extra_ns, a.peak_bytes) < std::pair(b.extra_ns, b.peak_bytes);
+    });
+    for (Schedule& schedule : schedules) {
+      if (schedule.peak_bytes >= candidates_.back().peak_bytes) continue;
+      double ns = 0;
+      for (const TaskId task : schedule.steps) ns += cost_ns(problem_, task, limits_.batch);
+      candidates_.push_back({std::move(schedule.steps), std::max(ns, candidates_.back().ns), schedule.peak_bytes});
+    }
+  }
+
+  // What is tried does not depend on the line: a short search always, a long one only when the line asks for more,
+  // and that one stops where it fits.
+  void pack_for(Candidate& candidate, Bytes line) {
+    constexpr int64_t kShortSearch = 10;
+    if (candidate.items.empty()) {
+      candidate.stays = find_stays(problem_, sizes_, candidate.steps, limits_.levers.in_place);
+      candidate.items = make_items(sizes_, candidate.stays, candidate.steps);
+      candidate.packing = pack(candidate.items, kAlignment, 0, {.nodes = limits_.pack_nodes / kShortSearch});
+    }
+    const Packing& packing = candidate.packing;
+    if (sizes_.variables + packing.height <= line || packing.height == packing.lower_bound) return;
+    const Bytes room = std::max<Bytes>(line - sizes_.variables, 0);
+    Packing longer = pack(candidate.items, kAlignment, room, {.nodes = limits_.pack_nodes});
+    if (longer.height < packing.height) candidate.packing = std::move(longer);
+  }
+
+  Bytes arena_bytes(const Candidate& candidate) const { return sizes_.variables + candidate.packing.height; }
+
+  bool fits(Candidate& candidate) {
+    if (candidate.peak_bytes > limits_.bytes) return false;
+    pack_for(candidate, limits_.bytes);
+    return arena_bytes(candidate) <= limits_.bytes;
+  }
+
+  Plan make(const Candidate& candidate) const {
+    Plan plan;
+    plan.arena_bytes = arena_bytes(candidate);
+    plan.variable_bytes = sizes_.variables;
+    plan.part_samples = {limits_.batch};
+    for (const TaskId task : candidate.steps) plan.steps.push_back({.task = task});
+    plan.lives = make_lives(problem_, sizes_, candidate);
+    plan.predicted_ns = candidate.ns;
+    plan.unconstrained_ns = unconstrained_ns_;
+    plan.unconstrained_bytes = unconstrained_bytes_;
+    plan.live_bytes = candidate.stays.peak_bytes;
+    plan.peak_step = candidate.stays.peak_step;
+    plan.peak_by_tag = sum_by_tag(holders_at(problem_, sizes_, candidate, std::max(plan.peak_step, 0)));
+    plan.lower_bound_bytes = bound_.bytes;
+    plan.lower_bound_task = bound_.task;
+    if (unconstrained_bytes_ > candidates_[0].peak_bytes)
+      plan.decisions.push_back({"order and in place", unconstrained_bytes_ - candidates_[0].peak_bytes, 0});
+    for (Decision& decision : describe_reruns(candidate)) plan.decisions.push_back(std::move(decision));
+    return plan;
+  }
+
+  // One for each task that runs again, under the name of the largest value it makes, the largest first.
+  std::vector<Decision> describe_reruns(const Candidate& candidate) const {
+    std::vector<int32_t> runs(problem_.tasks.size(), 0);
+    for (const TaskId task : candidate.steps) ++runs[task];
+    std::vector<Decision> decisions;
+    for (TaskId t = 0; t < static_cast<TaskId>(runs.size()); ++t) {
+      const std::vector<BufferId>& writes = problem_.tasks[t].writes;
+      if (runs[t] < 2 || writes.empty()) continue;
+      const BufferId id = *std::max_element(
+          writes.begin(), writes.end(), [&](BufferId a, BufferId b) { return sizes_.buffers[a] < sizes_.buffers[b]; });
+      decisions.push_back({"recompute " + problem_.buffers[id].name, sizes_.buffers[id],
+                           (runs[t] - 1) * cost_ns(problem_, t, limits_.batch)});
+    }
+    std::stable_sort(decisions.begin(), decisions.end(),
+                     [](const Decision& a, const Decision& b) { return a.bytes_saved > b.bytes_saved; });
+    return decisions;
+  }
+
+  // The lowest of all candidates, each packed as well as it can be: what is named here fits when it is asked for.
+  Shortfall refuse() {
+    std::vector<Candidate*> by_peak;
+    for (Candidate& candidate : candidates_) by_peak.push_back(&candidate);
+    std::stable_sort(by_peak.begin(), by_peak.end(),
+                     [](const Candidate* a, const Candidate* b) { return a->peak_bytes < b->peak_bytes; });
+    const Candidate* lowest = nullptr;
+    for (Candidate* candidate : by_peak) {
+      if (lowest != nullptr && candidate->peak_bytes >= arena_bytes(*lowest)) break;
+      pack_for(*candidate, 0);
+      if (lowest == nullptr || arena_bytes(*candidate) < arena_bytes(*lowest)) lowest = candidate;
+    }
+    const Bytes need = arena_bytes(*lowest);
+    const int32_t peak_step = std::max(lowest->stays.peak_step, 0);
+    std::vector<Holder> holders = holders_at(problem_, sizes_, *lowest, peak_step);
+    const BytesByTag by_tag = sum_by_tag(holders);
+    constexpr size_t kLargestHolders = 10;
+    holders.resize(std::min(holders.size(), kLargestHolders));
+    return Shortfall{.need_bytes = need,
+                     .limit_bytes = limits_.bytes,
+                     .deficit_bytes = need - limits_.bytes,
+                     .tightest_task = lowest->steps.empty() ? -1 : lowest->steps[peak_step],
+                     .holders = std::move(holders),
+                     .by_tag = by_tag,
+                     .lower_bound_bytes = bound_.bytes,
+                     .lower_bound_task = bound_.task};
+  }
+
+  const Problem& problem_;
+  const Limits& limits_;
+  const Sizes sizes_;
+  Bytes unconstrained_bytes_ = 0;
+  double unconstrained_ns_ = 0;
+  Bound bound_;
+  std::vector<Candidate> candidates_;
+};
+
 }  // namespace
 
 std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& limits) {
   require_valid(problem, limits);
-  const Sizes sizes = measure(problem, limits.batch, limits.batch);
-  std::vector<TaskId> order(problem.tasks.size());
-  std::iota(order.begin(), order.end(), 0);
-  const Bytes unconstrained_bytes = make_timeline(problem, sizes, order, false).peak_bytes;
-  if (limits.levers.order) order = choose_order(problem, sizes, limits.levers.in_place);
-  const Timeline timeline = make_timeline(problem, sizes, order, limits.levers.in_place);
-
-  // What is tried does not depend on the line: a short search always, a long one only when the line asks for more,
-  // and that one stops where it fits. So peaks fall with the line.
-  const std::vector<PackItem> items = make_items(sizes, timeline, order);
-  constexpr int64_t kShortSearch = 10;
-  Packing packing = pack(items, kAlignment, 0, {.nodes = limits.pack_nodes / kShortSearch});
-  if (sizes.variables + packing.height > limits.bytes && packing.height > packing.lower_bound) {
-    const Bytes room = std::max<Bytes>(limits.bytes - sizes.variables, 0);
-    Packing longer = pack(items, kAlignment, room, {.nodes = limits.pack_nodes});
-    if (longer.height < packing.height) packing = std::move(longer);
-  }
-  const Bytes arena_bytes = sizes.variables + packing.height;
-  const Bound bound = find_lower_bound(problem, sizes, limits.levers.in_place);
-  const int32_t peak_step = std::max(timeline.peak_step, 0);
-  std::vector<Holder> holders = holders_at(problem, sizes, timeline, order, peak_step);
-  const BytesByTag by_tag = sum_by_tag(holders);
-  if (arena_bytes > limits.bytes) {
-    constexpr size_t kLargestHolders = 10;
-    holders.resize(std::min(holders.size(), kLargestHolders));
-    return Shortfall{.need_bytes = arena_bytes,
-                     .limit_bytes = limits.bytes,
-                     .deficit_bytes = arena_bytes - limits.bytes,
-                     .tightest_task = order.empty() ? -1 : order[peak_step],
-                     .holders = std::move(holders),
-                     .by_tag = by_tag,
-                     .lower_bound_bytes = bound.bytes,
-                     .lower_bound_task = bound.task};
-  }
-
-  Plan plan;
-  plan.arena_bytes = arena_bytes;
-  plan.variable_bytes = sizes.variables;
-  plan.part_samples = {limits.batch};
-  for (const TaskId task : order) plan.steps.push_back({.task = task});
-  plan.lives = make_lives(problem, sizes, timeline, items, packing.offsets);
-  plan.predicted_ns = plan.unconstrained_ns = cost_ns(problem, limits.batch);
-  plan.unconstrained_bytes = unconstrained_bytes;
-  plan.live_bytes = timeline.peak_bytes;
-  plan.peak_step = timeline.peak_step;
-  plan.peak_by_tag = by_tag;
-  plan.lower_bound_bytes = bound.bytes;
-  plan.lower_bound_task = bound.task;
-  if (unconstrained_bytes > timeline.peak_bytes)
-    plan.decisions.push_back({"order and in place", unconstrained_bytes - timeline.peak_bytes, 0});
-  return plan;
+  return Planner(problem, limits).run();
 }
 
 }  // namespace plimsoll

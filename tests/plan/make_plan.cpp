@@ -90,8 +90,10 @@ TEST(MakePlan, OrderIsALever) {
 TEST(MakePlan, RefusesWithWhatWouldFit) {
   const Problem problem = training_chain(5, 4096, 100'000);
   const Plan unlimited = must_plan(problem, {.batch = 8});
+  Levers levers;
+  levers.recompute = false;
   for (const Bytes bytes : {Bytes{0}, unlimited.arena_bytes / 2, unlimited.arena_bytes - 1}) {
-    const auto answer = make_plan(problem, {.bytes = bytes, .batch = 8});
+    const auto answer = make_plan(problem, {.bytes = bytes, .batch = 8, .levers = levers});
     ASSERT_TRUE(std::holds_alternative<Shortfall>(answer));
     const auto& shortfall = std::get<Shortfall>(answer);
     EXPECT_EQ(shortfall.limit_bytes, bytes);
@@ -100,7 +102,7 @@ TEST(MakePlan, RefusesWithWhatWouldFit) {
     ASSERT_FALSE(shortfall.holders.empty());
     EXPECT_EQ(shortfall.holders[0].bytes, 100'032);
     EXPECT_THAT(describe(problem, shortfall), ::testing::StartsWith("does not fit: needs "));
-    must_plan(problem, {.bytes = shortfall.need_bytes, .batch = 8});  // what it names is true
+    must_plan(problem, {.bytes = shortfall.need_bytes, .batch = 8, .levers = levers});  // what it names is true
   }
 }
 

@@ -1,0 +1,124 @@
+#include "plan/stays.h"
+
+#include <algorithm>
+
+namespace plimsoll {
+namespace {
+
+std::vector<bool> find_splittable(const Problem& problem) {
+  std::vector<int32_t> writers(problem.buffers.size(), 0);
+  for (const Task& task : problem.tasks)
+    for (const auto* list : {&task.writes, &task.updates})
+      for (const BufferId id : *list) ++writers[id];
+  std::vector<bool> is_splittable(problem.buffers.size());
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    is_splittable[b] = writers[b] == 1 && problem.buffers[b].kind == BufferKind::Temporary;
+  return is_splittable;
+}
+
+void find_spans(const Problem& problem, const std::vector<TaskId>& steps, Stays& found) {
+  const std::vector<bool> is_splittable = find_splittable(problem);
+  std::vector<int32_t> now(problem.buffers.size(), -1);
+  const int32_t last = std::max(static_cast<int32_t>(steps.size()) - 1, 0);
+  const auto open = [&](BufferId id, int32_t s) {
+    now[id] = static_cast<int32_t>(found.stays.size());
+    found.stays.push_back({id, s, s, -1});
+  };
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    if (problem.buffers[b].kind == BufferKind::Variable || problem.buffers[b].kind == BufferKind::Input)
+      open(static_cast<BufferId>(b), 0);
+  for (int32_t s = 0; s < static_cast<int32_t>(steps.size()); ++s) {
+    const Task& task = problem.tasks[steps[s]];
+    for (const auto* list : {&task.reads, &task.updates})
+      for (const BufferId id : *list) found.stays[now[id]].last_step = s;
+    for (const BufferId id : task.writes) {
+      if (now[id] < 0 || is_splittable[id])
+        open(id, s);
+      else
+        found.stays[now[id]].last_step = s;
+    }
+  }
+  for (Stay& stay : found.stays) {
+    const BufferKind kind = problem.buffers[stay.buffer].kind;
+    if (kind == BufferKind::Variable || kind == BufferKind::Output) stay.last_step = last;
+  }
+}
+
+// Gives each stay a slot, taking over the slot of a value that this very task uses up where the task allows it. Only
+// equal sizes share: a small value would keep a large place for all of its life.
+void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place,
+                  Stays& found) {
+  std::vector<int32_t> now(problem.buffers.size(), -1);
+  std::vector<bool> is_handed_on(found.stays.size(), false);
+  size_t next = 0;
+  const auto take_place = [&](const Task& task, int32_t s) {
+    for (const InPlace& pair : task.may_share) {
+      const BufferId from = task.reads[pair.read], to = task.writes[pair.write];
+      const BufferKind kind = problem.buffers[from].kind, to_kind = problem.buffers[to].kind;
+      if (kind == BufferKind::Variable || kind == BufferKind::Output || to_kind == BufferKind::Variable) continue;
+      const Stay& before = found.stays[now[from]];
+      Stay& after = found.stays[now[to]];
+      const bool may = before.last_step == s && after.first_step == s && after.slot < 0 && !is_handed_on[now[from]] &&
+                       to_kind != BufferKind::Input && sizes.buffers[from] == sizes.buffers[to] &&
+                       std::count(task.reads.begin(), task.reads.end(), from) == 1;
+      if (!may) continue;
+      is_handed_on[now[from]] = true;
+      after.slot = before.slot;
+      found.slots[after.slot].last_step = after.last_step;
+    }
+  };
+  for (int32_t s = 0; s == 0 || s < static_cast<int32_t>(steps.size()); ++s) {
+    const size_t begin = next;
+    for (; next < found.stays.size() && found.stays[next].first_step == s; ++next) {
+      const Stay& stay = found.stays[next];
+      now[stay.buffer] = static_cast<int32_t>(next);
+    }
+    const auto open = [&](BufferKind kind) {
+      for (size_t i = begin; i < next; ++i) {
+        Stay& stay = found.stays[i];
+        const BufferKind mine = problem.buffers[stay.buffer].kind;
+        if (stay.slot >= 0 || mine == BufferKind::Variable || (kind == BufferKind::Input && mine != kind)) continue;
+        stay.slot = static_cast<int32_t>(found.slots.size());
+        found.slots.push_back({stay.first_step, stay.last_step, sizes.buffers[stay.buffer]});
+      }
+    };
+    if (s == 0) open(BufferKind::Input);
+    if (in_place && !steps.empty()) take_place(problem.tasks[steps[s]], s);
+    open(BufferKind::Temporary);
+  }
+}
+
+}  // namespace
+
+Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place) {
+  Stays found;
+  find_spans(problem, steps, found);
+  assign_slots(problem, sizes, steps, in_place, found);
+  std::vector<Bytes> change(std::max<size_t>(steps.size(), 1) + 1, 0);
+  for (const Slot& slot : found.slots) {
+    change[slot.first_step] += slot.bytes;
+    change[slot.last_step + 1] -= slot.bytes;
+  }
+  Bytes alive = sizes.variables;
+  found.peak_bytes = alive + (steps.empty() ? change[0] : 0);
+  for (size_t s = 0; s < steps.size(); ++s) {
+    alive += change[s];
+    const Bytes with_scratch = alive + sizes.scratch[steps[s]];
+    if (found.peak_step >= 0 && with_scratch <= found.peak_bytes) continue;
+    found.peak_bytes = with_scratch;
+    found.peak_step = static_cast<int32_t>(s);
+  }
+  return found;
+}
+
+std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const std::vector<TaskId>& steps) {
+  std::vector<PackItem> items;
+  items.reserve(stays.slots.size() + steps.size());
+  for (const Slot& slot : stays.slots) items.push_back({slot.first_step, slot.last_step + 1, slot.bytes});
+  for (size_t s = 0; s < steps.size(); ++s)
+    if (const Bytes bytes = sizes.scratch[steps[s]]; bytes > 0)
+      items.push_back({static_cast<int64_t>(s), static_cast<int64_t>(s) + 1, bytes});
+  return items;
+}
+
+}  // namespace plimsoll
