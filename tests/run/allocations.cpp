@@ -16,6 +16,7 @@
 #include "ops/ops.h"
 #include "plan/make_plan.h"
 #include "run/executor.h"
+#include "support/sanitizer.h"
 
 namespace {
 
@@ -114,6 +115,7 @@ TEST(Allocations, AreSeenByThisTest) {
 }
 
 TEST(Allocations, NoneInAStepOfTheEnginesOwnKernels) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 64});
   const Tensor w = graph.variable("w", DType::F32, {64}, Init::ones());
@@ -127,6 +129,7 @@ TEST(Allocations, NoneInAStepOfTheEnginesOwnKernels) {
 }
 
 TEST(Allocations, OfOneDnnAreSmallAndGoneAfterEachCall) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 16, 8, 8});
   const Tensor labels = graph.placeholder("labels", DType::I32, {Dim::batch()});
