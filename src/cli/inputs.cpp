@@ -85,8 +85,8 @@ DataFiles find_data(const Settings& settings) {
     throw Error("no data: give --data FOLDER, or files with --train-x and --train-y (and --test-x, --test-y)",
                 ErrorKind::Usage);
   for (const UsualNames& names : kUsual) {
-    const DataFiles files{in_folder(settings.data, names.train_x), in_folder(settings.data, names.train_y),
-                          in_folder(settings.data, names.test_x), in_folder(settings.data, names.test_y)};
+    DataFiles files{in_folder(settings.data, names.train_x), in_folder(settings.data, names.train_y),
+                    in_folder(settings.data, names.test_x), in_folder(settings.data, names.test_y)};
     if (!files.train_x.empty() || !files.test_x.empty()) return files;
   }
   throw Error(fmt::format("'{}' has no data under a known name ({} or {}, also .gz); give the files with --train-x, "

@@ -35,7 +35,7 @@ std::optional<int64_t> to_integer(const void* input, void* output, int64_t eleme
   for (int64_t i = 0; i < elements; ++i) {
     if constexpr (sizeof(From) > sizeof(To))
       if (x[i] < std::numeric_limits<To>::min() || x[i] > std::numeric_limits<To>::max()) return i;
-    y[i] = static_cast<To>(x[i]);
+    y[i] = static_cast<To>(x[i]);  // NOLINT(bugprone-signed-char-misuse): i8 is a number, and its sign counts
   }
   return std::nullopt;
 }

@@ -153,7 +153,7 @@ File inflate_to_scratch(const File& packed, const std::string& path, const std::
 std::string choose_scratch_dir(const std::string& asked) {
   if (!asked.empty()) return asked;
   const char* const variable = std::getenv("TMPDIR");
-  const std::string preferred = variable && *variable ? variable : "/tmp";
+  std::string preferred = variable && *variable ? variable : "/tmp";
   for (const std::string& directory : {preferred, std::string("/tmp"), std::string("/var/tmp")})
     if (::access(directory.c_str(), W_OK) == 0 && !is_memory_backed(directory)) return directory;
   return preferred;

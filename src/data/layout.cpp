@@ -51,8 +51,6 @@ Layout parse_idx(std::span<const std::byte> front, Bytes file_bytes, const std::
       layout.dtype = DType::I32;
       break;
     case 0x0D:
-      layout.dtype = DType::F32;
-      break;
     case 0x0E:
       layout.dtype = DType::F32;
       break;

@@ -1,6 +1,6 @@
 #include "data/prefetch.h"
 
-#include <signal.h>
+#include <csignal>
 
 #include <cstring>
 

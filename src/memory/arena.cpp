@@ -95,8 +95,8 @@ void Arena::commit(Bytes bytes) {
 void Arena::release() noexcept {
   if (committed_ == 0) return;
   // Mapping anew, unlike dropping the pages, also ends the kernel's accounting of the range.
-  ::mmap(data_, static_cast<size_t>(committed_), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-         0);
+  static_cast<void>(::mmap(data_, static_cast<size_t>(committed_), PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
   committed_ = 0;
 }
 

@@ -66,7 +66,7 @@ std::string read_small_file(const std::string& path) {
   if (file < 0) return {};
   std::string content;
   std::array<char, 4096> piece;
-  for (ssize_t got; content.size() < 256 * 1024 && (got = ::read(file, piece.data(), piece.size())) > 0;)
+  for (ssize_t got; content.size() < size_t{256} * 1024 && (got = ::read(file, piece.data(), piece.size())) > 0;)
     content.append(piece.data(), static_cast<size_t>(got));
   ::close(file);
   return content;

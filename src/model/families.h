@@ -24,7 +24,7 @@ class Settings {
   [[noreturn]] void fail(const std::string& why) const;
 
  private:
-  int64_t take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what);
+  int64_t take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what) const;
   std::string model_;
   ModelOptions options_;  // what has been asked for is taken out
 };

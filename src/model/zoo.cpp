@@ -48,7 +48,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 namespace families {
 
-int64_t Settings::take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what) {
+int64_t Settings::take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what) const {
   const int64_t value = std::exchange(option, std::nullopt).value_or(otherwise);
   if (value < 1) fail(fmt::format("{} must be positive but is {}", what, value));
   return value;

@@ -19,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // A block of channels as vectors: kSubs of them, or for plain order (block 1) one in which all lanes are one channel.
 template <int kBlock>
 struct Blocked {
-  using D = hn::CappedTag<float, kBlock == 1 ? 16 : kBlock>;
+  using D = hn::CappedTag<float, kBlock == 1 ? 16 : kBlock>;  // NOLINT(bugprone-branch-clone): so it is for 16 alone
   using V = hn::Vec<D>;
   static constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
   static constexpr int kSubs = kBlock == 1 ? 1 : kBlock / kLanes;
@@ -32,7 +32,8 @@ struct Blocked {
   };
   static HWY_INLINE Numbers load(const float* p) {
     Numbers numbers;
-    for (int s = 0; s < kSubs; ++s) numbers.sub[s] = kBlock == 1 ? hn::Set(D(), *p) : hn::LoadU(D(), p + s * kLanes);
+    for (int s = 0; s < kSubs; ++s)
+      numbers.sub[s] = kBlock == 1 ? hn::Set(D(), *p) : hn::LoadU(D(), p + ptrdiff_t{s} * kLanes);
     return numbers;
   }
 };

@@ -76,7 +76,8 @@ Bytes scratch_of(const auto& pd) { return static_cast<Bytes>(pd.scratchpad_desc(
 }  // namespace
 
 double ConvolutionSizes::flops() const {
-  return 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(element_count(kernel) / kernel[0]);
+  const int64_t products = element_count(kernel) / kernel[0];  // for each element of the result
+  return 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(products);
 }
 
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) {

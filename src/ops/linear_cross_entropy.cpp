@@ -97,6 +97,7 @@ class Product {
     }
   }
   Bytes scratch_bytes() const { return scratch_bytes_; }
+  // NOLINTNEXTLINE(readability-non-const-parameter): oneDNN writes c
   void run(const float* a, const float* b, float* c, void* scratch) const noexcept {
     const std::array<const void*, 4> pointers{a, b, c, scratch};
     for (size_t i = 0; i < pointers.size(); ++i)

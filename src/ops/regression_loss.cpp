@@ -89,6 +89,7 @@ HWY_EXPORT(huber_grad);
 
 float delta_of(const Facts& facts) { return static_cast<float>(facts.attrs.f("delta", 1)); }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a name can't stand in brackets there
 #define PLIMSOLL_PAIR_GRAD(op_name, function)                                                                        \
   {                                                                                                                  \
     .name = op_name, .infer = infer_pair_grad,                                                                       \
@@ -144,6 +145,7 @@ std::vector<Sample> huber_samples() {
 const Op kSquared PLIMSOLL_PAIR_LOSS("mean_squared_error", squared, kSquaredGrad);
 const Op kAbsolute PLIMSOLL_PAIR_LOSS("mean_absolute_error", absolute, kAbsoluteGrad);
 const Op kHuber PLIMSOLL_PAIR_LOSS("huber", huber, kHuberGrad);
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace
 

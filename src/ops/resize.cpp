@@ -151,7 +151,8 @@ void grad(Backward& b) {
 }
 
 std::vector<Sample> samples() {
-  const auto sample = [](std::string name, Shape shape, std::array<int64_t, 2> size, std::string mode, bool blocked) {
+  const auto sample = [](std::string name, Shape shape, std::array<int64_t, 2> size, const std::string& mode,
+                         bool blocked) {
     return Sample{std::move(name), [=](SampleBuilder& s) {
                     Tensor x = s.input(shape);
                     // A convolution hands its result on in a blocked order.

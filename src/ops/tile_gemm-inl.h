@@ -46,15 +46,16 @@ template <int kVectors, class Access>
 HWY_INLINE void multiply_columns(int64_t rows, int64_t inner, TileA a, const float* b, int64_t b_stride, float* c,
                                  int64_t c_stride, bool accumulate, Access access) {
   const auto advance = [&](int64_t done) HWY_ATTR {
-    rows -= done;
     a.at += done * a.row_stride;
     c += done * c_stride;
   };
   // Six by six, but eight rows are better as four and four.
-  for (; rows >= 6 && rows != 8; advance(6))
+  for (; rows >= 6 && rows != 8; rows -= 6, advance(6))
     multiply_panel<6, kVectors>(inner, a, b, b_stride, c, c_stride, accumulate, access);
-  for (; rows >= 4; advance(4)) multiply_panel<4, kVectors>(inner, a, b, b_stride, c, c_stride, accumulate, access);
-  for (; rows >= 1; advance(1)) multiply_panel<1, kVectors>(inner, a, b, b_stride, c, c_stride, accumulate, access);
+  for (; rows >= 4; rows -= 4, advance(4))
+    multiply_panel<4, kVectors>(inner, a, b, b_stride, c, c_stride, accumulate, access);
+  for (; rows >= 1; --rows, advance(1))
+    multiply_panel<1, kVectors>(inner, a, b, b_stride, c, c_stride, accumulate, access);
 }
 
 // C [rows x columns] (+)= A [rows x inner] B [inner x columns].
