@@ -9,7 +9,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kGrainBytes = 64 * 1024;
+constexpr int64_t kGrainBytes = int64_t{64} * 1024;
 constexpr int64_t kTile = 16;  // of a transposition: one cache line of floats
 constexpr int64_t kBand = 64;  // tiles are taken in squares of this size, so that few pages are open at once
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 namespace plimsoll {
 namespace {
@@ -131,11 +132,11 @@ bool Drops::drop(BufferId id, size_t need) {
 // From the last to the first: then each finds its next use already in the stage where the others are made again.
 bool Drops::drop_all(std::span<const Gap> gaps) {
   begin(kMostWork + 20 * static_cast<int64_t>(gaps.size()));
-  for (auto gap = gaps.rbegin(); gap != gaps.rend(); ++gap) {
+  for (const Gap& gap : gaps | std::views::reverse) {
     // A need that the change itself put into the gap ends it.
-    const size_t need = find_need(gap->id, gap->before) + 1;
-    if (need >= needs_[gap->id].size() || find_remake(gap->id, need) < 0) continue;
-    start_drop(gap->id, need);
+    const size_t need = find_need(gap.id, gap.before) + 1;
+    if (need >= needs_[gap.id].size() || find_remake(gap.id, need) < 0) continue;
+    start_drop(gap.id, need);
     if (!finish()) return false;
   }
   return true;
@@ -337,8 +338,7 @@ void Drops::undo() {
   to_release_.clear();
   std::vector<Change> journal;
   journal.swap(journal_);
-  for (auto at = journal.rbegin(); at != journal.rend(); ++at) {
-    const Change& change = *at;
+  for (const Change& change : journal | std::views::reverse) {
     switch (change.kind) {
       case Change::Kind::Insert:
         erase_need(change.a, find_need(change.a, change.b));

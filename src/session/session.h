@@ -81,11 +81,11 @@ class Session {
   // One step. The batch is that of the feeds; a combination not planned yet is planned now.
   std::span<const View> run(std::span<const Tensor> fetches, std::span<const Feed> feeds);
   std::span<const View> run(const Request& request, std::span<const Feed> feeds);
-  // The same without looking anything up: `step` is the number of a request given to the constructor.
-  std::span<const View> run_step(size_t step, std::span<const Feed> feeds);
+  // The same without looking anything up: the number of a request given to the constructor.
+  std::span<const View> run_step(size_t number, std::span<const Feed> feeds);
 
   // The same, with the time of each of the plan's steps; `step_ns` has room for all of them.
-  std::span<const View> run_timed(size_t step, std::span<const Feed> feeds, std::span<int64_t> step_ns);
+  std::span<const View> run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> step_ns);
 
   // Row-major values of a variable; `bytes` must match.
   void get(Tensor variable, void* into, Bytes bytes);
@@ -103,7 +103,7 @@ class Session {
 
  private:
   size_t find_or_plan(const Request& request);
-  PlannedStep& take_feeds(size_t step, std::span<const Feed> feeds);
+  PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
   void close_layouts();
   void take_surroundings();
