@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 namespace plimsoll {
 namespace {
@@ -132,11 +131,12 @@ bool Drops::drop(BufferId id, size_t need) {
 // From the last to the first: then each finds its next use already in the stage where the others are made again.
 bool Drops::drop_all(std::span<const Gap> gaps) {
   begin(kMostWork + 20 * static_cast<int64_t>(gaps.size()));
-  for (const Gap& gap : gaps | std::views::reverse) {
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 can't read the standard library's reversed ranges
+  for (auto gap = gaps.rbegin(); gap != gaps.rend(); ++gap) {
     // A need that the change itself put into the gap ends it.
-    const size_t need = find_need(gap.id, gap.before) + 1;
-    if (need >= needs_[gap.id].size() || find_remake(gap.id, need) < 0) continue;
-    start_drop(gap.id, need);
+    const size_t need = find_need(gap->id, gap->before) + 1;
+    if (need >= needs_[gap->id].size() || find_remake(gap->id, need) < 0) continue;
+    start_drop(gap->id, need);
     if (!finish()) return false;
   }
   return true;
@@ -338,7 +338,9 @@ void Drops::undo() {
   to_release_.clear();
   std::vector<Change> journal;
   journal.swap(journal_);
-  for (const Change& change : journal | std::views::reverse) {
+  // NOLINTNEXTLINE(modernize-loop-convert): as above
+  for (auto at = journal.rbegin(); at != journal.rend(); ++at) {
+    const Change& change = *at;
     switch (change.kind) {
       case Change::Kind::Insert:
         erase_need(change.a, find_need(change.a, change.b));
