@@ -70,28 +70,30 @@ void Drops::read_program(const std::vector<TaskId>& order) {
   }
 }
 
-// A task may run again when it changes nothing and all it writes is written by nobody else; and only until something
-// that it reads is written or changed again.
+// A task may run again when it changes nothing and is the first to write what it writes; and only until something that
+// it reads or writes is written or changed by another.
 void Drops::find_makers() {
   constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
-  std::vector<int32_t> writers(problem_.buffers.size(), 0), next_writer(problem_.buffers.size(), kNever);
-  for (const Task& task : problem_.tasks)
-    for (const auto* list : {&task.writes, &task.updates})
-      for (const BufferId id : *list) ++writers[id];
+  std::vector<int32_t> first_writer(problem_.buffers.size(), kNever), next_writer(problem_.buffers.size(), kNever);
+  for (int32_t s = stages_ - 1; s >= 0; --s)
+    for (const auto* list : {&problem_.tasks[order_[s]].writes, &problem_.tasks[order_[s]].updates})
+      for (const BufferId id : *list) first_writer[id] = s;
   maker_.assign(problem_.buffers.size(), -1);
   rerun_until_.assign(order_.size(), -1);
   for (int32_t s = stages_ - 1; s >= 0; --s) {
     const Task& task = problem_.tasks[order_[s]];
     bool may = task.recomputable && task.updates.empty();
+    int32_t until = stages_ - 1;
     for (const BufferId id : task.writes) {
       const BufferKind kind = problem_.buffers[id].kind;
-      may = may && writers[id] == 1 && (kind == BufferKind::Temporary || kind == BufferKind::Output);
+      may = may && first_writer[id] == s && (kind == BufferKind::Temporary || kind == BufferKind::Output);
+      until = std::min(until, next_writer[id]);
     }
+    for (const BufferId id : task.reads) until = std::min(until, next_writer[id]);
     for (const auto* list : {&task.writes, &task.updates})
       for (const BufferId id : *list) next_writer[id] = s;
     if (!may) continue;
-    rerun_until_[s] = stages_ - 1;
-    for (const BufferId id : task.reads) rerun_until_[s] = std::min(rerun_until_[s], next_writer[id]);
+    rerun_until_[s] = until;
     for (const BufferId id : task.writes)
       if (problem_.buffers[id].kind == BufferKind::Temporary) maker_[id] = s;
   }

@@ -5,19 +5,17 @@
 namespace plimsoll {
 namespace {
 
-std::vector<bool> find_splittable(const Problem& problem) {
-  std::vector<int32_t> writers(problem.buffers.size(), 0);
-  for (const Task& task : problem.tasks)
-    for (const auto* list : {&task.writes, &task.updates})
-      for (const BufferId id : *list) ++writers[id];
-  std::vector<bool> is_splittable(problem.buffers.size());
-  for (size_t b = 0; b < problem.buffers.size(); ++b)
-    is_splittable[b] = writers[b] == 1 && problem.buffers[b].kind == BufferKind::Temporary;
-  return is_splittable;
+// By buffer: the task that starts a new stay when it runs again; -1 when nothing may.
+std::vector<TaskId> find_first_writers(const Problem& problem) {
+  std::vector<TaskId> first(problem.buffers.size(), -1);
+  for (TaskId t = static_cast<TaskId>(problem.tasks.size()) - 1; t >= 0; --t)
+    for (const BufferId id : problem.tasks[t].writes)
+      if (problem.buffers[id].kind == BufferKind::Temporary) first[id] = t;
+  return first;
 }
 
 void find_spans(const Problem& problem, const std::vector<TaskId>& steps, Stays& found) {
-  const std::vector<bool> is_splittable = find_splittable(problem);
+  const std::vector<TaskId> first_writer = find_first_writers(problem);
   std::vector<int32_t> now(problem.buffers.size(), -1);
   const int32_t last = std::max(static_cast<int32_t>(steps.size()) - 1, 0);
   const auto open = [&](BufferId id, int32_t s) {
@@ -32,7 +30,7 @@ void find_spans(const Problem& problem, const std::vector<TaskId>& steps, Stays&
     for (const auto* list : {&task.reads, &task.updates})
       for (const BufferId id : *list) found.stays[now[id]].last_step = s;
     for (const BufferId id : task.writes) {
-      if (now[id] < 0 || is_splittable[id])
+      if (now[id] < 0 || first_writer[id] == steps[s])
         open(id, s);
       else
         found.stays[now[id]].last_step = s;

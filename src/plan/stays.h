@@ -24,7 +24,7 @@ struct Stays {
   int32_t peak_step = -1;
 };
 
-// A value that only one task writes ends with its last use before that task runs again.
+// A value ends with its last use before the task that first writes it runs again.
 Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place);
 
 // Slots first, then the scratch of each step that has some.
