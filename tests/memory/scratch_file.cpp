@@ -81,8 +81,8 @@ TEST_P(ScratchFileBothWays, GivesBackWhatWasWrittenAtAnyAddressAndLength) {
   arena.commit(arena.maximum());
   back.commit(back.maximum());
   Bytes at = 0;
-  for (const Bytes bytes : {Bytes(0), Bytes(1), Bytes(63), block - 1, block, block + 1, MiB - 1, MiB, MiB + 1,
-                            2 * MiB + 12345, 9 * MiB + 3}) {
+  for (const Bytes bytes :
+       {Bytes(1), Bytes(63), block - 1, block, block + 1, MiB - 1, MiB, MiB + 1, 2 * MiB + 12345, 9 * MiB + 3}) {
     for (const Bytes from : {Bytes(0), Bytes(1), Bytes(64), Bytes(512), block + 64}) {
       const std::vector<unsigned char> numbers = noise(bytes, from);
       std::memcpy(arena.data() + from, numbers.data(), bytes);
