@@ -31,7 +31,7 @@ def peak_resident_bytes():
 
 
 def measure(arguments, step, version, weights):
-    """Calls step(), which ends when its result can be read and returns one number of it."""
+    """Calls step(), which ends when its result can be read and returns one number of it; weights() counts the trained numbers."""
     first = step()
     after_first_ns = time.monotonic_ns()
     last = step()
@@ -46,7 +46,7 @@ def measure(arguments, step, version, weights):
             break
     print(json.dumps({
         'version': version,
-        'weights': weights,
+        'weights': weights() if weights else None,
         'first_step_ns': after_first_ns - arguments.started_ns,
         'step_ns': step_ns,
         'peak_bytes': peak_resident_bytes(),

@@ -49,7 +49,7 @@ def main():
     torch.set_num_interop_threads(1)
     torch.manual_seed(1)
     model = torch_models.make(arguments.model)
-    weights = sum(parameter.numel() for parameter in model.parameters())
+    weights = sum(parameter.numel() for parameter in model.parameters())  # before any are frozen
     x, labels = torch_models.data(arguments.model, arguments.batch, arguments.sequence)
     if arguments.onnx:
         model.eval()
@@ -63,7 +63,7 @@ def main():
         step = predictor(arguments, model, x)
     else:
         step = trainer(arguments, model, x, labels)
-    timing.measure(arguments, step, torch.__version__, weights)
+    timing.measure(arguments, step, torch.__version__, lambda: weights)
 
 
 if __name__ == '__main__':
