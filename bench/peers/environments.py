@@ -57,7 +57,8 @@ def debian_torch(log):
     can_import = [SYSTEM_PYTHON, '-c', 'import torch']
     if run_quietly(can_import, log):
         return SYSTEM_PYTHON
-    install = ['apt-get', 'install', '-y', '--no-install-recommends', 'python3-torch']
+    # That build of OpenBLAS shares PyTorch's pool of threads.
+    install = ['apt-get', 'install', '-y', '--no-install-recommends', 'python3-torch', 'libopenblas0-openmp']
     if shutil.which('apt-get') and os.geteuid() == 0 and run_quietly(install, log) and run_quietly(can_import, log):
         return SYSTEM_PYTHON
     raise SetupFailed(f'neither pip nor Debian gives PyTorch (log: {log}); as root: {" ".join(install)}')

@@ -100,7 +100,7 @@ def mebibytes(count):
 
 def row_text(row, speed):
     name = row['system'] + (f' at a {row["line"]}' if row['line'] else '')
-    text = f'  {name:<18} {row["setting"]:<32} '
+    text = f'  {name:<20} {row["setting"]:<30} '
     if 'failed' in row:
         smallest = row.get('smallest_line_bytes')
         why = f'line {mebibytes(row["line_bytes"])} is below its smallest, {mebibytes(smallest)}' if smallest else row['failed']
@@ -111,7 +111,7 @@ def row_text(row, speed):
 
 
 def table(summaries):
-    lines = [f'  {"system":<18} {"setting":<32} {"step ms":>9} {"spread (10-90 %)":>18} {"samples/s":>9} {"we are":>9} '
+    lines = [f'  {"system":<20} {"setting":<30} {"step ms":>9} {"spread (10-90 %)":>18} {"samples/s":>9} {"we are":>9} '
              f'{"peak":>9} {"first s":>7}']
     for summary in summaries:
         base = next((r for r in summary['rows'] if r['system'] == 'plimsoll' and not r['line']), {})

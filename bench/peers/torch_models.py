@@ -119,6 +119,16 @@ class UNet(nn.Module):
         return self.head(x)
 
 
+def attention(q, k, v, causal):
+    if hasattr(F, 'scaled_dot_product_attention'):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    scores = q @ k.transpose(-2, -1) * 0.125
+    if causal:
+        positions = q.shape[-2]
+        scores = scores.masked_fill(torch.ones(positions, positions, dtype=torch.bool).triu(1), float('-inf'))
+    return scores.softmax(-1) @ v
+
+
 class Block(nn.Module):
     def __init__(self, width, epsilon, norm_first, causal, approximate):
         super().__init__()
@@ -132,7 +142,7 @@ class Block(nn.Module):
     def attend(self, x):
         batch, positions, width = x.shape
         q, k, v = self.project(x).view(batch, positions, 3, self.heads, 64).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        mixed = attention(q, k, v, self.causal)
         return self.dropout(self.output(mixed.transpose(1, 2).reshape(batch, positions, width)))
 
     def feed(self, x):

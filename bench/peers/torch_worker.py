@@ -1,4 +1,6 @@
 # Steps of a model in PyTorch, timed. Words of the setting: channels_last, compile, jit (inference).
+import inspect
+
 import torch
 
 import timing
@@ -43,6 +45,13 @@ def predictor(arguments, model, x):
     return step
 
 
+def export(model, x, file):
+    # The older exporter: it takes any batch and needs no further packages. Before 2.5 there was no other.
+    older = {'dynamo': False} if 'dynamo' in inspect.signature(torch.onnx.export).parameters else {}
+    torch.onnx.export(model, (x,), file, input_names=['x'], output_names=['y'],
+                      dynamic_axes={'x': {0: 'batch'}, 'y': {0: 'batch'}}, **older)
+
+
 def main():
     arguments = timing.parse_arguments()
     torch.set_num_threads(arguments.threads)
@@ -53,9 +62,7 @@ def main():
     x, labels = torch_models.data(arguments.model, arguments.batch, arguments.sequence)
     if arguments.onnx:
         model.eval()
-        torch.onnx.export(model, (x,), arguments.onnx, input_names=['x'], output_names=['y'], dynamo=False,
-                          dynamic_axes={'x': {0: 'batch'}, 'y': {0: 'batch'}})
-        return
+        return export(model, x, arguments.onnx)
     if 'channels_last' in arguments.words:
         model = model.to(memory_format=torch.channels_last)
         x = x.to(memory_format=torch.channels_last)
