@@ -8,7 +8,8 @@ import matplotlib
 matplotlib.use('Agg')
 import matplotlib.pyplot as plt  # noqa: E402
 
-KINDS = (('step_ns', 'step', 'o-'), ('plan_ns', 'planning', 's-'), ('tight_plan_ns', 'planning at the smallest line', '^-'))
+KINDS = (('step_ns', 'step', 'o-'), ('plan_ns', 'planning', 's-'),
+         ('tight_plan_ns', 'planning at the smallest line', '^-'))
 
 
 def plot(name, sweep, folder):

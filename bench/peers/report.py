@@ -74,7 +74,7 @@ def mean_of(values):
 def goals(summaries):
     """The figures that the comparison is made for; None where there is nothing to compare."""
     def ours(summary, line):
-        rows = [r for r in summary['rows'] if r['system'] == 'plimsoll' and r['line'] == line and 'speed_over_best' in r]
+        rows = [r for r in summary['rows'] if r['line'] == line and 'speed_over_best' in r]
         return rows[0] if rows else None
 
     result = {}
@@ -103,8 +103,9 @@ def row_text(row, speed):
     text = f'  {name:<20} {row["setting"]:<30} '
     if 'failed' in row:
         smallest = row.get('smallest_line_bytes')
-        why = f'line {mebibytes(row["line_bytes"])} is below its smallest, {mebibytes(smallest)}' if smallest else row['failed']
-        return text + why
+        if smallest:
+            return text + f'line {mebibytes(row["line_bytes"])} is below its smallest, {mebibytes(smallest)}'
+        return text + row['failed']
     spread = f'{milliseconds(row["low_ns"])} to {milliseconds(row["high_ns"])}'
     return text + (f'{milliseconds(row["step_ns"]):>9} {spread:>18} {row["batch"] / row["step_ns"] * 1e9:>9.1f} '
                    f'{speed:>9} {mebibytes(row["peak_bytes"]):>9} {row["first_step_ns"] / 1e9:>7.2f}').rstrip()
@@ -116,7 +117,7 @@ def table(summaries):
     for summary in summaries:
         base = next((r for r in summary['rows'] if r['system'] == 'plimsoll' and not r['line']), {})
         lines.append(summary['case'] + ('' if summary['weights_agree'] else '   THE NUMBERS OF WEIGHTS DIFFER'))
-        for row in sorted(summary['rows'], key=lambda r: (r['system'] != 'plimsoll', r['line'] != '', r['line'] == 'tenth')):
+        for row in sorted(summary['rows'], key=lambda r: (r['system'] != 'plimsoll', ['', *LINES].index(r['line']))):
             # How many times as fast we are: in a peer's row as that peer, in ours as the best of them.
             speed = row.get('speed_over_best') or base.get('speed_over', {}).get(row['system'])
             lines.append(row_text(row, f'{speed:.2f}' if speed else ''))
@@ -131,7 +132,7 @@ def goals_text(result):
             continue
         below = ', '.join(figures['training_cases_below_1']) or 'none'
         lines.append(f'{label}: speed over the best peer {figures["geometric_mean"]:.2f} (geometric mean of '
-                     f'{figures["cases"]} cases); training cases below 1: {below}')
+                     f'{figures["cases"]} case{"s" if figures["cases"] > 1 else ""}); training cases below 1: {below}')
     waits = result['first_step']
     if waits['geometric_mean']:
         lines.append(f'first step: {waits["geometric_mean"]:.2f} of the time of the peer that is soonest with it '

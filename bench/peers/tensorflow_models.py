@@ -68,9 +68,10 @@ class Net:
         return tf.nn.depthwise_conv2d(x, kernel, [1, stride, stride, 1], 'VALID')
 
     def conv_transpose(self, x, filters):
-        kernel = self.weight(lambda: numbers.standard_normal((2, 2, filters, x.shape[-1]), np.float32) * np.float32(.02))
-        shape = [x.shape[0], 2 * x.shape[1], 2 * x.shape[2], filters]
-        return tf.nn.bias_add(tf.nn.conv2d_transpose(x, kernel, shape, 2, 'VALID'), self.zeros(filters))
+        shape = (2, 2, filters, x.shape[-1])
+        kernel = self.weight(lambda: numbers.standard_normal(shape, np.float32) * np.float32(0.02))
+        twice = [x.shape[0], 2 * x.shape[1], 2 * x.shape[2], filters]
+        return tf.nn.bias_add(tf.nn.conv2d_transpose(x, kernel, twice, 2, 'VALID'), self.zeros(filters))
 
     def batch_norm(self, x):
         channels = x.shape[-1]

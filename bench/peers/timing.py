@@ -31,7 +31,9 @@ def peak_resident_bytes():
 
 
 def measure(arguments, step, version, weights):
-    """Calls step(), which ends when its result can be read and returns one number of it; weights() counts the trained numbers."""
+    """Calls step(), which ends when its result can be read and returns one number of it.
+
+    weights() counts the trained numbers."""
     first = step()
     after_first_ns = time.monotonic_ns()
     last = step()
