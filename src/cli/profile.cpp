@@ -52,6 +52,12 @@ Bytes moved_bytes(const Problem& problem, const Task& task, int64_t batch) {
 std::map<std::string, Row> by_operator(const Workload& load, const PlannedStep& step, const std::vector<double>& ns) {
   std::map<std::string, Row> rows;
   for (size_t i = 0; i < step.plan.steps.size(); ++i) {
+    if (step.plan.steps[i].kind != Step::Kind::Run) {
+      Row& row = rows[step.plan.steps[i].kind == Step::Kind::Save ? "save to disk" : "load from disk"];
+      ++row.runs;
+      row.ns += ns[i];
+      continue;
+    }
     const auto task = static_cast<size_t>(step.plan.steps[i].task);
     const ProgramTask& work = step.program.tasks[task];
     Row& row = rows[work.origin < 0 ? "reorder" : std::string(load.graph.node(work.origin).op->name)];
