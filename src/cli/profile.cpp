@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "cli/auto_batch.h"
 #include "cli/plan_report.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
@@ -72,7 +73,7 @@ std::map<std::string, Row> by_operator(const Workload& load, const PlannedStep& 
 }  // namespace
 
 int run_profile(const Settings& settings) {
-  const auto load = make_workload(settings, Purpose::Train);
+  const auto load = make_sized_workload(settings, Purpose::Train);
   const auto input = made_up(load->spec.input, load->batch, load->spec.classes);
   const auto labels = made_up(load->spec.labels, load->batch, load->spec.classes);
   const Feed feeds[] = {{load->training.input, input.data(), static_cast<Bytes>(input.size())},
