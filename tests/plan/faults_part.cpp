@@ -34,8 +34,9 @@ Words remove_sum(Subject& s, Dice& dice, int32_t part, const char* words) {
   const int32_t i = pick_sum(s, dice, part);
   if (i < 0) return {};
   const std::string sum = s.problem.buffers[work_at(s, i).writes[0]].name;
+  const std::string task = s.problem.tasks[s.plan.steps[i].task].name;
   remove_step(s, i);
-  return {words, sum};
+  return {words, sum + "|" + task};
 }
 
 // Changes the size of a whole-batch buffer to that of the largest part.
@@ -154,11 +155,11 @@ std::vector<Fault> part_faults() {
          return {"needs", "scratch"};
        }},
       {"first part of a sum missing",
-       [](Subject& s, Dice& d) { return remove_sum(s, d, 0, "lacks the parts before|before anything"); }},
+       [](Subject& s, Dice& d) { return remove_sum(s, d, 0, "before part|lacks the parts before|before anything"); }},
       {"middle part of a sum missing",
        [](Subject& s, Dice& d) -> Words {
          if (parts_of(s) < 3) return {};
-         return remove_sum(s, d, 1, "lacks the parts before|instead of");
+         return remove_sum(s, d, 1, "before part|lacks the parts before|instead of");
        }},
       {"last part of a sum missing",
        [](Subject& s, Dice& d) { return remove_sum(s, d, parts_of(s) - 1, "instead of"); }},
@@ -188,9 +189,9 @@ std::vector<Fault> part_faults() {
          for (Step& step : s.plan.steps)
            if (step.part < 2 && is_run(step) && s.problem.tasks[step.task].batch_rule != BatchRule::Mixes)
              step.part = 1 - step.part;
-         return {"lacks the parts before", "loss|dw"};
+         return {"before part 0"};
        }},
-      {"rows of the next part", [](Subject& s, Dice& d) { return renumber(s, d, 0, 1, "instead of"); }},
+      {"rows of the next part", [](Subject& s, Dice& d) { return renumber(s, d, 0, 1, "before part 0"); }},
       {"rows of the part before",
        [](Subject& s, Dice& d) { return renumber(s, d, 1, 0, "instead of|cannot be recomputed"); }},
       {"an update for a later part",

@@ -48,7 +48,7 @@ Words remove_one(Subject& s, Dice& dice, const Holds& holds) {
   if (i < 0) return {};
   const std::string names = operands(s, work_at(s, i)) + task_of(s, i).name;
   remove_step(s, i);
-  return {"reads|never runs|before anything|which lacks|ends with|no place", names};
+  return {"reads|never runs|before anything|before part|which lacks|ends with|no place", names};
 }
 
 bool is_first_run(const Subject& s, int32_t n) {
@@ -217,7 +217,7 @@ std::vector<Fault> step_faults() {
          if (to < 0) return {};
          const std::string names = task_of(s, i).name;
          move_step(s, i, to);
-         return {"reads", names};
+         return {"reads|before part", names};
        }},
       {"task that never runs",
        [](Subject& s, Dice& d) {
