@@ -129,6 +129,23 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
   return "";
 }
 
+// Each buffer that is ever saved, or waits there between steps, has one place in the scratch file.
+std::string check_disk(const Problem& problem, const Plan& plan, const Limits& limits) {
+  std::vector<bool> is_on_disk(problem.buffers.size(), false);
+  for (const BufferId id : plan.stored) is_on_disk[id] = true;
+  for (const Step& step : plan.steps)
+    if (step.kind == Step::Kind::Save) is_on_disk[step.buffer] = true;
+  Bytes left = limits.disk_bytes;
+  for (size_t b = 0; b < problem.buffers.size(); ++b) {
+    if (!is_on_disk[b]) continue;
+    const Bytes bytes = placed_bytes(problem.buffers[b], limits.batch);
+    if (bytes > left)
+      return fmt::format("{} does not fit in a scratch file of {} bytes", problem.buffers[b].name, limits.disk_bytes);
+    left -= bytes;
+  }
+  return "";
+}
+
 // Places are bound in one pass over steps and lives.
 std::string check_order(const Problem& problem, const Plan& plan) {
   for (size_t i = 1; i < plan.lives.size(); ++i)
@@ -239,6 +256,7 @@ std::string check(const Problem& problem, const Plan& plan, const Limits& limits
   if (fault.empty()) fault = check_steps(problem, plan);
   if (fault.empty()) fault = check_lives(problem, plan, limits);
   if (fault.empty()) fault = check_variables(problem, plan);
+  if (fault.empty()) fault = check_disk(problem, plan, limits);
   if (fault.empty()) fault = check_report(problem, plan);
   if (!fault.empty()) return fault;
   std::vector<int32_t> by_start(plan.lives.size());

@@ -157,7 +157,7 @@ TEST(Check, NamesEveryPlantedFault) {
   for (const Fault& fault : faults) {
     Plan plan = roomy_plan();
     fault.plant(plan);
-    const std::string answer = check(problem, plan, {.batch = 4});
+    const std::string answer = check(problem, plan, {.batch = 4, .disk_bytes = MiB});
     EXPECT_NE(answer, "") << fault.name;
     EXPECT_THAT(answer, HasSubstr(fault.says)) << fault.name;
   }
@@ -228,13 +228,13 @@ TEST(Check, FollowsSpilledValues) {
       {.task = 2}, {.task = 3}};
   plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 5, kW, 4096}, {1, 0, 0, kX, 4096}, {2, 0, 2, kH, 4096},
                 {3, 1, 4, kG, 4096},        {2, 3, 4, kX, 4096}, {4, 4, 5, kY, 4096}};
-  EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
+  EXPECT_EQ(check(problem, plan, {.batch = 4, .disk_bytes = MiB}), "");
   Plan late = plan;
   std::swap(late.steps[3], late.steps[4]);
-  EXPECT_EQ(check(problem, late, {.batch = 4}), "c reads h at step 3, before anything wrote it");
+  EXPECT_EQ(check(problem, late, {.batch = 4, .disk_bytes = MiB}), "c reads h at step 3, before anything wrote it");
   Plan early = plan;
   std::swap(early.steps[0], early.steps[2]);
-  EXPECT_NE(check(problem, early, {.batch = 4}), "");
+  EXPECT_NE(check(problem, early, {.batch = 4, .disk_bytes = MiB}), "");
 }
 
 // One layer in two parts: rows run for each part, the gradient adds up, the update runs once.

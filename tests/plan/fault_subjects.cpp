@@ -170,6 +170,23 @@ std::vector<Subject> planned_subjects() {
     for (Task& task : problem.tasks) task.recomputable = dice.below(5) > 0;
     add_plans(subjects, problem, {.batch = 3}, 2);
   }
+  Problem parts = training_chain(6, 4096, 1024);
+  parts.name = "parts";
+  parts.part_samples = 3;
+  add_plans(subjects, parts, {.batch = 8}, 3);
+  // Rows too large to keep, and a weight with a state that waits in the scratch file.
+  Problem spilled = training_chain(6, 64 * KiB, 64 * KiB);
+  spilled.name = "spilled";
+  for (size_t t = 0; t < spilled.tasks.size(); ++t) {
+    if (!spilled.tasks[t].name.starts_with("sgd")) continue;
+    spilled.buffers.push_back({"state" + std::to_string(t), Tag::Optimiser, BufferKind::Variable, 128 * KiB, 0});
+    spilled.tasks[t].updates.push_back(static_cast<BufferId>(spilled.buffers.size()) - 1);
+  }
+  Limits disk{.batch = 4, .disk_bytes = GiB, .disk_read_bytes_per_s = 1e9, .disk_write_bytes_per_s = 1e9};
+  add_plans(subjects, spilled, disk, 3);
+  spilled.name = "spilled in parts";
+  spilled.part_samples = 2;
+  add_plans(subjects, spilled, disk, 2);
   return subjects;
 }
 
@@ -254,6 +271,12 @@ bool writes(const Work& work, BufferId id) { return std::count(work.writes.begin
 std::string name_of(const Subject& subject, const Life& life) {
   if (life.buffer != kScratch) return subject.problem.buffers[life.buffer].name;
   return "scratch of " + subject.problem.tasks.at(subject.plan.steps.at(life.first_step).task).name;
+}
+
+bool is_variable(const Subject& subject, BufferId id) {
+  const std::vector<BufferId>& stored = subject.plan.stored;
+  return id != kScratch && subject.problem.buffers[id].kind == BufferKind::Variable &&
+         std::count(stored.begin(), stored.end(), id) == 0;
 }
 
 bool hands_place_on(const Plan& plan, int32_t step) {

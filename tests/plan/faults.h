@@ -45,6 +45,7 @@ const Work& work_at(const Subject& subject, int32_t step);
 bool reads(const Work& work, BufferId id);  // updates included
 bool writes(const Work& work, BufferId id);
 std::string name_of(const Subject& subject, const Life& life);
+bool is_variable(const Subject& subject, BufferId id);  // one that stays in memory
 // Does a value take the place of another at this step?
 bool hands_place_on(const Plan& plan, int32_t step);
 void move_life(Plan& plan, Life& life, Bytes offset);  // the arena grows with it, and shrinks to what is left

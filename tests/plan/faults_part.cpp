@@ -191,7 +191,7 @@ std::vector<Fault> part_faults() {
              step.part = 1 - step.part;
          return {"before part 0"};
        }},
-      {"rows of the next part", [](Subject& s, Dice& d) { return renumber(s, d, 0, 1, "before part 0"); }},
+      {"rows of the next part", [](Subject& s, Dice& d) { return renumber(s, d, 0, 1, "before part 0|instead of"); }},
       {"rows of the part before",
        [](Subject& s, Dice& d) { return renumber(s, d, 1, 0, "instead of|cannot be recomputed"); }},
       {"an update for a later part",

@@ -8,9 +8,7 @@ namespace {
 
 constexpr Bytes kHuge = std::numeric_limits<Bytes>::max() / kAlignment * kAlignment;
 
-bool is_variable(const Subject& s, const Life& life) {
-  return life.buffer != kScratch && s.problem.buffers[life.buffer].kind == BufferKind::Variable;
-}
+bool is_variable(const Subject& s, const Life& life) { return testing::is_variable(s, life.buffer); }
 
 bool is_loose(const Subject& s, const Life& life) { return !is_variable(s, life) && life.bytes > 0; }
 

@@ -59,8 +59,6 @@ bool is_first_run(const Subject& s, int32_t n) {
   return true;
 }
 
-bool is_variable(const Subject& s, BufferId id) { return s.problem.buffers[id].kind == BufferKind::Variable; }
-
 // Lets the value that is alive at the end of the plan, or was last, live there: at a place of its own.
 bool keep_to_the_end(Subject& s, BufferId id) {
   int32_t last = -1;

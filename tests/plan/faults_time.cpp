@@ -9,6 +9,7 @@ namespace {
 using Kind = BufferKind;
 
 bool is(const Subject& s, const Life& life, Kind kind) {
+  if (kind == Kind::Variable) return is_variable(s, life.buffer);
   return life.buffer != kScratch && s.problem.buffers[life.buffer].kind == kind;
 }
 

@@ -64,7 +64,7 @@ std::vector<Fault> transfer_faults() {
          if (i < 0) return {};
          const std::string name = name_at(s, i);
          remove_step(s, i);
-         return {"never saved before", name};
+         return {"never saved before|is stored as", name};
        }},
       {"never loaded",
        [](Subject& s, Dice& d) -> Words {
@@ -93,7 +93,7 @@ std::vector<Fault> transfer_faults() {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
          s.plan.steps[i].kind = Kind::Load;
-         return {"never saved before", name_at(s, i)};
+         return {"never saved before|is stored as", name_at(s, i)};
        }},
       {"saved before it is made",
        [](Subject& s, Dice& d) -> Words {
@@ -152,8 +152,7 @@ std::vector<Fault> transfer_faults() {
        }},
       {"an older value loaded",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t v =
-             pick(s.problem.buffers, d, [](const Buffer& b, int32_t) { return b.kind == BufferKind::Variable; });
+         const int32_t v = pick(s.problem.buffers, d, [&](const Buffer&, int32_t id) { return is_variable(s, id); });
          if (v < 0 || std::none_of(s.problem.tasks.begin(), s.problem.tasks.end(), [&](const Task& t) {
                return std::count(t.updates.begin(), t.updates.end(), v) > 0;
              }))
@@ -227,6 +226,60 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) {
          return set_transfer(
              s, d, Kind::Save, [](Subject&, Step& step) { step.kind = Kind::Run; }, "runs task -1");
+       }},
+      {"stored buffer past the last",
+       [](Subject& s, Dice&) -> Words {
+         s.plan.stored.push_back(static_cast<BufferId>(s.problem.buffers.size()));
+         return {"is stored between steps but is no variable"};
+       }},
+      {"stored buffer below zero",
+       [](Subject& s, Dice&) -> Words {
+         s.plan.stored.push_back(-1);
+         return {"is stored between steps but is no variable"};
+       }},
+      {"stored value that is no variable",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i =
+             pick(s.problem.buffers, d, [](const Buffer& b, int32_t) { return b.kind == BufferKind::Temporary; });
+         s.plan.stored.push_back(i);
+         return {"is stored between steps but is no variable"};
+       }},
+      {"stored variable that stays in memory",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick(s.problem.buffers, d, [&](const Buffer&, int32_t id) { return is_variable(s, id); });
+         if (i < 0 || placed_bytes(s.problem.buffers[i], 1) == 0) return {};
+         s.plan.stored.push_back(i);
+         return {"lies at byte|variables take"};
+       }},
+      {"stored variable that is not listed",
+       [](Subject& s, Dice&) -> Words {
+         if (s.plan.stored.empty()) return {};
+         const BufferId id = s.plan.stored.back();
+         s.plan.stored.pop_back();
+         return {"variable", s.problem.buffers[id].name};
+       }},
+      {"stored variable whose new value is not saved",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t) {
+           return step.kind == Kind::Save && s.problem.buffers[step.buffer].kind == BufferKind::Variable;
+         });
+         if (i < 0) return {};
+         const std::string name = name_at(s, i);
+         remove_step(s, i);
+         return {"is stored as", name};
+       }},
+      {"no room in the scratch file",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         s.limits.disk_bytes = placed_bytes(s.problem.buffers[s.plan.steps[i].buffer], s.limits.batch) - 1;
+         return {"does not fit in a scratch file of"};
+       }},
+      {"no scratch file",
+       [](Subject& s, Dice& d) -> Words {
+         if (pick_transfer(s, d, Kind::Save) < 0) return {};
+         s.limits.disk_bytes = 0;
+         return {"does not fit in a scratch file of 0 bytes"};
        }},
       {"own work where the variant's operands are kept",
        [](Subject& s, Dice&) -> Words {
