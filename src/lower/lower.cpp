@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "lower/draft.h"
 #include "lower/fuse.h"
+#include "lower/tiles.h"
 
 namespace plimsoll {
 namespace {
@@ -44,6 +45,7 @@ class Lowering {
     BufferId buffer = -1;
     ConcreteType type;
     std::vector<std::pair<Layout, BufferId>> copies;
+    int32_t tiles = 1;  // of a variable: so many buffers, one after another
   };
 
   ConcreteType concrete(ValueId value, int64_t samples) const {
@@ -72,14 +74,20 @@ class Lowering {
 
   // Variables come first and all of them, used or not, so that their buffers are the same in every program.
   void add_variables() {
-    for (const Variable& variable : graph_.variables()) {
+    const std::vector<int32_t> tiles = count_tiles(graph_);
+    for (size_t i = 0; i < tiles.size(); ++i) {
+      const Variable& variable = graph_.variables()[i];
       Home& home = homes_[static_cast<size_t>(variable.value)];
       home.type = concrete(variable.value);
       const auto fixed = layouts_.find(variable.value);
       home.type.is_open = fixed == layouts_.end();
       if (!home.type.is_open) home.type.layout = fixed->second;
-      home.buffer = add_buffer(variable.value, home.type, tag_of(variable.role), BufferKind::Variable,
-                               name_of_value(variable.value));
+      home.tiles = tiles[i];
+      const std::string name = name_of_value(variable.value);
+      home.buffer = static_cast<BufferId>(program_.problem.buffers.size());
+      for (int32_t tile = 0; tile < home.tiles; ++tile)
+        add_buffer(variable.value, home.type, tag_of(variable.role), BufferKind::Variable,
+                   home.tiles == 1 ? name : fmt::format("{}/tile{}", name, tile));
     }
     for (const Constant& constant : graph_.constants()) {
       Home& home = homes_[static_cast<size_t>(constant.value)];
@@ -94,10 +102,15 @@ class Lowering {
   void finish_variables() {
     for (const Variable& variable : graph_.variables()) {
       Home& home = homes_[static_cast<size_t>(variable.value)];
-      program_.problem.buffers[static_cast<size_t>(home.buffer)].fixed_bytes = home.type.bytes();
+      Bytes rest = home.type.bytes();
+      for (int32_t tile = 0; tile < home.tiles; ++tile) {
+        const Bytes bytes = tile + 1 == home.tiles ? rest : kTileBytes;
+        program_.problem.buffers[static_cast<size_t>(home.buffer + tile)].fixed_bytes = bytes;
+        rest -= bytes;
+      }
       if (!home.type.is_open) layouts_.insert_or_assign(variable.value, home.type.layout);
       home.type.is_open = false;
-      program_.variables.push_back({variable.value, home.buffer, home.type});
+      program_.variables.push_back({variable.value, home.buffer, home.type, home.tiles});
     }
   }
 
@@ -254,6 +267,9 @@ class Lowering {
     const int64_t samples = waits_for_parts ? options_.batch : samples_;
     const Facts facts{*node.attrs, in, out, samples, options_.batch, false};
     const Prepared& prepared = kernels_.prepare(*node.op, facts);
+    const bool has_tiles =
+        std::any_of(node.in.begin(), node.in.end(), [&](ValueId value) { return home_of(value).tiles > 1; });
+    if (has_tiles) return add_tiles(node, in, prepared);
 
     Task task;
     ProgramTask work{prepared.kernel, node.origin, {}, node.op->cost ? node.op->cost(facts).flops : 0};
@@ -278,16 +294,56 @@ class Lowering {
       task.writes.push_back(home.buffer);
       moved += home.type.bytes();
     }
-    // An update makes every copy of the variable stale.
-    for (size_t i = 0; i < node.in.size(); ++i)
-      if ((node.op->traits.updates >> i & 1) != 0) homes_[static_cast<size_t>(node.in[i])].copies.clear();
-
+    forget_copies(node);
     add_sharing(node, task, work);
     task.recomputable = node.op->traits.recomputable;
     task.batch_rule = batch_rule_of(node);
     const bool in_each_part = in_parts() && batched && !waits_for_parts;
     const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
     add_task(std::move(task), std::move(work), scratch, moved, batched && !waits_for_parts);
+  }
+
+  // One task for each tile of the state. What has the variable's size is the variable, its state and its gradient.
+  void add_tiles(const DraftNode& node, std::vector<ConcreteType> types, const Prepared& whole) {
+    std::vector<BufferId> buffers;
+    int32_t tiles = 1;
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      const Layout layout = whole.in.empty() ? Layout() : whole.in[i];
+      buffers.push_back(in_layout(node.in[i], layout));
+      types[i].layout = layout;
+      tiles = std::max(tiles, home_of(node.in[i]).tiles);
+    }
+    const Bytes total = types[0].bytes();
+    for (int32_t tile = 0; tile < tiles; ++tile) {
+      const Bytes first = tile * kTileBytes, bytes = tile + 1 == tiles ? total - first : kTileBytes;
+      std::vector<ConcreteType> in = types;
+      Task task;
+      task.name = fmt::format("{}/tile{}", graph_.name(graph_.node(node.origin)), tile);
+      task.batch_rule = node.op->traits.batch;
+      ProgramTask work{nullptr, node.origin, {}, 0};
+      Bytes moved = 0;
+      for (size_t i = 0; i < node.in.size(); ++i) {
+        const bool updated = (node.op->traits.updates >> i & 1) != 0;
+        const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
+        const bool has_tiles = home_of(node.in[i]).tiles > 1;
+        if (is_cut) in[i] = {types[i].dtype, Dims{bytes / size_of(types[i].dtype)}, {}, false};
+        work.in.push_back(
+            add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
+        if (is_cut && !has_tiles) work.in.back().offset = first;
+        moved += in[i].bytes();
+      }
+      const Prepared& prepared =
+          kernels_.prepare(*node.op, {*node.attrs, in, {}, options_.batch, options_.batch, false});
+      work.kernel = prepared.kernel;
+      add_task(std::move(task), std::move(work), prepared.scratch_bytes, moved, false);
+    }
+    forget_copies(node);
+  }
+
+  // An update makes every copy of the variable stale.
+  void forget_copies(const DraftNode& node) {
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if ((node.op->traits.updates >> i & 1) != 0) homes_[static_cast<size_t>(node.in[i])].copies.clear();
   }
 
   // Operands that appear twice are listed once.

@@ -32,8 +32,9 @@ class Homes {
   std::byte* place(const Port& port, std::byte* staging);
   void write(const Port& port, const std::byte* from);
 
- private:
   bool is_resident(const Port& port) const;
+
+ private:
   template <class Move>
   void for_each_tile(const Port& port, const Move& move);
 

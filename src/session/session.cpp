@@ -1,17 +1,11 @@
 #include "session/session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "memory/process.h"
-#include "plan/check.h"
-#include "plan/make_plan.h"
-#include "plan/split.h"
-#include "session/fit.h"
 #include "session/variables.h"
 
 namespace plimsoll {
@@ -27,12 +21,6 @@ bool equal(const Request& a, const Request& b) {
   return a.batch == b.batch && a.updates == b.updates && ids_of(a.fetches) == ids_of(b.fetches);
 }
 
-// Down to a power of two: a plan should not depend on the noise of a measurement.
-DiskSpeed round_speed(const DiskSpeed& speed) {
-  const auto round = [](double bytes_per_s) { return std::exp2(std::floor(std::log2(std::max(bytes_per_s, 1.0)))); };
-  return {round(speed.read_bytes_per_s), round(speed.write_bytes_per_s)};
-}
-
 // Where a buffer lies at the start of the step.
 Bytes place_of(const Plan& plan, BufferId buffer) {
   for (const Life& life : plan.lives)
@@ -42,156 +30,7 @@ Bytes place_of(const Plan& plan, BufferId buffer) {
 
 }  // namespace
 
-Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options)
-    : graph_(graph), options_(options), line_(line) {
-  graph_.finalize();
-  state_.seed = options.seed;
-  // Kernels of a training step decide the layouts of variables, so it is lowered before others.
-  std::vector<size_t> order(requests.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return requests[a].updates.size() > requests[b].updates.size(); });
-  steps_.resize(requests.size());
-  for (const size_t i : order) lower_step(steps_[i], requests[i]);
-  close_layouts();
-  if (options.levers.spill && !options.scratch_folder.empty())
-    disk_speed_ = round_speed(measure_disk(options.scratch_folder));
-  take_surroundings();
-  // Kernels of parts take memory too, so they are made before it is counted what the process holds.
-  bool has_splits = false;
-  for (PlannedStep& step : steps_) {
-    if (fits_freely(step.program.problem, limits_for(step))) continue;
-    lower_splits(step);
-    has_splits = has_splits || !step.splits.empty();
-  }
-  if (has_splits) take_surroundings();
-  for (const size_t i : order) plan_step(steps_[i]);
-}
-
 Session::~Session() { close(); }
-
-void Session::lower_step(PlannedStep& step, const Request& request) {
-  if (request.batch <= 0) throw Error(fmt::format("a batch of {} is none", request.batch));
-  for (const Tensor& fetch : request.fetches)
-    if (!fetch.is_set() || &fetch.graph() != &graph_) throw Error("a fetch is unset or belongs to another graph");
-  step.request = request;
-  LowerOptions lowering;
-  lowering.batch = request.batch;
-  step.program = lower(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels_);
-}
-
-// Variables that no kernel met stay row-major from now on: their place must not change when more steps are planned.
-void Session::close_layouts() {
-  for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
-}
-
-// Parts of half the batch, of a quarter, and so on down to one sample.
-void Session::lower_splits(PlannedStep& step) {
-  if (!options_.levers.micro_batch) return;
-  const Split split = find_split(step.program.problem);
-  if (!split.is_possible()) return;
-  LowerOptions lowering;
-  lowering.batch = step.request.batch;
-  lowering.waits.assign(graph_.nodes().size(), false);
-  for (size_t t = 0; t < step.program.tasks.size(); ++t) {
-    const std::vector<BufferId>& reads = step.program.problem.tasks[t].reads;
-    if (step.program.tasks[t].origin >= 0 && split.when[t] == Split::When::After)
-      lowering.waits[static_cast<size_t>(step.program.tasks[t].origin)] = std::any_of(
-          reads.begin(), reads.end(),
-          [&](BufferId id) { return step.program.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
-  }
-  for (int64_t samples = lowering.batch; samples > 1;) {
-    samples = (samples + 1) / 2;
-    lowering.part_samples = samples;
-    KernelStore kernels;  // those of parts that are not chosen go with their program
-    if (auto program =
-            lower_in_parts(graph_, ids_of(step.request.fetches), step.request.updates, lowering, layouts_, kernels))
-      step.splits.push_back(std::move(*program));
-  }
-}
-
-// What the line must hold besides the arena.
-void Session::take_surroundings() {
-  runtime_held_.release();
-  data_held_.release();
-  staging_held_.release();
-  runtime_bytes_ = options_.reserve + kernels_.library_bytes();
-  if (options_.covers_process) {
-    trim_allocator();
-    runtime_bytes_ += resident_bytes();
-  }
-  const Bytes staging = disk_speed_.read_bytes_per_s > 0 ? Homes::kBytes : 0;
-  if (runtime_bytes_ + options_.data_bytes + staging > line_.free()) return;
-  runtime_held_ = line_.reserve(Tag::Runtime, runtime_bytes_);
-  data_held_ = line_.reserve(Tag::Data, options_.data_bytes);
-  staging_held_ = line_.reserve(Tag::Staging, staging);
-}
-
-Bytes Session::limit_for_arena() const {
-  if (line_.limit() == MemoryLine::kUnlimited) return MemoryLine::kUnlimited;
-  Bytes held = 0;
-  for (const Reservation& reservation : arena_held_) held += reservation.bytes();
-  // When even the surroundings do not fit, plan against nothing: the refusal then names the whole need.
-  return runtime_held_.bytes() < runtime_bytes_ ? 0 : std::max<Bytes>(0, line_.free() + held);
-}
-
-Limits Session::limits_for(const PlannedStep& step) const {
-  Limits limits;
-  limits.bytes = limit_for_arena();
-  limits.batch = step.request.batch;
-  limits.levers = options_.levers;
-  if (disk_speed_.read_bytes_per_s > 0) {
-    limits.disk_bytes = options_.disk_limit;
-    limits.disk_read_bytes_per_s = disk_speed_.read_bytes_per_s;
-    limits.disk_write_bytes_per_s = disk_speed_.write_bytes_per_s;
-  }
-  limits.stored = stored_;
-  return limits;
-}
-
-void Session::refuse(const Problem& problem, const Shortfall& shortfall) const {
-  Fit fit;
-  fit.line = line_.limit();
-  fit.runtime = runtime_bytes_ + (disk_speed_.read_bytes_per_s > 0 ? Homes::kBytes : 0);
-  fit.data = options_.data_bytes;
-  fit.need = shortfall.need_bytes + fit.runtime + fit.data;
-  fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
-  fit.holders = shortfall.holders;
-  if (shortfall.tightest_task >= 0)
-    fit.tightest_task = problem.tasks[static_cast<size_t>(shortfall.tightest_task)].name;
-  throw DoesNotFit(std::move(fit));
-}
-
-// Behind the variables in the arena: a variable passes through there on its way from or to row-major memory or the
-// file.
-Bytes Session::staging_bytes(const PlannedStep& step) const {
-  const std::vector<BufferId>& stored = step.plan.stored;
-  Bytes most = 0;
-  for (const Port& port : step.program.variables) {
-    Bytes bytes = 0;
-    if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
-    const auto first = std::lower_bound(stored.begin(), stored.end(), port.buffer);
-    if (first != stored.end() && *first < port.buffer + port.tiles) bytes += round_up(port.type.bytes(), kAlignment);
-    most = std::max(most, bytes);
-  }
-  return most;
-}
-
-void Session::plan_step(PlannedStep& step) {
-  const Limits limits = limits_for(step);
-  std::vector<const Problem*> problems{&step.program.problem};
-  for (const Program& split : step.splits) problems.push_back(&split.problem);
-  Choice choice = choose_plan(problems, limits);
-  if (const auto* shortfall = std::get_if<Shortfall>(&choice.answer)) refuse(*problems[choice.problem], *shortfall);
-  if (choice.problem > 0) step.program = std::move(step.splits[choice.problem - 1]);
-  step.splits.clear();
-  step.plan = std::move(std::get<Plan>(choice.answer));
-  const std::string fault = check(step.program.problem, step.plan, limits);
-  if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
-  if (!stored_) stored_ = step.plan.stored;
-  step.file_places = Homes::place_in_file(step.program.problem, step.plan, &file_bytes_);
-  arena_bytes_ = std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + staging_bytes(step)});
-}
 
 void Session::open() {
   if (closed_) throw Error("the session is closed and can't run again; make another one");
@@ -275,7 +114,9 @@ void Session::initialize() {
 }
 
 std::byte* Session::staging() { return arena_->data() + steps_.front().plan.variable_bytes; }
-std::byte* Session::plain_staging(const Port& port) { return staging() + round_up(port.type.bytes(), kAlignment); }
+std::byte* Session::plain_staging(const Port& port) {
+  return homes_.is_resident(port) ? staging() : staging() + round_up(port.type.bytes(), kAlignment);
+}
 
 size_t Session::find_or_plan(const Request& request) {
   for (size_t i = 0; i < steps_.size(); ++i)
@@ -283,7 +124,6 @@ size_t Session::find_or_plan(const Request& request) {
   if (closed_) throw Error("the session is closed and can't run again; make another one");
   PlannedStep step;
   lower_step(step, request);
-  if (!fits_freely(step.program.problem, limits_for(step))) lower_splits(step);
   plan_step(step);
   steps_.push_back(std::move(step));
   if (arena_) {

@@ -16,6 +16,7 @@
 #include "plan/limits.h"
 #include "plan/plan.h"
 #include "run/executor.h"
+#include "session/fit.h"
 #include "session/homes.h"
 
 namespace plimsoll {
@@ -61,7 +62,6 @@ struct View {
 struct PlannedStep {
   Request request;
   Program program;
-  std::vector<Program> splits = {};  // the same in parts of the batch; none after planning
   Plan plan;
   std::vector<Bytes> file_places = {};  // by buffer, of what the plan saves and loads
   std::unique_ptr<Executor> executor;   // none before memory is taken
@@ -112,12 +112,14 @@ class Session {
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
-  void lower_splits(PlannedStep& step);
+  std::vector<Program> lower_splits(const PlannedStep& step);  // in parts of the batch, of several sizes
+  void accept(PlannedStep& step, Plan plan, const Limits& limits);
   Limits limits_for(const PlannedStep& step) const;
-  [[noreturn]] void refuse(const Problem& problem, const Shortfall& shortfall) const;
+  Fit describe(const Problem& problem, const Shortfall& shortfall) const;
   Bytes staging_bytes(const PlannedStep& step) const;
   void close_layouts();
   void take_surroundings();
+  void hold_surroundings(Bytes runtime_bytes);
   void plan_step(PlannedStep& step);
   Bytes limit_for_arena() const;
   void take_arena();
