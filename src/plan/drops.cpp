@@ -346,6 +346,13 @@ bool Drops::stays_below(Bytes bound, Bytes relieved) {
   return std::all_of(touched_.begin(), touched_.end(), is_fine) && std::all_of(raised_.begin(), raised_.end(), is_fine);
 }
 
+bool Drops::returns_below(Bytes bound) {
+  measure_touched();
+  return std::all_of(touched_.begin(), touched_.end(), [&](const Touch& touch) {
+    return reruns_[touch.first].empty() || alive_.highest(touch.first, touch.last) <= bound;
+  });
+}
+
 void Drops::undo() {
   to_need_.clear();
   to_release_.clear();

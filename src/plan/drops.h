@@ -62,6 +62,8 @@ class Drops {
   // Does the last change leave everything it raised at or below the bound, or no higher than it was? `relieved` is
   // what stood where it took away.
   bool stays_below(Bytes bound, Bytes relieved);
+  // Are all stages of the last change in which tasks run again at or below the bound?
+  bool returns_below(Bytes bound);
 
   std::vector<TaskId> steps() const;
 

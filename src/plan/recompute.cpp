@@ -20,7 +20,8 @@ struct Offer {
 };
 
 enum class Start {
-  Segments,  // whole runs of values first
+  Segments,  // whole runs of values first, each as long as it returns below the target
+  LongRuns,  // the same, but a return may be as high as that stage was before
   Pieces,    // value by value
   Relaxed,   // low enough already: only takes back
 };
@@ -37,9 +38,10 @@ class Search {
   }
 
   const Drops& run(Start start) {
-    constexpr int kPasses = 4, kRounds = 12;
-    for (int pass = 0; start == Start::Segments && pass < kPasses && is_over(); ++pass)
-      if (!relieve_in_segments()) break;
+    constexpr int kPasses = 40, kRounds = 12;
+    const bool in_segments = start == Start::Segments || start == Start::LongRuns;
+    for (int pass = 0; in_segments && pass < kPasses && is_over(); ++pass)
+      if (!relieve_in_segments(start == Start::LongRuns)) break;
     for (int round = 0; round < kRounds && is_over(); ++round) {
       bool helps = relieve_cleanly();
       if (is_over()) helps = lower_the_peak() || helps;
@@ -156,7 +158,7 @@ class Search {
 
   // Drops whole runs of values made one after another, each run as long as its return stays below the target, with
   // one value kept between runs. Early runs return late, when little else is alive, so they may be longer.
-  bool relieve_in_segments() {
+  bool relieve_in_segments(bool may_stay_high) {
     const int32_t peak = drops_.alive().find_highest();
     std::vector<Gap> gaps;
     for (const Offer& offer : list_offers_at(peak)) gaps.push_back(offer.gap);
@@ -164,15 +166,26 @@ class Search {
       return std::pair(drops_.maker_of(a.id), a.id) < std::pair(drops_.maker_of(b.id), b.id);
     });
     const auto works = [&](size_t first, size_t count) {
-      if (drops_.drop_all(std::span(gaps).subspan(first, count)) && drops_.stays_below(target_, LiveTree::kNothing))
+      if (drops_.drop_all(std::span(gaps).subspan(first, count)) && drops_.stays_below(target_, LiveTree::kNothing) &&
+          (may_stay_high || drops_.returns_below(target_)))
         return true;
       drops_.undo();
       return false;
     };
+    // A run need relieve no more than what is over, and cannot return when it is larger than the target.
+    const auto sensible = [&](size_t first) {
+      const Bytes excess = drops_.alive().highest(peak, peak) - target_;
+      size_t end = first;
+      for (Bytes bytes = 0; end < gaps.size() && bytes < excess; ++end) {
+        bytes += drops_.size_of(gaps[end].id);
+        if (bytes > target_) break;
+      }
+      return std::max<size_t>(end - first, 1);
+    };
     bool helps = false;
     size_t first = 0, count = gaps.size();
     while (first < gaps.size() && is_over()) {
-      count = std::min(count, gaps.size() - first);
+      count = std::min(count, may_stay_high ? gaps.size() - first : sensible(first));
       while (count > 0 && !works(first, count) && !is_tired()) count -= (count + 7) / 8;
       helps = helps || count > 0;
       first += count + 1;
@@ -224,10 +237,10 @@ class Ladder {
   std::vector<Schedule> run(Bytes floor_bytes) {
     const Bytes highest = plain_.alive().highest(), floor = std::max<Bytes>(floor_bytes - sizes_.variables, 1);
     if (plain_.stages() == 0 || highest <= floor) return {};
-    constexpr int kFewestRungs = 6;
+    constexpr int kFewestRungs = 16;
     const auto rungs = static_cast<int>(std::clamp(40'000 / plain_.stages(), kFewestRungs, 40));
-    work_ = kWork / rungs;
     is_large_ = rungs == kFewestRungs;
+    work_ = is_large_ ? kWorkOfLarge / rungs : kWork / rungs;
     std::vector<Drops> best;
     for (int k = 1; k <= rungs; ++k) {
       const double share =
@@ -235,17 +248,20 @@ class Ladder {
       const auto target = k == rungs ? floor : static_cast<Bytes>(static_cast<double>(highest) * share);
       targets_.push_back(target);
       best.push_back(search(plain_, target, Start::Segments));
+      // Where the search gets lost there is no use in asking for less, and it takes long.
+      if (is_large_ && k > 1 && best.back().alive().highest() > best[best.size() - 2].alive().highest()) break;
       if (is_large_) continue;
+      take_better(best.back(), search(plain_, target, Start::LongRuns), target);
       take_better(best.back(), search(plain_, target, Start::Pieces), target);
       if (k > 1) take_better(best.back(), search(best[best.size() - 2], target, Start::Pieces), target);
     }
-    for (int k = rungs - 2; k >= 0; --k)
+    for (int k = static_cast<int>(best.size()) - 2; k >= 0; --k)
       take_better(best[k], search(best[k + 1], targets_[k], Start::Relaxed), targets_[k]);
     return std::move(schedules_);
   }
 
  private:
-  static constexpr int64_t kWork = 4'000'000;
+  static constexpr int64_t kWork = 4'000'000, kWorkOfLarge = 12'000'000;
 
   Drops search(const Drops& from, Bytes target, Start start) {
     Search search(from, static_cast<int32_t>(problem_.buffers.size()), target, work_);
