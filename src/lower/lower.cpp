@@ -21,16 +21,20 @@ class Lowering {
         options_(options),
         layouts_(layouts),
         kernels_(kernels),
+        samples_(options.part_samples > 0 ? options.part_samples : options.batch),
+        last_samples_(options.batch % samples_),
         homes_(graph_.values().size()) {
     program_.batch = options.batch;
+    program_.part_samples = program_.problem.part_samples = options.part_samples;
   }
 
-  Program run() {
+  std::optional<Program> run() {
     add_variables();
     mark_gradients();
     for (const DraftNode& node : draft_.nodes) add_node(node);
     add_fetches();
     finish_variables();
+    if (!is_possible_) return std::nullopt;
     return std::move(program_);
   }
 
@@ -42,10 +46,11 @@ class Lowering {
     std::vector<std::pair<Layout, BufferId>> copies;
   };
 
-  ConcreteType concrete(ValueId value) const {
+  ConcreteType concrete(ValueId value, int64_t samples) const {
     const TensorType& type = graph_.value(value).type;
-    return {type.dtype, at_batch(type.shape, options_.batch), {}, false};
+    return {type.dtype, at_batch(type.shape, samples), {}, false};
   }
+  ConcreteType concrete(ValueId value) const { return concrete(value, samples_); }
 
   // Whether the bytes of a value grow with the batch.
   bool is_batched(ValueId value) const { return element_count(graph_.value(value).type.shape).is_batch(); }
@@ -53,10 +58,12 @@ class Lowering {
   BufferId add_buffer(ValueId value, const ConcreteType& type, Tag tag, BufferKind kind, std::string name) {
     Buffer buffer{std::move(name), tag, kind, 0, 0};
     const Bytes bytes = type.bytes();
-    if (is_batched(value) && bytes % options_.batch == 0)
-      buffer.per_sample_bytes = bytes / options_.batch;
-    else
+    if (is_batched(value) && bytes % samples_ == 0) {
+      buffer.per_sample_bytes = bytes / samples_;
+    } else {
       buffer.fixed_bytes = bytes;
+      is_possible_ = is_possible_ && !(is_batched(value) && in_parts());
+    }
     program_.problem.buffers.push_back(std::move(buffer));
     return static_cast<BufferId>(program_.problem.buffers.size()) - 1;
   }
@@ -111,7 +118,7 @@ class Lowering {
       throw Error(fmt::format("'{}' is used before it is made", name_of_value(value)));
     home.type = concrete(value);
     home.buffer = add_buffer(value, home.type, Tag::Data, BufferKind::Input, name_of_value(value));
-    program_.feeds.push_back({value, home.buffer, home.type});
+    program_.feeds.push_back({value, home.buffer, concrete(value, options_.batch)});
     return home;
   }
 
@@ -135,14 +142,22 @@ class Lowering {
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
     const Bytes moved = home.type.bytes() + type.bytes();
+    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, 0};
+    Bytes scratch = prepared.scratch_bytes;
+    if (is_batched(value) && last_samples_ > 0) {
+      ConcreteType last = home.type;
+      last.dims = concrete(value, last_samples_).dims;
+      const Prepared& smaller = kernels_.reorder(last, layout);
+      work.last_kernel = smaller.kernel;
+      scratch = std::max(scratch, smaller.scratch_bytes);
+    }
     Task task;
     task.name = name;
     task.reads = {home.buffer};
     task.writes = {copy};
     task.recomputable = true;
     task.batch_rule = BatchRule::Rows;
-    add_task(std::move(task), {prepared.kernel, -1, {{Operand::List::Reads, 0}}, 0}, prepared.scratch_bytes, moved,
-             is_batched(value));
+    add_task(std::move(task), std::move(work), scratch, moved, is_batched(value));
     home.copies.emplace_back(layout, copy);
     return copy;
   }
@@ -154,7 +169,7 @@ class Lowering {
     task.scratch_fixed_bytes = scratch_bytes;
     if (batched) {
       task.fixed_ns = options_.speed.task_ns;
-      task.per_sample_ns = (ns - options_.speed.task_ns) / static_cast<double>(options_.batch);
+      task.per_sample_ns = (ns - options_.speed.task_ns) / static_cast<double>(samples_);
     } else {
       task.fixed_ns = ns;
     }
@@ -174,18 +189,75 @@ class Lowering {
     }
   }
 
+  bool in_parts() const { return options_.part_samples > 0; }
+  // Runs once after all parts, on rows that they collected.
+  bool waits(const DraftNode& node) const { return in_parts() && options_.waits[static_cast<size_t>(node.origin)]; }
+
+  void collect_rows(const DraftNode& node) {
+    for (const ValueId value : node.in) {
+      if (!is_batched(value)) continue;
+      const Home& home = home_of(value);
+      Buffer& buffer = program_.problem.buffers[static_cast<size_t>(home.buffer)];
+      if (!home.type.layout.is_plain()) is_possible_ = false;
+      if (buffer.kind == BufferKind::Temporary) buffer.is_collected = true;
+    }
+  }
+
+  // Adds the kernels of later parts where they differ; returns the scratch that is enough for all.
+  Bytes prepare_later(const DraftNode& node, std::span<const ConcreteType> in, std::span<const ConcreteType> out,
+                      const Prepared& first, ProgramTask& work) {
+    Bytes scratch = first.scratch_bytes;
+    const auto rule = batch_rule_of(node);
+    const bool adds = rule == BatchRule::Sums;
+    const auto agree = [&](const Prepared& other) {
+      is_possible_ = is_possible_ && other.in == first.in && other.out == first.out;
+      scratch = std::max(scratch, other.scratch_bytes);
+    };
+    if (adds) {
+      const Prepared& later = kernels_.prepare(*node.op, {*node.attrs, in, out, samples_, options_.batch, true});
+      agree(later);
+      work.later_kernel = later.kernel;
+    }
+    if (last_samples_ == 0) return scratch;
+    std::vector<ConcreteType> last_in(in.begin(), in.end()), last_out(out.begin(), out.end());
+    for (size_t i = 0; i < last_in.size(); ++i) last_in[i].dims = concrete(node.in[i], last_samples_).dims;
+    for (size_t i = 0; i < last_out.size(); ++i) last_out[i].dims = concrete(node.out[i], last_samples_).dims;
+    const Prepared& last =
+        kernels_.prepare(*node.op, {*node.attrs, last_in, last_out, last_samples_, options_.batch, adds});
+    agree(last);
+    work.last_kernel = last.kernel;
+    return scratch;
+  }
+
+  BatchRule batch_rule_of(const DraftNode& node) const {
+    if (node.op->batch_rule == nullptr) return node.op->traits.batch;
+    std::vector<TensorType> types;
+    for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
+    return node.op->batch_rule(*node.attrs, types);
+  }
+
   void add_node(const DraftNode& node) {
     if (node.op->traits.view) return add_view(node);
+    const bool waits_for_parts = waits(node);
+    if (waits_for_parts) collect_rows(node);
     std::vector<ConcreteType> in, out;
-    for (const ValueId value : node.in) in.push_back(home_of(value).type);
-    for (const ValueId value : node.out) out.push_back(concrete(value));
-    const Facts facts{*node.attrs, in, out, options_.batch, options_.batch, false};
+    bool batched = false;
+    for (const ValueId value : node.in) {
+      in.push_back(home_of(value).type);
+      if (waits_for_parts) in.back().dims = concrete(value, options_.batch).dims;
+      batched = batched || is_batched(value);
+    }
+    for (const ValueId value : node.out) {
+      out.push_back(concrete(value));
+      batched = batched || is_batched(value);
+    }
+    const int64_t samples = waits_for_parts ? options_.batch : samples_;
+    const Facts facts{*node.attrs, in, out, samples, options_.batch, false};
     const Prepared& prepared = kernels_.prepare(*node.op, facts);
 
     Task task;
     ProgramTask work{prepared.kernel, node.origin, {}, node.op->cost ? node.op->cost(facts).flops : 0};
     Bytes moved = 0;
-    bool batched = false;
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
@@ -195,7 +267,6 @@ class Lowering {
                                 graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
       moved += home.type.bytes();
-      batched = batched || is_batched(node.in[i]);
     }
     task.name = std::string(graph_.name(graph_.node(node.origin)));
     for (size_t i = 0; i < node.out.size(); ++i) {
@@ -206,7 +277,6 @@ class Lowering {
                                name_of_value(node.out[i]));
       task.writes.push_back(home.buffer);
       moved += home.type.bytes();
-      batched = batched || is_batched(node.out[i]);
     }
     // An update makes every copy of the variable stale.
     for (size_t i = 0; i < node.in.size(); ++i)
@@ -214,11 +284,10 @@ class Lowering {
 
     add_sharing(node, task, work);
     task.recomputable = node.op->traits.recomputable;
-    std::vector<TensorType> types;
-    if (node.op->batch_rule != nullptr)
-      for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
-    task.batch_rule = node.op->batch_rule ? node.op->batch_rule(*node.attrs, types) : node.op->traits.batch;
-    add_task(std::move(task), std::move(work), prepared.scratch_bytes, moved, batched);
+    task.batch_rule = batch_rule_of(node);
+    const bool in_each_part = in_parts() && batched && !waits_for_parts;
+    const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
+    add_task(std::move(task), std::move(work), scratch, moved, batched && !waits_for_parts);
   }
 
   // Operands that appear twice are listed once.
@@ -247,7 +316,7 @@ class Lowering {
       const BufferId buffer = in_layout(value, Layout());
       Buffer& held = program_.problem.buffers[static_cast<size_t>(buffer)];
       if (held.kind == BufferKind::Temporary) held.kind = BufferKind::Output;
-      program_.fetches.push_back({value, buffer, concrete(value)});
+      program_.fetches.push_back({value, buffer, concrete(value, options_.batch)});
     }
   }
 
@@ -256,6 +325,9 @@ class Lowering {
   const LowerOptions& options_;
   VariableLayouts& layouts_;
   KernelStore& kernels_;
+  const int64_t samples_;       // of a part
+  const int64_t last_samples_;  // of the last part, when it is smaller; else 0
+  bool is_possible_ = true;
   std::vector<Home> homes_;
   std::vector<bool> is_gradient_;
   Program program_;
@@ -263,11 +335,17 @@ class Lowering {
 
 }  // namespace
 
-Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
-              const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels) {
+std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueId> fetches,
+                                      std::span<const NodeId> updates, const LowerOptions& options,
+                                      VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
   if (options.fuse) fuse(draft);
   return Lowering(draft, options, layouts, kernels).run();
+}
+
+Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
+              const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels) {
+  return *lower_in_parts(graph, fetches, updates, options, layouts, kernels);
 }
 
 }  // namespace plimsoll

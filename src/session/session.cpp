@@ -1,6 +1,7 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "memory/process.h"
 #include "plan/check.h"
 #include "plan/make_plan.h"
+#include "plan/split.h"
 #include "session/fit.h"
 #include "session/variables.h"
 
@@ -23,6 +25,12 @@ std::vector<ValueId> ids_of(const std::vector<Tensor>& tensors) {
 
 bool equal(const Request& a, const Request& b) {
   return a.batch == b.batch && a.updates == b.updates && ids_of(a.fetches) == ids_of(b.fetches);
+}
+
+// Down to a power of two: a plan should not depend on the noise of a measurement.
+DiskSpeed round_speed(const DiskSpeed& speed) {
+  const auto round = [](double bytes_per_s) { return std::exp2(std::floor(std::log2(std::max(bytes_per_s, 1.0)))); };
+  return {round(speed.read_bytes_per_s), round(speed.write_bytes_per_s)};
 }
 
 // Where a buffer lies at the start of the step.
@@ -46,8 +54,18 @@ Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& req
   steps_.resize(requests.size());
   for (const size_t i : order) lower_step(steps_[i], requests[i]);
   close_layouts();
+  if (options.levers.spill && !options.scratch_folder.empty())
+    disk_speed_ = round_speed(measure_disk(options.scratch_folder));
   take_surroundings();
-  for (PlannedStep& step : steps_) plan_step(step);
+  // Kernels of parts take memory too, so they are made before it is counted what the process holds.
+  bool has_splits = false;
+  for (PlannedStep& step : steps_) {
+    if (fits_freely(step.program.problem, limits_for(step))) continue;
+    lower_splits(step);
+    has_splits = has_splits || !step.splits.empty();
+  }
+  if (has_splits) take_surroundings();
+  for (const size_t i : order) plan_step(steps_[i]);
 }
 
 Session::~Session() { close(); }
@@ -67,16 +85,46 @@ void Session::close_layouts() {
   for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
 }
 
+// Parts of half the batch, of a quarter, and so on down to one sample.
+void Session::lower_splits(PlannedStep& step) {
+  if (!options_.levers.micro_batch) return;
+  const Split split = find_split(step.program.problem);
+  if (!split.is_possible()) return;
+  LowerOptions lowering;
+  lowering.batch = step.request.batch;
+  lowering.waits.assign(graph_.nodes().size(), false);
+  for (size_t t = 0; t < step.program.tasks.size(); ++t) {
+    const std::vector<BufferId>& reads = step.program.problem.tasks[t].reads;
+    if (step.program.tasks[t].origin >= 0 && split.when[t] == Split::When::After)
+      lowering.waits[static_cast<size_t>(step.program.tasks[t].origin)] = std::any_of(
+          reads.begin(), reads.end(),
+          [&](BufferId id) { return step.program.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
+  }
+  for (int64_t samples = lowering.batch; samples > 1;) {
+    samples = (samples + 1) / 2;
+    lowering.part_samples = samples;
+    KernelStore kernels;  // those of parts that are not chosen go with their program
+    if (auto program =
+            lower_in_parts(graph_, ids_of(step.request.fetches), step.request.updates, lowering, layouts_, kernels))
+      step.splits.push_back(std::move(*program));
+  }
+}
+
 // What the line must hold besides the arena.
 void Session::take_surroundings() {
+  runtime_held_.release();
+  data_held_.release();
+  staging_held_.release();
   runtime_bytes_ = options_.reserve + kernels_.library_bytes();
   if (options_.covers_process) {
     trim_allocator();
     runtime_bytes_ += resident_bytes();
   }
-  if (runtime_bytes_ + options_.data_bytes > line_.free()) return;
+  const Bytes staging = disk_speed_.read_bytes_per_s > 0 ? Homes::kBytes : 0;
+  if (runtime_bytes_ + options_.data_bytes + staging > line_.free()) return;
   runtime_held_ = line_.reserve(Tag::Runtime, runtime_bytes_);
   data_held_ = line_.reserve(Tag::Data, options_.data_bytes);
+  staging_held_ = line_.reserve(Tag::Staging, staging);
 }
 
 Bytes Session::limit_for_arena() const {
@@ -87,39 +135,71 @@ Bytes Session::limit_for_arena() const {
   return runtime_held_.bytes() < runtime_bytes_ ? 0 : std::max<Bytes>(0, line_.free() + held);
 }
 
-void Session::plan_step(PlannedStep& step) {
+Limits Session::limits_for(const PlannedStep& step) const {
   Limits limits;
   limits.bytes = limit_for_arena();
   limits.batch = step.request.batch;
   limits.levers = options_.levers;
-  auto answer = make_plan(step.program.problem, limits);
-  if (auto* shortfall = std::get_if<Shortfall>(&answer)) {
-    Fit fit;
-    fit.line = line_.limit();
-    fit.runtime = runtime_bytes_;
-    fit.data = options_.data_bytes;
-    fit.need = shortfall->need_bytes + fit.runtime + fit.data;
-    fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
-    fit.holders = shortfall->holders;
-    if (shortfall->tightest_task >= 0)
-      fit.tightest_task = step.program.problem.tasks[static_cast<size_t>(shortfall->tightest_task)].name;
-    throw DoesNotFit(std::move(fit));
+  if (disk_speed_.read_bytes_per_s > 0) {
+    limits.disk_bytes = options_.disk_limit;
+    limits.disk_read_bytes_per_s = disk_speed_.read_bytes_per_s;
+    limits.disk_write_bytes_per_s = disk_speed_.write_bytes_per_s;
   }
-  step.plan = std::move(std::get<Plan>(answer));
+  limits.stored = stored_;
+  return limits;
+}
+
+void Session::refuse(const Problem& problem, const Shortfall& shortfall) const {
+  Fit fit;
+  fit.line = line_.limit();
+  fit.runtime = runtime_bytes_ + (disk_speed_.read_bytes_per_s > 0 ? Homes::kBytes : 0);
+  fit.data = options_.data_bytes;
+  fit.need = shortfall.need_bytes + fit.runtime + fit.data;
+  fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
+  fit.holders = shortfall.holders;
+  if (shortfall.tightest_task >= 0)
+    fit.tightest_task = problem.tasks[static_cast<size_t>(shortfall.tightest_task)].name;
+  throw DoesNotFit(std::move(fit));
+}
+
+// Behind the variables in the arena: a variable passes through there on its way from or to row-major memory or the
+// file.
+Bytes Session::staging_bytes(const PlannedStep& step) const {
+  const std::vector<BufferId>& stored = step.plan.stored;
+  Bytes most = 0;
+  for (const Port& port : step.program.variables) {
+    Bytes bytes = 0;
+    if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
+    const auto first = std::lower_bound(stored.begin(), stored.end(), port.buffer);
+    if (first != stored.end() && *first < port.buffer + port.tiles) bytes += round_up(port.type.bytes(), kAlignment);
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+void Session::plan_step(PlannedStep& step) {
+  const Limits limits = limits_for(step);
+  std::vector<const Problem*> problems{&step.program.problem};
+  for (const Program& split : step.splits) problems.push_back(&split.problem);
+  Choice choice = choose_plan(problems, limits);
+  if (const auto* shortfall = std::get_if<Shortfall>(&choice.answer)) refuse(*problems[choice.problem], *shortfall);
+  if (choice.problem > 0) step.program = std::move(step.splits[choice.problem - 1]);
+  step.splits.clear();
+  step.plan = std::move(std::get<Plan>(choice.answer));
   const std::string fault = check(step.program.problem, step.plan, limits);
   if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
-  // Loading a variable in a layout of its own passes through row-major memory behind the variables.
-  Bytes staging = 0;
-  for (const Port& port : step.program.variables)
-    if (!port.type.layout.is_plain()) staging = std::max(staging, port.type.count() * size_of(port.type.dtype));
-  arena_bytes_ =
-      std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + round_up(staging, kAlignment)});
+  if (!stored_) stored_ = step.plan.stored;
+  step.file_places = Homes::place_in_file(step.program.problem, step.plan, &file_bytes_);
+  arena_bytes_ = std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + staging_bytes(step)});
 }
 
 void Session::open() {
   if (closed_) throw Error("the session is closed and can't run again; make another one");
   if (arena_) return;
   take_arena();
+  if (!steps_.empty())
+    homes_ = Homes(steps_.front().program.problem, steps_.front().plan, arena_->data(), options_.scratch_folder,
+                   file_bytes_);
   for (PlannedStep& step : steps_) bind(step);
   initialize();
 }
@@ -151,17 +231,20 @@ void Session::take_arena() {
 void Session::close() {
   if (closed_) return;
   for (PlannedStep& step : steps_) step.executor.reset();
+  homes_ = {};
   arena_.reset();
   arena_held_.clear();
   runtime_held_.release();
   data_held_.release();
+  staging_held_.release();
   steps_.clear();
   kernels_ = KernelStore();
   closed_ = true;
 }
 
 void Session::bind(PlannedStep& step) {
-  step.executor = std::make_unique<Executor>(step.program, step.plan, arena_->data());
+  step.executor = std::make_unique<Executor>(step.program, step.plan, arena_->data(),
+                                             FilePlaces{homes_.transfers(), step.file_places});
   step.feed_places.clear();
   for (const Port& port : step.program.feeds)
     step.feed_places.push_back(arena_->data() + place_of(step.plan, port.buffer));
@@ -178,11 +261,12 @@ void Session::bind(PlannedStep& step) {
 void Session::initialize() {
   if (steps_.empty()) return;
   const PlannedStep& step = steps_.front();
-  std::byte* staging = arena_->data() + step.plan.variable_bytes;
   for (const Port& port : step.program.variables) {
     const Variable& variable = graph_.variable_of(port.value);
-    initialize_variable(variable.init, options_.seed, graph_.name(graph_.value(port.value)), port.type,
-                        arena_->data() + place_of(step.plan, port.buffer), staging);
+    std::byte* place = homes_.place(port, staging());
+    initialize_variable(variable.init, options_.seed, graph_.name(graph_.value(port.value)), port.type, place,
+                        plain_staging(port));
+    homes_.write(port, place);
   }
   for (const Port& port : step.program.constants) {
     const Constant& constant = graph_.constant_of(port.value);
@@ -190,12 +274,16 @@ void Session::initialize() {
   }
 }
 
+std::byte* Session::staging() { return arena_->data() + steps_.front().plan.variable_bytes; }
+std::byte* Session::plain_staging(const Port& port) { return staging() + round_up(port.type.bytes(), kAlignment); }
+
 size_t Session::find_or_plan(const Request& request) {
   for (size_t i = 0; i < steps_.size(); ++i)
     if (equal(steps_[i].request, request)) return i;
   if (closed_) throw Error("the session is closed and can't run again; make another one");
   PlannedStep step;
   lower_step(step, request);
+  if (!fits_freely(step.program.problem, limits_for(step))) lower_splits(step);
   plan_step(step);
   steps_.push_back(std::move(step));
   if (arena_) {
@@ -247,6 +335,7 @@ PlannedStep& Session::take_feeds(size_t number, std::span<const Feed> feeds) {
 std::span<const View> Session::run_step(size_t number, std::span<const Feed> feeds) {
   PlannedStep& step = take_feeds(number, feeds);
   step.executor->run(state_);
+  if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
   if (!step.request.updates.empty()) ++state_.step;
   return step.views;
 }
@@ -254,6 +343,7 @@ std::span<const View> Session::run_step(size_t number, std::span<const Feed> fee
 std::span<const View> Session::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> step_ns) {
   PlannedStep& step = take_feeds(number, feeds);
   step.executor->run_timed(state_, step_ns);
+  if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
   if (!step.request.updates.empty()) ++state_.step;
   return step.views;
 }
@@ -271,33 +361,34 @@ Port Session::port_of(Tensor variable) {
 void Session::get(Tensor variable, void* into, Bytes bytes) {
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
-  copy_to_plain(port.type, arena_->data() + place_of(steps_.front().plan, port.buffer), into);
+  copy_to_plain(port.type, homes_.read(port, staging()), into);
 }
 
 std::span<const std::byte> Session::peek(Tensor variable) {
   const Port port = port_of(variable);
-  const std::byte* place = arena_->data() + place_of(steps_.front().plan, port.buffer);
+  const std::byte* value = homes_.read(port, staging());
   const auto bytes = static_cast<size_t>(port.type.count() * size_of(port.type.dtype));
-  if (port.type.layout.is_plain()) return {place, bytes};
-  std::byte* staging = arena_->data() + steps_.front().plan.variable_bytes;
-  copy_to_plain(port.type, place, staging);
-  return {staging, bytes};
+  if (port.type.layout.is_plain()) return {value, bytes};
+  std::byte* plain = plain_staging(port);
+  copy_to_plain(port.type, value, plain);
+  return {plain, bytes};
 }
 
 void Session::fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write) {
   const Port port = port_of(variable);
-  std::byte* place = arena_->data() + place_of(steps_.front().plan, port.buffer);
-  const Bytes bytes = port.type.count() * size_of(port.type.dtype);
-  if (port.type.layout.is_plain()) return write(place, bytes);
-  std::byte* staging = arena_->data() + steps_.front().plan.variable_bytes;
-  write(staging, bytes);
-  copy_from_plain(port.type, staging, place);
+  std::byte* place = homes_.place(port, staging());
+  std::byte* plain = port.type.layout.is_plain() ? place : plain_staging(port);
+  write(plain, port.type.count() * size_of(port.type.dtype));
+  if (plain != place) copy_from_plain(port.type, plain, place);
+  homes_.write(port, place);
 }
 
 void Session::set(Tensor variable, const void* from, Bytes bytes) {
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
-  copy_from_plain(port.type, from, arena_->data() + place_of(steps_.front().plan, port.buffer));
+  std::byte* place = homes_.place(port, staging());
+  copy_from_plain(port.type, from, place);
+  homes_.write(port, place);
 }
 
 }  // namespace plimsoll

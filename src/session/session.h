@@ -16,6 +16,7 @@
 #include "plan/limits.h"
 #include "plan/plan.h"
 #include "run/executor.h"
+#include "session/homes.h"
 
 namespace plimsoll {
 
@@ -35,6 +36,9 @@ struct SessionOptions {
   Bytes data_bytes = 0;
   uint64_t seed = 0;
   Levers levers;
+  // A folder on a disk where a scratch file may be made, and how large it may grow; none: nothing is spilled.
+  std::string scratch_folder = {};
+  Bytes disk_limit = 0;
 };
 
 // Host memory that a placeholder takes its value from: row-major.
@@ -57,7 +61,9 @@ struct View {
 struct PlannedStep {
   Request request;
   Program program;
+  std::vector<Program> splits = {};  // the same in parts of the batch; none after planning
   Plan plan;
+  std::vector<Bytes> file_places = {};  // by buffer, of what the plan saves and loads
   std::unique_ptr<Executor> executor;   // none before memory is taken
   std::vector<std::byte*> feed_places;  // of program.feeds
   std::vector<View> views;              // of program.fetches
@@ -100,11 +106,16 @@ class Session {
   Bytes arena_bytes() const { return arena_bytes_; }      // what open() takes
   Bytes runtime_bytes() const { return runtime_bytes_; }  // held by the process before the arena, and the reserve
   int64_t step_count() const { return state_.step; }
+  Bytes file_bytes() const { return file_bytes_; }  // of the scratch file
 
  private:
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
+  void lower_splits(PlannedStep& step);
+  Limits limits_for(const PlannedStep& step) const;
+  [[noreturn]] void refuse(const Problem& problem, const Shortfall& shortfall) const;
+  Bytes staging_bytes(const PlannedStep& step) const;
   void close_layouts();
   void take_surroundings();
   void plan_step(PlannedStep& step);
@@ -113,6 +124,8 @@ class Session {
   void bind(PlannedStep& step);
   void initialize();
   Port port_of(Tensor variable);
+  std::byte* staging();                        // behind the variables
+  std::byte* plain_staging(const Port& port);  // behind that, for the same variable row-major
 
   Graph& graph_;
   SessionOptions options_;
@@ -121,10 +134,14 @@ class Session {
   VariableLayouts layouts_;
   std::vector<PlannedStep> steps_;
   std::optional<Arena> arena_;
-  Reservation runtime_held_, data_held_;
+  Homes homes_;
+  DiskSpeed disk_speed_;
+  std::optional<std::vector<BufferId>> stored_;  // variables in the scratch file, once a plan has decided
+  Reservation runtime_held_, data_held_, staging_held_;
   std::vector<Reservation> arena_held_;
   Bytes runtime_bytes_ = 0;
   Bytes arena_bytes_ = 0;
+  Bytes file_bytes_ = 0;
   StepState state_;
   bool closed_ = false;
 };
