@@ -42,9 +42,10 @@ class Lowering {
     std::vector<std::pair<Layout, BufferId>> copies;
   };
 
-  ConcreteType concrete(ValueId value) const {
+  ConcreteType concrete(ValueId value) const { return concrete(value, options_.batch); }
+  ConcreteType concrete(ValueId value, int64_t batch) const {
     const TensorType& type = graph_.value(value).type;
-    return {type.dtype, at_batch(type.shape, options_.batch), {}, false};
+    return {type.dtype, at_batch(type.shape, batch), {}, false};
   }
 
   // Whether the bytes of a value grow with the batch.
@@ -134,30 +135,45 @@ class Lowering {
     type.layout = layout;
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
-    const Bytes moved = home.type.bytes() + type.bytes();
+    const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
     Task task;
     task.name = name;
     task.reads = {home.buffer};
     task.writes = {copy};
     task.recomputable = true;
     task.batch_rule = BatchRule::Rows;
-    add_task(std::move(task), {prepared.kernel, -1, {{Operand::List::Reads, 0}}, 0}, prepared.scratch_bytes, moved,
-             is_batched(value));
+    set_time(task, cost, is_batched(value) ? cost_of_reorder(0, 0) : cost, 0);
+    add_task(std::move(task), {prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost}, prepared.scratch_bytes);
     home.copies.emplace_back(layout, copy);
     return copy;
   }
 
-  void add_task(Task task, ProgramTask work, Bytes scratch_bytes, Bytes moved_bytes, bool batched) {
-    const double ns = options_.speed.task_ns + std::max(work.flops / options_.speed.flops_per_s,
-                                                        static_cast<double>(moved_bytes) / options_.speed.bytes_per_s) *
-                                                   1e9;
+  // The work of the node for a batch of one sample.
+  Cost cost_of_sample(const DraftNode& node) const {
+    const auto types = [&](const std::vector<ValueId>& values) {
+      std::vector<ConcreteType> list;
+      for (const ValueId value : values) list.push_back(concrete(value, 1));
+      return list;
+    };
+    const std::vector<ConcreteType> in = types(node.in), out = types(node.out);
+    return cost_of(*node.op, {*node.attrs, in, out, 1, options_.batch, false});
+  }
+
+  // A straight line through the times at the whole batch and at a smaller one: what does not grow with the batch, such
+  // as reading the weights, is paid again by every part.
+  void set_time(Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
+    const double whole_ns = predict_ns(whole, options_.speed);
+    task.fixed_ns = whole_ns;
+    if (part_batch == options_.batch) return;
+    const double part_ns = std::min(predict_ns(part, options_.speed), whole_ns);
+    const auto batch = static_cast<double>(options_.batch);
+    task.per_sample_ns =
+        std::min((whole_ns - part_ns) / static_cast<double>(options_.batch - part_batch), whole_ns / batch);
+    task.fixed_ns = std::max(0.0, whole_ns - task.per_sample_ns * batch);
+  }
+
+  void add_task(Task task, ProgramTask work, Bytes scratch_bytes) {
     task.scratch_fixed_bytes = scratch_bytes;
-    if (batched) {
-      task.fixed_ns = options_.speed.task_ns;
-      task.per_sample_ns = (ns - options_.speed.task_ns) / static_cast<double>(options_.batch);
-    } else {
-      task.fixed_ns = ns;
-    }
     program_.problem.tasks.push_back(std::move(task));
     program_.tasks.push_back(std::move(work));
   }
@@ -183,9 +199,7 @@ class Lowering {
     const Prepared& prepared = kernels_.prepare(*node.op, facts);
 
     Task task;
-    ProgramTask work{prepared.kernel, node.origin, {}, node.op->cost ? node.op->cost(facts).flops : 0};
-    Bytes moved = 0;
-    bool batched = false;
+    ProgramTask work{prepared.kernel, node.origin, {}, cost_of(*node.op, facts), node.op};
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
@@ -194,8 +208,6 @@ class Lowering {
         throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name,
                                 graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
-      moved += home.type.bytes();
-      batched = batched || is_batched(node.in[i]);
     }
     task.name = std::string(graph_.name(graph_.node(node.origin)));
     for (size_t i = 0; i < node.out.size(); ++i) {
@@ -205,8 +217,6 @@ class Lowering {
       home.buffer = add_buffer(node.out[i], home.type, tag_of_value(node.out[i]), BufferKind::Temporary,
                                name_of_value(node.out[i]));
       task.writes.push_back(home.buffer);
-      moved += home.type.bytes();
-      batched = batched || is_batched(node.out[i]);
     }
     // An update makes every copy of the variable stale.
     for (size_t i = 0; i < node.in.size(); ++i)
@@ -218,7 +228,8 @@ class Lowering {
     if (node.op->batch_rule != nullptr)
       for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
     task.batch_rule = node.op->batch_rule ? node.op->batch_rule(*node.attrs, types) : node.op->traits.batch;
-    add_task(std::move(task), std::move(work), prepared.scratch_bytes, moved, batched);
+    set_time(task, work.cost, cost_of_sample(node), 1);
+    add_task(std::move(task), std::move(work), prepared.scratch_bytes);
   }
 
   // Operands that appear twice are listed once.

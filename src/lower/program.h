@@ -21,7 +21,8 @@ struct ProgramTask {
   std::shared_ptr<Kernel> kernel;
   NodeId origin;  // -1: a reorder
   std::vector<Operand> in;
-  double flops = 0;
+  Cost cost;               // at the program's batch
+  const Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
 };
 
 // A value that crosses the border of the step, and the buffer that holds it.
