@@ -127,13 +127,19 @@ Profile make_profile(const Workload& load, const Times& times) {
   return profile;
 }
 
-// The planned work at this machine's own peak.
-double predict_here(const PlannedStep& planned, const MachineSpeed& peak) {
-  double ns = 0;
+// The work of all steps, for a prediction that needs no session.
+std::vector<Cost> costs_of(const PlannedStep& planned) {
+  std::vector<Cost> costs;
   for (const Step& step : planned.plan.steps)
-    if (step.kind == Step::Kind::Run)
-      ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].cost, peak);
-  return ns / static_cast<double>(std::max<size_t>(1, planned.plan.part_samples.size()));
+    if (step.kind == Step::Kind::Run) costs.push_back(planned.program.tasks[static_cast<size_t>(step.task)].cost);
+  return costs;
+}
+
+void write_trace(const Profile& profile, const std::string& file) {
+  std::ofstream out(file);
+  out << profile_trace(profile).dump() << "\n";
+  out.flush();
+  if (!out) throw Error(fmt::format("'{}' can't be written", file), ErrorKind::DiskFull);
 }
 
 }  // namespace
@@ -154,18 +160,16 @@ int run_profile(const Settings& settings) {
   Profile profile = make_profile(*load, times);
   profile.planned_bytes = load->session->arena_bytes() + load->session->runtime_bytes() + load->data_bytes;
   profile.measured_bytes = peak_resident_bytes();
-  // In the memory that the step no longer needs, so that the line holds here too.
+  if (!settings.trace.empty()) write_trace(profile, settings.trace);
+
+  // The peak is measured in the memory that the step no longer needs, so that the line holds here too.
+  const std::vector<Cost> costs = costs_of(load->session->steps().front());
+  const auto parts = load->session->steps().front().plan.part_samples.size();
   const Bytes arena_bytes = load->session->arena_bytes();
   load->session->close();
   profile.peak = measure_peak(arena_bytes);
-  profile.predicted_here_ns = predict_here(load->session->steps().front(), profile.peak);
-
-  if (!settings.trace.empty()) {
-    std::ofstream out(settings.trace);
-    out << profile_trace(profile).dump() << "\n";
-    out.flush();
-    if (!out) throw Error(fmt::format("'{}' can't be written", settings.trace), ErrorKind::DiskFull);
-  }
+  for (const Cost& cost : costs)
+    profile.predicted_here_ns += predict_ns(cost, profile.peak) / static_cast<double>(std::max<size_t>(1, parts));
   const auto top = static_cast<size_t>(settings.top);
   if (settings.json)
     fmt::print("{}\n", profile_json(profile, top).dump(2));
