@@ -70,7 +70,7 @@ struct Traits {
 struct Cost {
   double flops = 0;
   double efficiency = 1;  // share of the machine's best matrix product that the kernel reaches at these sizes
-  double bytes = 0;       // moved, each pass counted; 0: every operand once, updated ones twice
+  double bytes = 0;       // moved, each pass counted; 0: every operand once
 };
 
 struct Op {

@@ -8,7 +8,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr MachineSpeed kSpeed{.flops_per_s = 100e9, .bytes_per_s = 10e9, .task_ns = 500};
+constexpr MachineSpeed kSpeed{.flops_per_s = 100e9, .bytes_per_s = 10e9, .cache_bytes = 0, .task_ns = 500};
 
 Program lower_one(const Graph& graph, Tensor y, int64_t batch) {
   VariableLayouts layouts;
@@ -66,14 +66,22 @@ TEST(Predict, DepthwiseConvolutionsReachLessThanDenseOnes) {
             one.tasks[task_of(one, "conv2d")].cost.efficiency / 1.5);
 }
 
-TEST(Predict, WhatIsUpdatedMovesTwice) {
-  Graph graph;
-  const Tensor w = graph.variable("w", DType::F32, {1000}, Init::zeros());
+TEST(Predict, EveryOperandMovesOnceUnlessTheOperatorSaysOtherwise) {
   const ConcreteType type{DType::F32, {1000}, {}, false};
-  const std::vector<ConcreteType> in{type, type};
-  const Op update{.name = "update", .traits = {.updates = 0b1}};
+  const std::vector<ConcreteType> in{type, type}, out{type};
   const Attrs attrs;
-  EXPECT_DOUBLE_EQ(cost_of(update, {attrs, in, {}, 1, 1, false}).bytes, 3 * 4000);
+  const Facts facts{attrs, in, out, 1, 1, false};
+  EXPECT_DOUBLE_EQ(cost_of(Op{.name = "silent"}, facts).bytes, 3 * 4000);
+  const Op twice{.name = "twice", .cost = [](const Facts& f) { return Cost{.bytes = 2 * f.operand_bytes()}; }};
+  EXPECT_DOUBLE_EQ(cost_of(twice, facts).bytes, 6 * 4000);
+}
+
+TEST(Predict, SmallTensorsMoveAtTheSpeedOfTheCaches) {
+  MachineSpeed speed = kSpeed;
+  speed.cache_bytes = 1e6;
+  speed.cache_bytes_per_s = 20e9;
+  EXPECT_DOUBLE_EQ(predict_ns({.bytes = 1e6}, speed), 500 + 5e4);
+  EXPECT_DOUBLE_EQ(predict_ns({.bytes = 2e6}, speed), 500 + 2e5);
 }
 
 // Weights are read again by every part of a batch, images are not.
