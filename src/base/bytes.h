@@ -15,6 +15,7 @@ constexpr Bytes GiB = 1024 * MiB;
 
 // Every buffer starts on such a boundary: one cache line, and wide enough for any vector unit.
 constexpr Bytes kAlignment = 64;
+constexpr Bytes kDiskBlock = 4096;  // what places and lengths in the scratch file are multiples of
 
 constexpr Bytes round_up(Bytes bytes, Bytes multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 

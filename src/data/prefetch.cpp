@@ -1,17 +1,14 @@
 #include "data/prefetch.h"
 
-#include <csignal>
-
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "memory/small_thread.h"
 
 namespace plimsoll {
 namespace {
-
-constexpr Bytes kStackBytes = 256 * KiB;
 
 Bytes slot_bytes(std::span<const Bytes> row_bytes, int64_t batch) {
   Bytes bytes = 0;
@@ -25,37 +22,11 @@ std::vector<Bytes> rows_of(const Batches& batches) {
   return rows;
 }
 
-// Signals belong to the threads of the program, which may be waiting for them.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
-int start_thread(pthread_t* thread, void* (*run)(void*), void* argument) {
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setstacksize(&attributes, static_cast<size_t>(kStackBytes));
-  const SignalsBlocked blocked;  // the new thread inherits it
-  const int failure = ::pthread_create(thread, &attributes, run, argument);
-  ::pthread_attr_destroy(&attributes);
-  return failure;
-}
-
 }  // namespace
 
 Bytes Prefetch::bytes_needed(std::span<const Bytes> row_bytes, int64_t batch, int slots) {
   if (slots < 1) throw Error(fmt::format("{} slots cannot hold a batch; give at least 1", slots), ErrorKind::Usage);
-  return round_up(slots * slot_bytes(row_bytes, batch), Arena::kPage) + kStackBytes;
+  return round_up(slots * slot_bytes(row_bytes, batch), Arena::kPage) + kSmallThreadBytes;
 }
 
 Bytes Prefetch::bytes_needed(const Batches& batches, int slots) {
@@ -75,7 +46,7 @@ Prefetch::Prefetch(Batches& batches, int slots, MemoryLine& line)
       filled.slot.rows.push_back(place);
       place += round_up(batches.batch() * batches.row_bytes(i), kAlignment);
     }
-  if (const int failure = start_thread(&thread_, &Prefetch::run, this); failure != 0)
+  if (const int failure = start_small_thread(&thread_, &Prefetch::run, this); failure != 0)
     throw Error(fmt::format("no thread for prefetching: {}", std::strerror(failure)), ErrorKind::DoesNotFit);
 }
 

@@ -75,8 +75,7 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
       wanted = scratch_bytes(*work_of(problem, step), plan.part_samples[step.part]);
     } else {
       const Buffer& buffer = problem.buffers[life.buffer];
-      const bool is_whole = buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
-      wanted = placed_bytes(buffer, is_whole ? limits.batch : samples);
+      wanted = placed_bytes(buffer, holds_whole_batch(buffer) ? limits.batch : samples);
     }
     const std::string name = name_of_life(problem, plan, life);
     if (life.bytes != wanted) return fmt::format("{} needs {} bytes but has {}", name, wanted, life.bytes);
@@ -98,6 +97,13 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
 }
 
 std::string check_variables(const Problem& problem, const Plan& plan) {
+  std::vector<bool> is_stored(problem.buffers.size(), false);
+  for (const BufferId id : plan.stored) {
+    if (id < 0 || id >= static_cast<BufferId>(problem.buffers.size()) ||
+        problem.buffers[id].kind != BufferKind::Variable)
+      return fmt::format("buffer {} is stored between steps but is no variable", id);
+    is_stored[id] = true;
+  }
   const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
   std::vector<int32_t> life_of(problem.buffers.size(), -1);
   for (size_t i = 0; i < plan.lives.size(); ++i)
@@ -106,6 +112,7 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer& buffer = problem.buffers[b];
     if (buffer.kind != BufferKind::Variable) continue;
+    if (is_stored[b]) continue;
     if (life_of[b] < 0) return fmt::format("variable {} has no place", buffer.name);
     const Life& life = plan.lives[life_of[b]];
     if (life.offset != offset)

@@ -22,6 +22,11 @@ class Replay {
     const size_t buffers = problem_.buffers.size();
     holds_.assign(buffers, kUndefined);
     saved_.assign(buffers, kUndefined);
+    is_stored_.assign(buffers, false);
+    for (const BufferId id : plan_.stored) {
+      is_stored_[id] = true;
+      saved_[id] = version(-1, 0);
+    }
     life_.assign(buffers, -1);
     lives_begun_.assign(buffers, 0);
     runs_.assign(problem_.tasks.size() * parts_, 0);
@@ -61,9 +66,12 @@ class Replay {
         }
       for (const auto* list : {&task.writes, &task.updates})
         for (const BufferId id : *list) in_parts = in_parts || problem_.buffers[id].per_sample_bytes > 0;
-      runs_in_parts_[t] = in_parts = in_parts && parts_ > 1;
-      if (in_parts && task.batch_rule == BatchRule::Mixes)
-        return fmt::format("{} mixes the samples of a batch that is split", task.name);
+      in_parts = in_parts && parts_ > 1;
+      if (in_parts && task.batch_rule == BatchRule::Mixes) {
+        if (!waits_for_all_rows(task)) return fmt::format("{} mixes the samples of a batch that is split", task.name);
+        in_parts = false;
+      }
+      runs_in_parts_[t] = in_parts;
       if (in_parts)
         for (const BufferId id : task.reads)
           if (is_sum_[id])
@@ -81,17 +89,27 @@ class Replay {
     return "";
   }
 
+  // A task that needs the whole batch may run once after all parts, on rows that were collected.
+  bool waits_for_all_rows(const Task& task) const {
+    const auto grows = [&](BufferId id) { return problem_.buffers[id].per_sample_bytes > 0; };
+    return task.scratch_per_sample_bytes == 0 && std::none_of(task.writes.begin(), task.writes.end(), grows) &&
+           std::none_of(task.updates.begin(), task.updates.end(), grows) &&
+           std::all_of(task.reads.begin(), task.reads.end(),
+                       [&](BufferId id) { return !has_rows_[id] || holds_whole_batch(problem_.buffers[id]); });
+  }
+
   std::string begin_life(int32_t index, int32_t s) {
     const Life& life = plan_.lives[index];
     if (life.buffer == kScratch) return "";
     const Buffer& buffer = problem_.buffers[life.buffer];
     if (life_[life.buffer] >= 0 && plan_.lives[life_[life.buffer]].last_step >= s)
       return fmt::format("{} has two places at step {}", buffer.name, s);
-    if (lives_begun_[life.buffer]++ > 0 && buffer.kind == BufferKind::Output && parts_ > 1)
+    const bool gathers = buffer.kind == BufferKind::Output || buffer.is_collected;
+    if (lives_begun_[life.buffer]++ > 0 && gathers && parts_ > 1)
       return fmt::format("output {} loses the rows of earlier parts at step {}", buffer.name, s);
     life_[life.buffer] = index;
     const bool is_given = buffer.kind == BufferKind::Variable || buffer.kind == BufferKind::Input;
-    holds_[life.buffer] = is_given && s == 0 ? version(-1, 0) : kUndefined;
+    holds_[life.buffer] = is_given && s == 0 && !is_stored_[life.buffer] ? version(-1, 0) : kUndefined;
     return "";
   }
 
@@ -103,6 +121,8 @@ class Replay {
     const Work& work = step.variant < 0 ? static_cast<const Work&>(task) : task.variants[step.variant];
     if (!runs_in_parts_[step.task] && step.part != 0)
       return fmt::format("{} runs in part {} at step {}, but it runs once", task.name, step.part, s);
+    if (step.part > 0 && runs_[step.task * parts_ + step.part - 1] == 0)
+      return fmt::format("{} runs part {} at step {}, before part {}", task.name, step.part, s, step.part - 1);
     if (runs_[step.task * parts_ + step.part]++ > 0 && !task.recomputable)
       return fmt::format("{} runs again at step {}, but it cannot be recomputed", task.name, s);
     size_t operand = 0;
@@ -193,6 +213,12 @@ class Replay {
       if (buffer.kind != BufferKind::Output && buffer.kind != BufferKind::Variable) continue;
       const TaskId writer = last_writer_[b];
       const int64_t final = version(writer, writer >= 0 && runs_in_parts_[writer] ? parts_ - 1 : 0);
+      if (is_stored_[b]) {
+        if (saved_[b] != final)
+          return fmt::format("{} is stored as {} instead of {}", buffer.name, describe_version(saved_[b]),
+                             describe_version(final));
+        continue;
+      }
       if (!is_alive(static_cast<BufferId>(b), last_step))
         return fmt::format("output {} is dropped before the end", buffer.name);
       if (holds_[b] != final)
@@ -206,7 +232,7 @@ class Replay {
   const Plan& plan_;
   const int64_t parts_;
   std::vector<TaskId> last_writer_, last_sum_;
-  std::vector<bool> has_rows_, is_sum_, runs_in_parts_;
+  std::vector<bool> has_rows_, is_sum_, runs_in_parts_, is_stored_;
   std::vector<std::vector<TaskId>> meant_;  // for reads, then updates
   std::vector<int64_t> holds_, saved_;
   std::vector<int32_t> life_, lives_begun_, runs_;

@@ -23,10 +23,7 @@ Drops::Drops(const Problem& problem, const Sizes& sizes, const std::vector<TaskI
       order_(order),
       alive_(std::max(stages_, 1)) {
   ns_.resize(order.size());
-  for (int32_t s = 0; s < stages_; ++s) {
-    const Task& task = problem.tasks[order[s]];
-    ns_[s] = task.fixed_ns + task.per_sample_ns * static_cast<double>(batch);
-  }
+  for (int32_t s = 0; s < stages_; ++s) ns_[s] = cost_ns(problem.tasks[order[s]], batch);
   reruns_.resize(order.size());
   rerun_stages_.resize(order.size());
   local_.assign(order.size(), 0);

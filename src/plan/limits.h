@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include "base/bytes.h"
 
@@ -23,7 +25,8 @@ struct Levers {
 struct Limits {
   Bytes bytes = std::numeric_limits<Bytes>::max();  // the arena never passes this
   int64_t batch = 1;
-  Bytes disk_bytes = 0;  // room for spilling
+  Bytes disk_bytes = 0;                             // room for spilling
+  std::optional<std::vector<int32_t>> stored = {};  // variables in the scratch file, when another plan decided it
   double disk_read_bytes_per_s = 0;
   double disk_write_bytes_per_s = 0;
   double copy_bytes_per_s = 0;

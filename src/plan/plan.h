@@ -49,10 +49,11 @@ using BytesByTag = std::array<Bytes, kTagCount>;
 
 struct Plan {
   Bytes arena_bytes = 0;
-  Bytes variable_bytes = 0;           // the bottom of the arena: variables in order of id
+  Bytes variable_bytes = 0;           // the bottom of the arena: variables in order of id, but for stored ones
   std::vector<int64_t> part_samples;  // one entry when the batch is whole
   std::vector<Step> steps;
-  std::vector<Life> lives;  // sorted by first step, then buffer
+  std::vector<Life> lives;       // sorted by first step, then buffer
+  std::vector<BufferId> stored;  // variables that live in the scratch file between steps, by id
   double predicted_ns = 0;
   double unconstrained_ns = 0;
   Bytes unconstrained_bytes = 0;  // peak of the program as written: given order, nothing shared

@@ -47,10 +47,15 @@ Bytes scratch_bytes(const Work& work, int64_t samples) {
   return round_up(work.scratch_fixed_bytes + work.scratch_per_sample_bytes * samples, kAlignment);
 }
 
+double cost_ns(const Work& work, int64_t samples) {
+  return std::round(work.fixed_ns + work.per_sample_ns * static_cast<double>(samples));
+}
+
 std::string_view name_of(BufferKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 std::string_view name_of(BatchRule rule) { return kRules[static_cast<size_t>(rule)]; }
 
 void require_valid(const Problem& problem) {
+  if (problem.part_samples < 0) throw Error(fmt::format("a part of {} samples is none", problem.part_samples));
   std::vector<bool> defined(problem.buffers.size(), false);
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
@@ -58,6 +63,8 @@ void require_valid(const Problem& problem) {
       throw Error(fmt::format("buffer '{}': size is below zero", buffer.name));
     if (buffer.fixed_bytes > kLargest || buffer.per_sample_bytes > kLargest)
       throw Error(fmt::format("buffer '{}': size is too large", buffer.name));
+    if (buffer.is_collected && buffer.kind != BufferKind::Temporary)
+      throw Error(fmt::format("buffer '{}': only a temporary can be collected", buffer.name));
     if (buffer.kind == BufferKind::Variable && buffer.per_sample_bytes != 0)
       throw Error(fmt::format("buffer '{}': a variable cannot grow with the batch", buffer.name));
     defined[i] = buffer.kind == BufferKind::Variable || buffer.kind == BufferKind::Input;

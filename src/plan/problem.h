@@ -28,8 +28,14 @@ struct Buffer {
   BufferKind kind = BufferKind::Temporary;
   Bytes fixed_bytes = 0;
   Bytes per_sample_bytes = 0;
+  bool is_collected = false;  // a temporary whose rows are kept for all parts of the batch
   bool operator==(const Buffer&) const = default;
 };
+
+// Sized for all samples even when the step runs in parts; part k works on its own rows.
+inline bool holds_whole_batch(const Buffer& buffer) {
+  return buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output || buffer.is_collected;
+}
 
 // The task may put writes[write] in the very place of reads[read], when nobody needs that value later.
 struct InPlace {
@@ -65,6 +71,7 @@ struct Task : Work {
 // The order of `tasks` is a valid program: it defines which version of a buffer each task means.
 struct Problem {
   std::string name;
+  int64_t part_samples = 0;  // the step runs in parts of so many samples, the last one may be smaller; 0: whole
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;
   bool operator==(const Problem&) const = default;
@@ -73,6 +80,8 @@ struct Problem {
 // What a buffer occupies for so many samples: a multiple of kAlignment.
 Bytes placed_bytes(const Buffer& buffer, int64_t samples);
 Bytes scratch_bytes(const Work& work, int64_t samples);
+// In whole nanoseconds, so that a sum is the same in any order.
+double cost_ns(const Work& work, int64_t samples);
 
 std::string_view name_of(BufferKind kind);  // "variable"
 std::string_view name_of(BatchRule rule);   // "rows"

@@ -65,8 +65,7 @@ Sizes measure(const Problem& problem, int64_t batch, int64_t part_samples) {
   Sizes sizes;
   sizes.buffers.reserve(problem.buffers.size());
   for (const Buffer& buffer : problem.buffers) {
-    const bool is_whole = buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
-    sizes.buffers.push_back(placed_bytes(buffer, is_whole ? batch : part_samples));
+    sizes.buffers.push_back(placed_bytes(buffer, holds_whole_batch(buffer) ? batch : part_samples));
     if (buffer.kind == BufferKind::Variable) sizes.variables += sizes.buffers.back();
   }
   sizes.scratch.reserve(problem.tasks.size());

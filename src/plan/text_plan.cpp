@@ -77,13 +77,15 @@ Exactness parse_exactness(WordReader& reader) {
 }
 
 // One line of a plan that is neither step nor life.
-void parse_fact(WordReader& reader, const Names& tasks, Plan& plan) {
+void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Plan& plan) {
   if (reader.take("arena")) {
     plan.arena_bytes = reader.integer("the arena");
   } else if (reader.take("variables")) {
     plan.variable_bytes = reader.integer("the size of all variables");
   } else if (reader.take("parts")) {
     while (!reader.at_end()) plan.part_samples.push_back(reader.integer("the samples of a part"));
+  } else if (reader.take("stored")) {
+    while (!reader.at_end()) plan.stored.push_back(parse_name(reader, buffers, "buffer"));
   } else if (reader.take("predicted_ns")) {
     plan.predicted_ns = reader.number("the time");
   } else if (reader.take("unconstrained")) {
@@ -120,6 +122,7 @@ std::string to_text(const Limits& limits) {
       fmt::format("limits\nbytes {}\nbatch {}\ndisk_bytes {}\ndisk_read {}\ndisk_write {}\ncopy {}\npack_nodes {}\n",
                   limits.bytes, limits.batch, limits.disk_bytes, limits.disk_read_bytes_per_s,
                   limits.disk_write_bytes_per_s, limits.copy_bytes_per_s, limits.pack_nodes);
+  if (limits.stored) text += fmt::format("stored {}\n", fmt::join(*limits.stored, " "));
   for (const auto& [name, lever] : kLevers)
     text += fmt::format("lever {} {}\n", name, limits.levers.*lever ? "on" : "off");
   return text;
@@ -146,6 +149,9 @@ Limits parse_limits(std::string_view text) {
       limits.copy_bytes_per_s = reader.number("copy");
     } else if (reader.take("pack_nodes")) {
       limits.pack_nodes = reader.integer("pack_nodes");
+    } else if (reader.take("stored")) {
+      limits.stored.emplace();
+      while (!reader.at_end()) limits.stored->push_back(static_cast<int32_t>(reader.integer("a variable's number")));
     } else if (reader.take("lever")) {
       bool Levers::*lever = nullptr;
       for (const auto& [name, member] : kLevers)
@@ -170,6 +176,9 @@ std::string to_text(const Plan& plan, const Problem& problem) {
   text += fmt::format("\nlower_bound {}", plan.lower_bound_bytes);
   if (plan.lower_bound_task >= 0) text += " task " + tasks.word(plan.lower_bound_task);
   text += fmt::format("\nresults {}\n", name_of(plan.exactness));
+  if (!plan.stored.empty()) text += "stored";
+  for (const BufferId id : plan.stored) text += ' ' + buffers.word(id);
+  if (!plan.stored.empty()) text += '\n';
   for (const Decision& decision : plan.decisions)
     text += fmt::format("decision {} {} {}\n", quote(decision.what), decision.bytes_saved, decision.ns_paid);
   for (const Step& step : plan.steps) print_step(text, step, tasks, buffers);
@@ -194,7 +203,7 @@ Plan parse_plan(std::string_view text, const Problem& problem) {
     } else if (reader.take("life")) {
       plan.lives.push_back(parse_life(reader, buffers));
     } else {
-      parse_fact(reader, tasks, plan);
+      parse_fact(reader, tasks, buffers, plan);
     }
     reader.expect_end();
   }

@@ -44,6 +44,7 @@ Buffer parse_buffer(WordReader& reader) {
   buffer.fixed_bytes = reader.integer("the fixed size");
   reader.expect("per_sample");
   buffer.per_sample_bytes = reader.integer("the size for each sample");
+  buffer.is_collected = reader.take("collected");
   reader.expect_end();
   return buffer;
 }
@@ -83,10 +84,13 @@ bool parse_clause(WordReader& reader, const Names& buffers, Work& work) {
 
 std::string to_text(const Problem& problem) {
   const Names buffers = names_of(problem.buffers);
-  std::string text = "problem " + quote(problem.name) + '\n';
+  std::string text = "problem " + quote(problem.name);
+  if (problem.part_samples > 0) text += fmt::format(" part {}", problem.part_samples);
+  text += '\n';
   for (const Buffer& buffer : problem.buffers)
-    text += fmt::format("buffer {} {} {} fixed {} per_sample {}\n", quote(buffer.name), name_of(buffer.kind),
-                        name_of(buffer.tag), buffer.fixed_bytes, buffer.per_sample_bytes);
+    text += fmt::format("buffer {} {} {} fixed {} per_sample {}{}\n", quote(buffer.name), name_of(buffer.kind),
+                        name_of(buffer.tag), buffer.fixed_bytes, buffer.per_sample_bytes,
+                        buffer.is_collected ? " collected" : "");
   for (const Task& task : problem.tasks) {
     text += "task " + quote(task.name);
     print_work(text, task, buffers);
@@ -108,6 +112,7 @@ Problem parse_problem(std::string_view text) {
   if (!reader.next_line()) reader.refuse("there is no problem");
   reader.expect("problem");
   problem.name = reader.word("the name of the problem");
+  if (reader.take("part")) problem.part_samples = reader.integer("the samples of a part");
   reader.expect_end();
   while (reader.next_line()) {
     if (reader.take("buffer")) {

@@ -16,6 +16,8 @@
 #include "ops/ops.h"
 #include "plan/make_plan.h"
 #include "run/executor.h"
+#include "run/transfers.h"
+#include "support/disk_folder.h"
 #include "support/sanitizer.h"
 
 namespace {
@@ -126,6 +128,25 @@ TEST(Allocations, NoneInAStepOfTheEnginesOwnKernels) {
   run_counted(bound);
   EXPECT_EQ(of_engine, 0);
   EXPECT_EQ(of_onednn, 0);
+}
+
+TEST(Allocations, NoneInTransfersToTheScratchFile) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
+  const testing::DiskFolder folder;
+  ScratchFile file(folder, 8 * MiB);
+  Transfers transfers(file);
+  std::vector<std::byte> memory(3 * MiB + 1);
+  of_engine = of_onednn = 0;
+  counting = true;
+  for (int i = 0; i < 200; ++i) {
+    transfers.start_write(0, memory.data(), i * 4 * KiB + 1);
+    transfers.start_read(0, memory.data(), i * 4 * KiB + 1);
+    if (i % 50 == 0) transfers.wait_all();
+  }
+  transfers.wait_all();
+  counting = false;
+  EXPECT_FALSE(transfers.failed());
+  EXPECT_EQ(of_engine, 0);
 }
 
 TEST(Allocations, OfOneDnnAreSmallAndGoneAfterEachCall) {

@@ -1,0 +1,35 @@
+#include "memory/small_thread.h"
+
+#include <csignal>
+
+namespace plimsoll {
+namespace {
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+int start_small_thread(pthread_t* thread, void* (*run)(void*), void* argument) {
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, static_cast<size_t>(kSmallThreadBytes));
+  const SignalsBlocked blocked;  // the new thread inherits it
+  const int failure = ::pthread_create(thread, &attributes, run, argument);
+  ::pthread_attr_destroy(&attributes);
+  return failure;
+}
+
+}  // namespace plimsoll

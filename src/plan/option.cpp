@@ -1,0 +1,88 @@
+#include "plan/option.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "plan/read_ahead.h"
+#include "plan/recompute.h"
+
+namespace plimsoll {
+namespace {
+
+// Faster ones first; those that are neither faster nor lower than another are left out.
+void keep_useful(std::vector<Candidate>& candidates, Bytes below) {
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::pair(a.ns, a.peak_bytes) < std::pair(b.ns, b.peak_bytes);
+  });
+  std::vector<Candidate> useful;
+  for (Candidate& candidate : candidates) {
+    if (candidate.peak_bytes >= below) continue;
+    below = candidate.peak_bytes;
+    useful.push_back(std::move(candidate));
+  }
+  candidates = std::move(useful);
+}
+
+}  // namespace
+
+Option::Option(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,
+               const Stored& stored)
+    : limits_(limits), staged_(stage(problem, limits, split, order, stored)) {
+  double disk_ns = 0;
+  for (size_t t = 0; t < staged_.meaning.size(); ++t)
+    if (staged_.meaning[t].kind != Step::Kind::Run) disk_ns += staged_.problem.tasks[t].fixed_ns;
+  has_transfers_ = staged_.disk_bytes > 0;
+  least_ns_ = std::max(staged_.ns, disk_ns);
+  bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place);
+  std::vector<TaskId> steps(staged_.problem.tasks.size());
+  std::iota(steps.begin(), steps.end(), 0);
+  const Bytes peak = make_timeline(staged_.problem, staged_.sizes, steps, limits.levers.in_place).peak_bytes;
+  add(plain_, steps, peak);
+  keep_useful(plain_, std::numeric_limits<Bytes>::max());
+}
+
+void Option::add(std::vector<Candidate>& candidates, const std::vector<TaskId>& steps, Bytes peak_bytes) const {
+  if (has_transfers_) {
+    std::vector<TaskId> ahead = read_ahead(staged_, steps, limits_.levers.in_place, peak_bytes);
+    if (ahead != steps) {
+      const double ns = predict_ns(staged_, ahead);
+      const Bytes peak = find_stays(staged_.problem, staged_.sizes, ahead, limits_.levers.in_place).peak_bytes;
+      candidates.push_back({std::move(ahead), ns, peak});
+    }
+  }
+  candidates.push_back({steps, predict_ns(staged_, steps), peak_bytes});
+}
+
+std::vector<Candidate>& Option::recomputing() {
+  if (std::exchange(is_searched_, true) || !limits_.levers.recompute) return recomputing_;
+  std::vector<TaskId> steps(staged_.problem.tasks.size());
+  std::iota(steps.begin(), steps.end(), 0);
+  const std::vector<Schedule> schedules =
+      propose_schedules(staged_.problem, staged_.sizes, steps, limits_.levers.in_place, limits_.batch, bound_.bytes);
+  for (const Schedule& schedule : schedules) add(recomputing_, schedule.steps, schedule.peak_bytes);
+  keep_useful(recomputing_, plain_.back().peak_bytes);
+  return recomputing_;
+}
+
+void Option::pack_for(Candidate& candidate, Bytes line) const {
+  constexpr int64_t kShortSearch = 10;
+  if (candidate.items.empty()) {
+    candidate.stays = find_stays(staged_.problem, staged_.sizes, candidate.steps, limits_.levers.in_place);
+    candidate.items = make_items(staged_.sizes, candidate.stays, candidate.steps);
+    candidate.packing = pack(candidate.items, kAlignment, 0, {.nodes = limits_.pack_nodes / kShortSearch});
+  }
+  const Packing& packing = candidate.packing;
+  if (arena_bytes(candidate) <= line || packing.height == packing.lower_bound) return;
+  const Bytes room = std::max<Bytes>(line - staged_.sizes.variables, 0);
+  Packing longer = pack(candidate.items, kAlignment, room, {.nodes = limits_.pack_nodes});
+  if (longer.height < packing.height) candidate.packing = std::move(longer);
+}
+
+bool Option::fits(Candidate& candidate, Bytes line) const {
+  if (candidate.peak_bytes > line) return false;
+  pack_for(candidate, line);
+  return arena_bytes(candidate) <= line;
+}
+
+}  // namespace plimsoll

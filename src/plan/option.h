@@ -1,0 +1,55 @@
+// One way to set the step up (its parts, what is stored) with the schedules found for it.
+#pragma once
+
+#include <vector>
+
+#include "plan/bound.h"
+#include "plan/pack.h"
+#include "plan/staged.h"
+#include "plan/stays.h"
+
+namespace plimsoll {
+
+// Steps are tasks of the staged problem. Packed once it is asked for.
+struct Candidate {
+  std::vector<TaskId> steps;
+  double ns = 0;
+  Bytes peak_bytes = 0;
+  Stays stays{};
+  std::vector<PackItem> items{};
+  Packing packing{};
+};
+
+class Option {
+ public:
+  Option(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,
+         const Stored& stored);
+
+  const Staged& staged() const { return staged_; }
+  const Bound& bound() const { return bound_; }
+  // No candidate of this option is faster.
+  double least_ns() const { return least_ns_; }
+  // Nothing is done twice in these; by rising time and falling peak.
+  std::vector<Candidate>& plain() { return plain_; }
+  // The same with tasks that run again; found when first asked for.
+  std::vector<Candidate>& recomputing();
+
+  // Packs as well as the line asks for. What is tried does not depend on the line otherwise: a short search always, a
+  // long one only when that is not enough, and that one stops where it fits.
+  bool fits(Candidate& candidate, Bytes line) const;
+  void pack_for(Candidate& candidate, Bytes line) const;
+  Bytes arena_bytes(const Candidate& candidate) const { return staged_.sizes.variables + candidate.packing.height; }
+
+ private:
+  void add(std::vector<Candidate>& candidates, const std::vector<TaskId>& steps, Bytes peak_bytes) const;
+
+  const Limits& limits_;
+  Staged staged_;
+  Bound bound_;
+  double least_ns_ = 0;
+  bool has_transfers_ = false;
+  bool is_searched_ = false;
+  std::vector<Candidate> plain_, recomputing_;
+};
+
+}  // namespace plimsoll
