@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "lower/draft.h"
 #include "lower/fuse.h"
+#include "lower/tiles.h"
 
 namespace plimsoll {
 namespace {
@@ -21,16 +22,20 @@ class Lowering {
         options_(options),
         layouts_(layouts),
         kernels_(kernels),
+        samples_(options.part_samples > 0 ? options.part_samples : options.batch),
+        last_samples_(options.batch % samples_),
         homes_(graph_.values().size()) {
     program_.batch = options.batch;
+    program_.part_samples = program_.problem.part_samples = options.part_samples;
   }
 
-  Program run() {
+  std::optional<Program> run() {
     add_variables();
     mark_gradients();
     for (const DraftNode& node : draft_.nodes) add_node(node);
     add_fetches();
     finish_variables();
+    if (!is_possible_) return std::nullopt;
     return std::move(program_);
   }
 
@@ -40,13 +45,21 @@ class Lowering {
     BufferId buffer = -1;
     ConcreteType type;
     std::vector<std::pair<Layout, BufferId>> copies;
+    int32_t tiles = 1;  // of a variable: so many buffers, one after another
   };
 
+<<<<<<< HEAD
   ConcreteType concrete(ValueId value) const { return concrete(value, options_.batch); }
   ConcreteType concrete(ValueId value, int64_t batch) const {
     const TensorType& type = graph_.value(value).type;
     return {type.dtype, at_batch(type.shape, batch), {}, false};
+=======
+  ConcreteType concrete(ValueId value, int64_t samples) const {
+    const TensorType& type = graph_.value(value).type;
+    return {type.dtype, at_batch(type.shape, samples), {}, false};
+>>>>>>> main
   }
+  ConcreteType concrete(ValueId value) const { return concrete(value, samples_); }
 
   // Whether the bytes of a value grow with the batch.
   bool is_batched(ValueId value) const { return element_count(graph_.value(value).type.shape).is_batch(); }
@@ -54,10 +67,12 @@ class Lowering {
   BufferId add_buffer(ValueId value, const ConcreteType& type, Tag tag, BufferKind kind, std::string name) {
     Buffer buffer{std::move(name), tag, kind, 0, 0};
     const Bytes bytes = type.bytes();
-    if (is_batched(value) && bytes % options_.batch == 0)
-      buffer.per_sample_bytes = bytes / options_.batch;
-    else
+    if (is_batched(value) && bytes % samples_ == 0) {
+      buffer.per_sample_bytes = bytes / samples_;
+    } else {
       buffer.fixed_bytes = bytes;
+      is_possible_ = is_possible_ && !(is_batched(value) && in_parts());
+    }
     program_.problem.buffers.push_back(std::move(buffer));
     return static_cast<BufferId>(program_.problem.buffers.size()) - 1;
   }
@@ -66,14 +81,20 @@ class Lowering {
 
   // Variables come first and all of them, used or not, so that their buffers are the same in every program.
   void add_variables() {
-    for (const Variable& variable : graph_.variables()) {
+    const std::vector<int32_t> tiles = count_tiles(graph_);
+    for (size_t i = 0; i < tiles.size(); ++i) {
+      const Variable& variable = graph_.variables()[i];
       Home& home = homes_[static_cast<size_t>(variable.value)];
       home.type = concrete(variable.value);
       const auto fixed = layouts_.find(variable.value);
       home.type.is_open = fixed == layouts_.end();
       if (!home.type.is_open) home.type.layout = fixed->second;
-      home.buffer = add_buffer(variable.value, home.type, tag_of(variable.role), BufferKind::Variable,
-                               name_of_value(variable.value));
+      home.tiles = tiles[i];
+      const std::string name = name_of_value(variable.value);
+      home.buffer = static_cast<BufferId>(program_.problem.buffers.size());
+      for (int32_t tile = 0; tile < home.tiles; ++tile)
+        add_buffer(variable.value, home.type, tag_of(variable.role), BufferKind::Variable,
+                   home.tiles == 1 ? name : fmt::format("{}/tile{}", name, tile));
     }
     for (const Constant& constant : graph_.constants()) {
       Home& home = homes_[static_cast<size_t>(constant.value)];
@@ -88,10 +109,15 @@ class Lowering {
   void finish_variables() {
     for (const Variable& variable : graph_.variables()) {
       Home& home = homes_[static_cast<size_t>(variable.value)];
-      program_.problem.buffers[static_cast<size_t>(home.buffer)].fixed_bytes = home.type.bytes();
+      Bytes rest = home.type.bytes();
+      for (int32_t tile = 0; tile < home.tiles; ++tile) {
+        const Bytes bytes = tile + 1 == home.tiles ? rest : kTileBytes;
+        program_.problem.buffers[static_cast<size_t>(home.buffer + tile)].fixed_bytes = bytes;
+        rest -= bytes;
+      }
       if (!home.type.is_open) layouts_.insert_or_assign(variable.value, home.type.layout);
       home.type.is_open = false;
-      program_.variables.push_back({variable.value, home.buffer, home.type});
+      program_.variables.push_back({variable.value, home.buffer, home.type, home.tiles});
     }
   }
 
@@ -112,7 +138,7 @@ class Lowering {
       throw Error(fmt::format("'{}' is used before it is made", name_of_value(value)));
     home.type = concrete(value);
     home.buffer = add_buffer(value, home.type, Tag::Data, BufferKind::Input, name_of_value(value));
-    program_.feeds.push_back({value, home.buffer, home.type});
+    program_.feeds.push_back({value, home.buffer, concrete(value, options_.batch)});
     return home;
   }
 
@@ -135,15 +161,32 @@ class Lowering {
     type.layout = layout;
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
+<<<<<<< HEAD
     const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
+=======
+    const Bytes moved = home.type.bytes() + type.bytes();
+    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, 0};
+    Bytes scratch = prepared.scratch_bytes;
+    if (is_batched(value) && last_samples_ > 0) {
+      ConcreteType last = home.type;
+      last.dims = concrete(value, last_samples_).dims;
+      const Prepared& smaller = kernels_.reorder(last, layout);
+      work.last_kernel = smaller.kernel;
+      scratch = std::max(scratch, smaller.scratch_bytes);
+    }
+>>>>>>> main
     Task task;
     task.name = name;
     task.reads = {home.buffer};
     task.writes = {copy};
     task.recomputable = true;
     task.batch_rule = BatchRule::Rows;
+<<<<<<< HEAD
     set_time(task, cost, is_batched(value) ? cost_of_reorder(0, 0) : cost, 0);
     add_task(std::move(task), {prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost}, prepared.scratch_bytes);
+=======
+    add_task(std::move(task), std::move(work), scratch, moved, is_batched(value));
+>>>>>>> main
     home.copies.emplace_back(layout, copy);
     return copy;
   }
@@ -174,6 +217,15 @@ class Lowering {
 
   void add_task(Task task, ProgramTask work, Bytes scratch_bytes) {
     task.scratch_fixed_bytes = scratch_bytes;
+<<<<<<< HEAD
+=======
+    if (batched) {
+      task.fixed_ns = options_.speed.task_ns;
+      task.per_sample_ns = (ns - options_.speed.task_ns) / static_cast<double>(samples_);
+    } else {
+      task.fixed_ns = ns;
+    }
+>>>>>>> main
     program_.problem.tasks.push_back(std::move(task));
     program_.tasks.push_back(std::move(work));
   }
@@ -190,16 +242,82 @@ class Lowering {
     }
   }
 
+  bool in_parts() const { return options_.part_samples > 0; }
+  // Runs once after all parts, on rows that they collected.
+  bool waits(const DraftNode& node) const { return in_parts() && options_.waits[static_cast<size_t>(node.origin)]; }
+
+  void collect_rows(const DraftNode& node) {
+    for (const ValueId value : node.in) {
+      if (!is_batched(value)) continue;
+      const Home& home = home_of(value);
+      Buffer& buffer = program_.problem.buffers[static_cast<size_t>(home.buffer)];
+      if (!home.type.layout.is_plain()) is_possible_ = false;
+      if (buffer.kind == BufferKind::Temporary) buffer.is_collected = true;
+    }
+  }
+
+  // Adds the kernels of later parts where they differ; returns the scratch that is enough for all.
+  Bytes prepare_later(const DraftNode& node, std::span<const ConcreteType> in, std::span<const ConcreteType> out,
+                      const Prepared& first, ProgramTask& work) {
+    Bytes scratch = first.scratch_bytes;
+    const auto rule = batch_rule_of(node);
+    const bool adds = rule == BatchRule::Sums;
+    const auto agree = [&](const Prepared& other) {
+      is_possible_ = is_possible_ && other.in == first.in && other.out == first.out;
+      scratch = std::max(scratch, other.scratch_bytes);
+    };
+    if (adds) {
+      const Prepared& later = kernels_.prepare(*node.op, {*node.attrs, in, out, samples_, options_.batch, true});
+      agree(later);
+      work.later_kernel = later.kernel;
+    }
+    if (last_samples_ == 0) return scratch;
+    std::vector<ConcreteType> last_in(in.begin(), in.end()), last_out(out.begin(), out.end());
+    for (size_t i = 0; i < last_in.size(); ++i) last_in[i].dims = concrete(node.in[i], last_samples_).dims;
+    for (size_t i = 0; i < last_out.size(); ++i) last_out[i].dims = concrete(node.out[i], last_samples_).dims;
+    const Prepared& last =
+        kernels_.prepare(*node.op, {*node.attrs, last_in, last_out, last_samples_, options_.batch, adds});
+    agree(last);
+    work.last_kernel = last.kernel;
+    return scratch;
+  }
+
+  BatchRule batch_rule_of(const DraftNode& node) const {
+    if (node.op->batch_rule == nullptr) return node.op->traits.batch;
+    std::vector<TensorType> types;
+    for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
+    return node.op->batch_rule(*node.attrs, types);
+  }
+
   void add_node(const DraftNode& node) {
     if (node.op->traits.view) return add_view(node);
+    const bool waits_for_parts = waits(node);
+    if (waits_for_parts) collect_rows(node);
     std::vector<ConcreteType> in, out;
-    for (const ValueId value : node.in) in.push_back(home_of(value).type);
-    for (const ValueId value : node.out) out.push_back(concrete(value));
-    const Facts facts{*node.attrs, in, out, options_.batch, options_.batch, false};
+    bool batched = false;
+    for (const ValueId value : node.in) {
+      in.push_back(home_of(value).type);
+      if (waits_for_parts) in.back().dims = concrete(value, options_.batch).dims;
+      batched = batched || is_batched(value);
+    }
+    for (const ValueId value : node.out) {
+      out.push_back(concrete(value));
+      batched = batched || is_batched(value);
+    }
+    const int64_t samples = waits_for_parts ? options_.batch : samples_;
+    const Facts facts{*node.attrs, in, out, samples, options_.batch, false};
     const Prepared& prepared = kernels_.prepare(*node.op, facts);
+    const bool has_tiles =
+        std::any_of(node.in.begin(), node.in.end(), [&](ValueId value) { return home_of(value).tiles > 1; });
+    if (has_tiles) return add_tiles(node, in, prepared);
 
     Task task;
+<<<<<<< HEAD
     ProgramTask work{prepared.kernel, node.origin, {}, cost_of(*node.op, facts), node.op};
+=======
+    ProgramTask work{prepared.kernel, node.origin, {}, node.op->cost ? node.op->cost(facts).flops : 0};
+    Bytes moved = 0;
+>>>>>>> main
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
@@ -208,6 +326,10 @@ class Lowering {
         throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name,
                                 graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
+<<<<<<< HEAD
+=======
+      moved += home.type.bytes();
+>>>>>>> main
     }
     task.name = std::string(graph_.name(graph_.node(node.origin)));
     for (size_t i = 0; i < node.out.size(); ++i) {
@@ -217,19 +339,70 @@ class Lowering {
       home.buffer = add_buffer(node.out[i], home.type, tag_of_value(node.out[i]), BufferKind::Temporary,
                                name_of_value(node.out[i]));
       task.writes.push_back(home.buffer);
+<<<<<<< HEAD
+=======
+      moved += home.type.bytes();
+>>>>>>> main
     }
-    // An update makes every copy of the variable stale.
-    for (size_t i = 0; i < node.in.size(); ++i)
-      if ((node.op->traits.updates >> i & 1) != 0) homes_[static_cast<size_t>(node.in[i])].copies.clear();
-
+    forget_copies(node);
     add_sharing(node, task, work);
     task.recomputable = node.op->traits.recomputable;
+<<<<<<< HEAD
     std::vector<TensorType> types;
     if (node.op->batch_rule != nullptr)
       for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
     task.batch_rule = node.op->batch_rule ? node.op->batch_rule(*node.attrs, types) : node.op->traits.batch;
     set_time(task, work.cost, cost_of_sample(node), 1);
     add_task(std::move(task), std::move(work), prepared.scratch_bytes);
+=======
+    task.batch_rule = batch_rule_of(node);
+    const bool in_each_part = in_parts() && batched && !waits_for_parts;
+    const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
+    add_task(std::move(task), std::move(work), scratch, moved, batched && !waits_for_parts);
+  }
+
+  // One task for each tile of the state. What has the variable's size is the variable, its state and its gradient.
+  void add_tiles(const DraftNode& node, std::vector<ConcreteType> types, const Prepared& whole) {
+    std::vector<BufferId> buffers;
+    int32_t tiles = 1;
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      const Layout layout = whole.in.empty() ? Layout() : whole.in[i];
+      buffers.push_back(in_layout(node.in[i], layout));
+      types[i].layout = layout;
+      tiles = std::max(tiles, home_of(node.in[i]).tiles);
+    }
+    const Bytes total = types[0].bytes();
+    for (int32_t tile = 0; tile < tiles; ++tile) {
+      const Bytes first = tile * kTileBytes, bytes = tile + 1 == tiles ? total - first : kTileBytes;
+      std::vector<ConcreteType> in = types;
+      Task task;
+      task.name = fmt::format("{}/tile{}", graph_.name(graph_.node(node.origin)), tile);
+      task.batch_rule = node.op->traits.batch;
+      ProgramTask work{nullptr, node.origin, {}, 0};
+      Bytes moved = 0;
+      for (size_t i = 0; i < node.in.size(); ++i) {
+        const bool updated = (node.op->traits.updates >> i & 1) != 0;
+        const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
+        const bool has_tiles = home_of(node.in[i]).tiles > 1;
+        if (is_cut) in[i] = {types[i].dtype, Dims{bytes / size_of(types[i].dtype)}, {}, false};
+        work.in.push_back(
+            add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
+        if (is_cut && !has_tiles) work.in.back().offset = first;
+        moved += in[i].bytes();
+      }
+      const Prepared& prepared =
+          kernels_.prepare(*node.op, {*node.attrs, in, {}, options_.batch, options_.batch, false});
+      work.kernel = prepared.kernel;
+      add_task(std::move(task), std::move(work), prepared.scratch_bytes, moved, false);
+    }
+    forget_copies(node);
+  }
+
+  // An update makes every copy of the variable stale.
+  void forget_copies(const DraftNode& node) {
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if ((node.op->traits.updates >> i & 1) != 0) homes_[static_cast<size_t>(node.in[i])].copies.clear();
+>>>>>>> main
   }
 
   // Operands that appear twice are listed once.
@@ -258,7 +431,7 @@ class Lowering {
       const BufferId buffer = in_layout(value, Layout());
       Buffer& held = program_.problem.buffers[static_cast<size_t>(buffer)];
       if (held.kind == BufferKind::Temporary) held.kind = BufferKind::Output;
-      program_.fetches.push_back({value, buffer, concrete(value)});
+      program_.fetches.push_back({value, buffer, concrete(value, options_.batch)});
     }
   }
 
@@ -267,6 +440,9 @@ class Lowering {
   const LowerOptions& options_;
   VariableLayouts& layouts_;
   KernelStore& kernels_;
+  const int64_t samples_;       // of a part
+  const int64_t last_samples_;  // of the last part, when it is smaller; else 0
+  bool is_possible_ = true;
   std::vector<Home> homes_;
   std::vector<bool> is_gradient_;
   Program program_;
@@ -274,11 +450,17 @@ class Lowering {
 
 }  // namespace
 
-Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
-              const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels) {
+std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueId> fetches,
+                                      std::span<const NodeId> updates, const LowerOptions& options,
+                                      VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
   if (options.fuse) fuse(draft);
   return Lowering(draft, options, layouts, kernels).run();
+}
+
+Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
+              const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels) {
+  return *lower_in_parts(graph, fetches, updates, options, layouts, kernels);
 }
 
 }  // namespace plimsoll

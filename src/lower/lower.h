@@ -1,6 +1,7 @@
 // From a graph to a program: fuse, choose kernels, fix layouts, make every reorder an explicit task.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +14,8 @@ namespace plimsoll {
 
 struct LowerOptions {
   int64_t batch = 1;
+  int64_t part_samples = 0;      // the step runs in parts of so many; 0: whole
+  std::vector<bool> waits = {};  // with parts, by node: runs once after all of them, on their collected rows
   MachineSpeed speed;
   bool fuse = true;
 };
@@ -21,7 +24,12 @@ struct LowerOptions {
 // kernel that meets it decides.
 using VariableLayouts = std::unordered_map<ValueId, Layout>;
 
-// `layouts` gains what this program decided.
+// `layouts` gains what this program decided. Without value when the step can't be cut so: a kernel wants another layout
+// for the smaller last part, or needs all rows in a layout that is not row-major.
+std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueId> fetches,
+                                      std::span<const NodeId> updates, const LowerOptions& options,
+                                      VariableLayouts& layouts, KernelStore& kernels);
+// The whole batch at once.
 Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
               const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels);
 

@@ -10,7 +10,7 @@ namespace plimsoll {
 struct MachineSpeed {
   double flops_per_s = 180e9;  // the best matrix product
   double bytes_per_s = 28e9;   // read and written by a plain copy
-  double cache_bytes = 8e6;    // tasks that move no more than this find it in the caches
+  double cache_bytes = 16e6;   // tasks that move no more than this find it in the caches
   double cache_bytes_per_s = 50e9;
   double task_ns = 2000;  // each kernel's start, threads woken included
 };

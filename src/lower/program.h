@@ -15,14 +15,22 @@ struct Operand {
   enum class List : uint8_t { Reads, Updates, Writes };
   List list;
   int32_t index;
+  Bytes offset = 0;  // a tile works on a stretch of the buffer
 };
 
 struct ProgramTask {
   std::shared_ptr<Kernel> kernel;
   NodeId origin;  // -1: a reorder
   std::vector<Operand> in;
+<<<<<<< HEAD
   Cost cost;               // at the program's batch
   const Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
+=======
+  double flops = 0;
+  // With parts, when they differ from the first: adds into sums; and the same for a smaller last part.
+  std::shared_ptr<Kernel> later_kernel = nullptr;
+  std::shared_ptr<Kernel> last_kernel = nullptr;
+>>>>>>> main
 };
 
 // A value that crosses the border of the step, and the buffer that holds it.
@@ -30,10 +38,12 @@ struct Port {
   ValueId value;
   BufferId buffer;
   ConcreteType type;
+  int32_t tiles = 1;  // a large variable takes so many buffers, one after another
 };
 
 struct Program {
   int64_t batch = 0;
+  int64_t part_samples = 0;        // 0: whole
   Problem problem;                 // problem.tasks[i] is tasks[i]
   std::vector<ProgramTask> tasks;  // outputs of a kernel are its task's writes, in order
   std::vector<Port> variables;     // the same first buffers in every program of a session

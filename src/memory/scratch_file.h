@@ -20,7 +20,7 @@ DiskSpeed measure_disk(const std::string& folder);
 // Goes around the page cache, whose pages count against a control group. For one thread at a time.
 class ScratchFile {
  public:
-  static constexpr Bytes kBlock = 4 * KiB;
+  static constexpr Bytes kBlock = kDiskBlock;
   static constexpr Bytes kStagingBytes = MiB;  // what a line must have free under Tag::Staging
 
   // How the page cache is kept empty: a file system that refuses the first gets the second.

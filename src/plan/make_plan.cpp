@@ -33,9 +33,11 @@ void require_valid(const Problem& problem, const Limits& limits) {
 
 class Planner {
  public:
-  Planner(std::span<const Problem* const> problems, const Limits& limits) : problems_(problems), limits_(limits) {
+  Planner(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits)
+      : problems_(problems), limits_(limits) {
+    require_valid(whole, limits);
     for (const Problem* problem : problems) require_valid(*problem, limits);
-    describe_as_written(*problems.front());
+    describe_as_written(whole);
     for (size_t i = 0; i < problems.size(); ++i) add_options(i);
   }
 
@@ -50,11 +52,6 @@ class Planner {
     return best_ == nullptr ? refuse() : Choice{best_->problem, finish(*best_, *best_candidate_)};
   }
 
-  bool fits_freely() {
-    Entry& entry = entries_.front();
-    return entry.option.fits(entry.option.plain().front(), limits_.bytes);
-  }
-
  private:
   struct Entry {
     size_t problem;
@@ -62,12 +59,14 @@ class Planner {
     Option option;
   };
 
-  // The peak and time of the program as written: given order, nothing shared.
+  // The peak and time of the program as written: given order, nothing shared. And the peak that order alone gives.
   void describe_as_written(const Problem& problem) {
     const Sizes sizes = measure(problem, limits_.batch, limits_.batch);
     std::vector<TaskId> order(problem.tasks.size());
     std::iota(order.begin(), order.end(), 0);
     unconstrained_bytes_ = make_timeline(problem, sizes, order, false).peak_bytes;
+    if (limits_.levers.order) order = choose_order(problem, sizes, limits_.levers.in_place);
+    ordered_bytes_ = make_timeline(problem, sizes, order, limits_.levers.in_place).peak_bytes;
     for (const Task& task : problem.tasks) unconstrained_ns_ += cost_ns(task, limits_.batch);
   }
 
@@ -129,12 +128,11 @@ class Planner {
   std::vector<Decision> describe(Entry& entry, const Candidate& candidate) const {
     const Staged& staged = entry.option.staged();
     std::vector<Decision> decisions;
-    const Option& whole = entries_.front().option;
-    const Bytes ordered = const_cast<Option&>(whole).plain().front().peak_bytes;
-    if (unconstrained_bytes_ > ordered) decisions.push_back({"order and in place", unconstrained_bytes_ - ordered, 0});
+    if (unconstrained_bytes_ > ordered_bytes_)
+      decisions.push_back({"order and in place", unconstrained_bytes_ - ordered_bytes_, 0});
     if (staged.parts.size() > 1)
       decisions.push_back({fmt::format("run in {} parts of {} samples", staged.parts.size(), staged.parts.front()),
-                           std::max<Bytes>(ordered - entry.option.plain().front().peak_bytes, 0),
+                           std::max<Bytes>(ordered_bytes_ - entry.option.plain().front().peak_bytes, 0),
                            std::max(staged.ns - unconstrained_ns_, 0.0)});
     std::vector<Decision> single = describe_reruns(staged, candidate);
     for (const auto* flags : {&entry.stored.variables, &entry.stored.values})
@@ -206,7 +204,7 @@ class Planner {
 
   const std::span<const Problem* const> problems_;
   const Limits& limits_;
-  Bytes unconstrained_bytes_ = 0;
+  Bytes unconstrained_bytes_ = 0, ordered_bytes_ = 0;
   double unconstrained_ns_ = 0;
   std::deque<Entry> entries_;
   Entry* best_ = nullptr;
@@ -218,18 +216,11 @@ class Planner {
 
 std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& limits) {
   const Problem* const problems[] = {&problem};
-  return choose_plan(problems, limits).answer;
+  return choose_plan(problem, problems, limits).answer;
 }
 
-Choice choose_plan(std::span<const Problem* const> problems, const Limits& limits) {
-  return Planner(problems, limits).run();
-}
-
-bool fits_freely(const Problem& problem, const Limits& limits) {
-  Limits free = limits;
-  free.levers.spill = false;
-  const Problem* const problems[] = {&problem};
-  return Planner(problems, free).fits_freely();
+Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits) {
+  return Planner(whole, problems, limits).run();
 }
 
 }  // namespace plimsoll

@@ -13,14 +13,12 @@ namespace plimsoll {
 // Throws Error when the problem or the limits make no sense.
 std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& limits);
 
-// The same step, whole and cut into parts of several sizes: the fastest of all that fits. The first is the whole one.
+// The fastest plan among several ways to set up the same step, which `whole` describes as it was written: in parts of
+// several sizes.
 struct Choice {
   size_t problem = 0;  // which of them
   std::variant<Plan, Shortfall> answer;
 };
-Choice choose_plan(std::span<const Problem* const> problems, const Limits& limits);
-
-// Does the whole step fit without anything done twice, cut or stored? Then no plan is faster.
-bool fits_freely(const Problem& problem, const Limits& limits);
+Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
 
 }  // namespace plimsoll

@@ -1,52 +1,189 @@
 #include "run/executor.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace plimsoll {
 
-Executor::Executor(const Program& program, const Plan& plan, std::byte* base) {
-  const std::vector<StepPlaces> places = find_places(program.problem, plan);
-  size_t ins = 0;
-  size_t outs = 0;
-  for (const Step& step : plan.steps) {
-    const auto task = static_cast<size_t>(step.task);
-    ins += program.tasks[task].in.size();
-    outs += program.problem.tasks[task].writes.size();
-  }
-  // Sized once: the steps point into these.
-  in_.reserve(ins);
-  out_.reserve(outs);
-  steps_.reserve(plan.steps.size());
-  for (const ProgramTask& task : program.tasks)
-    if (kernels_.empty() || kernels_.back() != task.kernel) kernels_.push_back(task.kernel);
-
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const ProgramTask& task = program.tasks[static_cast<size_t>(plan.steps[i].task)];
-    BoundStep bound{task.kernel.get(), in_.data() + in_.size(), out_.data() + out_.size(), nullptr};
-    for (const Operand& operand : task.in) {
-      const std::vector<Bytes>& list = operand.list == Operand::List::Updates ? places[i].updates : places[i].reads;
-      in_.push_back(base + list[static_cast<size_t>(operand.index)]);
+class Executor::Binder {
+ public:
+  Binder(Executor& executor, const Program& program, const Plan& plan, std::byte* base, const FilePlaces& file)
+      : to_(executor),
+        program_(program),
+        plan_(plan),
+        base_(base),
+        file_(file),
+        places_(find_places(program.problem, plan)) {
+    for (const int64_t samples : plan.part_samples) {
+      to_.states_.push_back({.first_sample = first_});
+      first_ += samples;
     }
-    for (const Bytes place : places[i].writes) out_.push_back(base + place);
-    if (places[i].scratch >= 0) bound.scratch = base + places[i].scratch;
-    steps_.push_back(bound);
+    const auto& parts = plan.part_samples;
+    has_smaller_last_ = parts.size() > 1 && parts.back() < parts.front();
+    loaded_by_.assign(program.problem.buffers.size(), 0);
   }
+
+  void run() {
+    size_t ins = 0, outs = 0, moves = 0;
+    for (const Step& step : plan_.steps) {
+      if (step.kind != Step::Kind::Run) {
+        ++moves;
+        continue;
+      }
+      ins += program_.tasks[static_cast<size_t>(step.task)].in.size();
+      outs += program_.problem.tasks[static_cast<size_t>(step.task)].writes.size();
+    }
+    // Sized once: the steps point into these.
+    to_.in_.reserve(ins);
+    to_.out_.reserve(outs);
+    to_.steps_.reserve(plan_.steps.size());
+    to_.transfers_.reserve(moves);
+    for (const ProgramTask& task : program_.tasks)
+      for (const auto& kernel : {task.kernel, task.later_kernel, task.last_kernel})
+        if (kernel != nullptr && (to_.kernels_.empty() || to_.kernels_.back() != kernel))
+          to_.kernels_.push_back(kernel);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      if (plan_.steps[i].kind == Step::Kind::Run)
+        bind_task(i);
+      else
+        bind_transfer(i);
+    }
+    wait_for_saves();
+  }
+
+ private:
+  Kernel* kernel_for(const ProgramTask& task, int32_t part) const {
+    const bool is_last = part + 1 == static_cast<int32_t>(plan_.part_samples.size());
+    if (is_last && has_smaller_last_ && task.last_kernel != nullptr) return task.last_kernel.get();
+    return part > 0 && task.later_kernel != nullptr ? task.later_kernel.get() : task.kernel.get();
+  }
+
+  // Of a buffer with the whole batch a part sees its own rows.
+  std::byte* locate(BufferId id, Bytes place, int32_t part) const {
+    const Buffer& buffer = program_.problem.buffers[static_cast<size_t>(id)];
+    const int64_t first = holds_whole_batch(buffer) ? to_.states_[static_cast<size_t>(part)].first_sample : 0;
+    return base_ + place + first * buffer.per_sample_bytes;
+  }
+
+  void bind_task(size_t i) {
+    const Step& step = plan_.steps[i];
+    const StepPlaces& places = places_[i];
+    const ProgramTask& task = program_.tasks[static_cast<size_t>(step.task)];
+    const Task& work = program_.problem.tasks[static_cast<size_t>(step.task)];
+    BoundStep bound{kernel_for(task, step.part),
+                    to_.in_.data() + to_.in_.size(),
+                    to_.out_.data() + to_.out_.size(),
+                    nullptr,
+                    step.part,
+                    0};
+    for (const Operand& operand : task.in) {
+      const bool updated = operand.list == Operand::List::Updates;
+      const auto index = static_cast<size_t>(operand.index);
+      const BufferId id = (updated ? work.updates : work.reads)[index];
+      to_.in_.push_back(locate(id, (updated ? places.updates : places.reads)[index], step.part) + operand.offset);
+    }
+    for (size_t w = 0; w < work.writes.size(); ++w)
+      to_.out_.push_back(locate(work.writes[w], places.writes[w], step.part));
+    if (places.scratch >= 0) bound.scratch = base_ + places.scratch;
+    for (const auto* list : {&work.reads, &work.updates})
+      for (const BufferId id : *list) bound.wait_for = std::max(bound.wait_for, loaded_by_[static_cast<size_t>(id)]);
+    to_.steps_.push_back(bound);
+  }
+
+  void bind_transfer(size_t i) {
+    const Step& step = plan_.steps[i];
+    const auto id = static_cast<size_t>(step.buffer);
+    const int64_t samples = *std::max_element(plan_.part_samples.begin(), plan_.part_samples.end());
+    const Bytes bytes = placed_bytes(program_.problem.buffers[id], samples);
+    const bool is_load = step.kind == Step::Kind::Load;
+    to_.steps_.push_back({nullptr, nullptr, nullptr, nullptr, static_cast<int32_t>(to_.transfers_.size()), 0});
+    to_.transfers_.push_back({is_load, base_ + places_[i].buffer, file_.places[id], bytes});
+    if (is_load) loaded_by_[id] = static_cast<int32_t>(to_.transfers_.size());
+  }
+
+  // Memory that is being saved must not change before that is done. Loads wait by themselves: transfers keep their
+  // order.
+  void wait_for_saves() {
+    for (size_t i = 0; i < to_.steps_.size(); ++i) {
+      const BoundStep& save = to_.steps_[i];
+      if (save.kernel != nullptr || to_.transfers_[static_cast<size_t>(save.part)].is_load) continue;
+      const Bytes first = places_[i].buffer, last = first + to_.transfers_[static_cast<size_t>(save.part)].bytes;
+      for (size_t j = i + 1; j < to_.steps_.size(); ++j) {
+        if (to_.steps_[j].kernel == nullptr || !changes(j, first, last)) continue;
+        to_.steps_[j].wait_for = std::max(to_.steps_[j].wait_for, save.part + 1);
+        break;
+      }
+    }
+  }
+
+  bool changes(size_t step, Bytes first, Bytes last) const {
+    const Task& work = program_.problem.tasks[static_cast<size_t>(plan_.steps[step].task)];
+    const StepPlaces& places = places_[step];
+    const int64_t samples = plan_.part_samples.front();
+    const auto hits = [&](Bytes place, Bytes bytes) { return place < last && place + bytes > first; };
+    const auto any_hits = [&](const std::vector<BufferId>& ids, const std::vector<Bytes>& at) {
+      for (size_t k = 0; k < ids.size(); ++k) {
+        const Buffer& buffer = program_.problem.buffers[static_cast<size_t>(ids[k])];
+        if (hits(at[k], placed_bytes(buffer, holds_whole_batch(buffer) ? first_ : samples))) return true;
+      }
+      return false;
+    };
+    return any_hits(work.writes, places.writes) || any_hits(work.updates, places.updates) ||
+           (places.scratch >= 0 && hits(places.scratch, scratch_bytes(work, samples)));
+  }
+
+  Executor& to_;
+  const Program& program_;
+  const Plan& plan_;
+  std::byte* base_;
+  const FilePlaces& file_;
+  const std::vector<StepPlaces> places_;
+  int64_t first_ = 0;  // in the end the samples of the whole batch
+  bool has_smaller_last_ = false;
+  std::vector<int32_t> loaded_by_;  // by buffer: the transfer that last loaded it, counted from 1
+};
+
+Executor::Executor(const Program& program, const Plan& plan, std::byte* base, const FilePlaces& file)
+    : queue_(file.transfers) {
+  Binder(*this, program, plan, base, file).run();
+}
+
+void Executor::begin(const StepState& state) noexcept {
+  for (StepState& part : states_) {
+    part.seed = state.seed;
+    part.step = state.step;
+  }
+  if (queue_ != nullptr) tickets_before_ = queue_->started();
+}
+
+void Executor::run_step(const BoundStep& step) noexcept {
+  if (step.wait_for > 0) queue_->wait(tickets_before_ + step.wait_for);
+  if (step.kernel != nullptr)
+    return step.kernel->run({step.in, step.out, step.scratch, &states_[static_cast<size_t>(step.part)]});
+  const BoundTransfer& transfer = transfers_[static_cast<size_t>(step.part)];
+  if (transfer.is_load)
+    queue_->start_read(transfer.place, transfer.memory, transfer.bytes);
+  else
+    queue_->start_write(transfer.place, transfer.memory, transfer.bytes);
 }
 
 void Executor::run(const StepState& state) noexcept {
-  for (const BoundStep& step : steps_) step.kernel->run({step.in, step.out, step.scratch, &state});
+  begin(state);
+  for (const BoundStep& step : steps_) run_step(step);
+  if (queue_ != nullptr) queue_->wait_all();
 }
 
 void Executor::run_timed(const StepState& state, std::span<int64_t> step_ns) noexcept {
   using Clock = std::chrono::steady_clock;
+  begin(state);
   auto last = Clock::now();
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const BoundStep& step = steps_[i];
-    step.kernel->run({step.in, step.out, step.scratch, &state});
+    run_step(steps_[i]);
     const auto now = Clock::now();
     step_ns[i] = std::chrono::duration_cast<std::chrono::nanoseconds>(now - last).count();
     last = now;
   }
+  if (queue_ != nullptr) queue_->wait_all();
 }
 
 }  // namespace plimsoll

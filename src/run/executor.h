@@ -8,14 +8,22 @@
 
 #include "lower/program.h"
 #include "plan/plan.h"
+#include "run/transfers.h"
 
 namespace plimsoll {
+
+// The scratch file of a plan that saves and loads: where each buffer lies in it, by id.
+struct FilePlaces {
+  Transfers* transfers = nullptr;
+  std::vector<Bytes> places = {};
+};
 
 class Executor {
  public:
   // Binds the program's kernels to the plan's places in the arena at `base`.
-  Executor(const Program& program, const Plan& plan, std::byte* base);
+  Executor(const Program& program, const Plan& plan, std::byte* base, const FilePlaces& file = {});
 
+  // After a failure of the file (see Transfers) the values are garbage.
   void run(const StepState& state) noexcept;
 
   size_t steps() const { return steps_.size(); }
@@ -24,15 +32,31 @@ class Executor {
 
  private:
   struct BoundStep {
-    Kernel* kernel;
+    Kernel* kernel;  // null: a transfer
     const void* const* in;
     void* const* out;
     void* scratch;
+    int32_t part;      // or the number of the transfer
+    int32_t wait_for;  // so many transfers of this run must be done before; 0: none
   };
+  struct BoundTransfer {
+    bool is_load;
+    std::byte* memory;
+    Bytes place, bytes;
+  };
+  class Binder;
+
+  void begin(const StepState& state) noexcept;
+  void run_step(const BoundStep& step) noexcept;
+
   std::vector<std::shared_ptr<Kernel>> kernels_;  // keeps them alive
   std::vector<const void*> in_;
   std::vector<void*> out_;
   std::vector<BoundStep> steps_;
+  std::vector<BoundTransfer> transfers_;
+  std::vector<StepState> states_;  // of each part
+  Transfers* queue_ = nullptr;
+  int64_t tickets_before_ = 0;  // given out before this run
 };
 
 }  // namespace plimsoll

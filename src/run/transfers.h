@@ -36,6 +36,7 @@ class Transfers {
     if (done_.load(std::memory_order_acquire) < ticket) wait_longer(ticket);
   }
   void wait_all() noexcept { wait(started_); }
+  int64_t started() const noexcept { return started_; }  // the last ticket given out
 
   // The first failure. Look after wait: what was read since then is garbage.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }

@@ -6,10 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "memory/process.h"
-#include "plan/check.h"
-#include "plan/make_plan.h"
-#include "session/fit.h"
 #include "session/variables.h"
 
 namespace plimsoll {
@@ -34,92 +30,15 @@ Bytes place_of(const Plan& plan, BufferId buffer) {
 
 }  // namespace
 
-Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options)
-    : graph_(graph), options_(options), line_(line) {
-  graph_.finalize();
-  state_.seed = options.seed;
-  // Kernels of a training step decide the layouts of variables, so it is lowered before others.
-  std::vector<size_t> order(requests.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return requests[a].updates.size() > requests[b].updates.size(); });
-  steps_.resize(requests.size());
-  for (const size_t i : order) lower_step(steps_[i], requests[i]);
-  close_layouts();
-  take_surroundings();
-  for (PlannedStep& step : steps_) plan_step(step);
-}
-
 Session::~Session() { close(); }
-
-void Session::lower_step(PlannedStep& step, const Request& request) {
-  if (request.batch <= 0) throw Error(fmt::format("a batch of {} is none", request.batch));
-  for (const Tensor& fetch : request.fetches)
-    if (!fetch.is_set() || &fetch.graph() != &graph_) throw Error("a fetch is unset or belongs to another graph");
-  step.request = request;
-  LowerOptions lowering;
-  lowering.batch = request.batch;
-  step.program = lower(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels_);
-}
-
-// Variables that no kernel met stay row-major from now on: their place must not change when more steps are planned.
-void Session::close_layouts() {
-  for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
-}
-
-// What the line must hold besides the arena.
-void Session::take_surroundings() {
-  runtime_bytes_ = options_.reserve + kernels_.library_bytes();
-  if (options_.covers_process) {
-    trim_allocator();
-    runtime_bytes_ += resident_bytes();
-  }
-  if (runtime_bytes_ + options_.data_bytes > line_.free()) return;
-  runtime_held_ = line_.reserve(Tag::Runtime, runtime_bytes_);
-  data_held_ = line_.reserve(Tag::Data, options_.data_bytes);
-}
-
-Bytes Session::limit_for_arena() const {
-  if (line_.limit() == MemoryLine::kUnlimited) return MemoryLine::kUnlimited;
-  Bytes held = 0;
-  for (const Reservation& reservation : arena_held_) held += reservation.bytes();
-  // When even the surroundings do not fit, plan against nothing: the refusal then names the whole need.
-  return runtime_held_.bytes() < runtime_bytes_ ? 0 : std::max<Bytes>(0, line_.free() + held);
-}
-
-void Session::plan_step(PlannedStep& step) {
-  Limits limits;
-  limits.bytes = limit_for_arena();
-  limits.batch = step.request.batch;
-  limits.levers = options_.levers;
-  auto answer = make_plan(step.program.problem, limits);
-  if (auto* shortfall = std::get_if<Shortfall>(&answer)) {
-    Fit fit;
-    fit.line = line_.limit();
-    fit.runtime = runtime_bytes_;
-    fit.data = options_.data_bytes;
-    fit.need = shortfall->need_bytes + fit.runtime + fit.data;
-    fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
-    fit.holders = shortfall->holders;
-    if (shortfall->tightest_task >= 0)
-      fit.tightest_task = step.program.problem.tasks[static_cast<size_t>(shortfall->tightest_task)].name;
-    throw DoesNotFit(std::move(fit));
-  }
-  step.plan = std::move(std::get<Plan>(answer));
-  const std::string fault = check(step.program.problem, step.plan, limits);
-  if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
-  // Loading a variable in a layout of its own passes through row-major memory behind the variables.
-  Bytes staging = 0;
-  for (const Port& port : step.program.variables)
-    if (!port.type.layout.is_plain()) staging = std::max(staging, port.type.count() * size_of(port.type.dtype));
-  arena_bytes_ =
-      std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + round_up(staging, kAlignment)});
-}
 
 void Session::open() {
   if (closed_) throw Error("the session is closed and can't run again; make another one");
   if (arena_) return;
   take_arena();
+  if (!steps_.empty())
+    homes_ = Homes(steps_.front().program.problem, steps_.front().plan, arena_->data(), options_.scratch_folder,
+                   file_bytes_);
   for (PlannedStep& step : steps_) bind(step);
   initialize();
 }
@@ -151,17 +70,20 @@ void Session::take_arena() {
 void Session::close() {
   if (closed_) return;
   for (PlannedStep& step : steps_) step.executor.reset();
+  homes_ = {};
   arena_.reset();
   arena_held_.clear();
   runtime_held_.release();
   data_held_.release();
+  staging_held_.release();
   steps_.clear();
   kernels_ = KernelStore();
   closed_ = true;
 }
 
 void Session::bind(PlannedStep& step) {
-  step.executor = std::make_unique<Executor>(step.program, step.plan, arena_->data());
+  step.executor = std::make_unique<Executor>(step.program, step.plan, arena_->data(),
+                                             FilePlaces{homes_.transfers(), step.file_places});
   step.feed_places.clear();
   for (const Port& port : step.program.feeds)
     step.feed_places.push_back(arena_->data() + place_of(step.plan, port.buffer));
@@ -178,16 +100,22 @@ void Session::bind(PlannedStep& step) {
 void Session::initialize() {
   if (steps_.empty()) return;
   const PlannedStep& step = steps_.front();
-  std::byte* staging = arena_->data() + step.plan.variable_bytes;
   for (const Port& port : step.program.variables) {
     const Variable& variable = graph_.variable_of(port.value);
-    initialize_variable(variable.init, options_.seed, graph_.name(graph_.value(port.value)), port.type,
-                        arena_->data() + place_of(step.plan, port.buffer), staging);
+    std::byte* place = homes_.place(port, staging());
+    initialize_variable(variable.init, options_.seed, graph_.name(graph_.value(port.value)), port.type, place,
+                        plain_staging(port));
+    homes_.write(port, place);
   }
   for (const Port& port : step.program.constants) {
     const Constant& constant = graph_.constant_of(port.value);
     std::memcpy(arena_->data() + place_of(step.plan, port.buffer), constant.bytes.data(), constant.bytes.size());
   }
+}
+
+std::byte* Session::staging() { return arena_->data() + steps_.front().plan.variable_bytes; }
+std::byte* Session::plain_staging(const Port& port) {
+  return homes_.is_resident(port) ? staging() : staging() + round_up(port.type.bytes(), kAlignment);
 }
 
 size_t Session::find_or_plan(const Request& request) {
@@ -247,6 +175,7 @@ PlannedStep& Session::take_feeds(size_t number, std::span<const Feed> feeds) {
 std::span<const View> Session::run_step(size_t number, std::span<const Feed> feeds) {
   PlannedStep& step = take_feeds(number, feeds);
   step.executor->run(state_);
+  if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
   if (!step.request.updates.empty()) ++state_.step;
   return step.views;
 }
@@ -254,6 +183,7 @@ std::span<const View> Session::run_step(size_t number, std::span<const Feed> fee
 std::span<const View> Session::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> step_ns) {
   PlannedStep& step = take_feeds(number, feeds);
   step.executor->run_timed(state_, step_ns);
+  if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
   if (!step.request.updates.empty()) ++state_.step;
   return step.views;
 }
@@ -271,33 +201,34 @@ Port Session::port_of(Tensor variable) {
 void Session::get(Tensor variable, void* into, Bytes bytes) {
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
-  copy_to_plain(port.type, arena_->data() + place_of(steps_.front().plan, port.buffer), into);
+  copy_to_plain(port.type, homes_.read(port, staging()), into);
 }
 
 std::span<const std::byte> Session::peek(Tensor variable) {
   const Port port = port_of(variable);
-  const std::byte* place = arena_->data() + place_of(steps_.front().plan, port.buffer);
+  const std::byte* value = homes_.read(port, staging());
   const auto bytes = static_cast<size_t>(port.type.count() * size_of(port.type.dtype));
-  if (port.type.layout.is_plain()) return {place, bytes};
-  std::byte* staging = arena_->data() + steps_.front().plan.variable_bytes;
-  copy_to_plain(port.type, place, staging);
-  return {staging, bytes};
+  if (port.type.layout.is_plain()) return {value, bytes};
+  std::byte* plain = plain_staging(port);
+  copy_to_plain(port.type, value, plain);
+  return {plain, bytes};
 }
 
 void Session::fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write) {
   const Port port = port_of(variable);
-  std::byte* place = arena_->data() + place_of(steps_.front().plan, port.buffer);
-  const Bytes bytes = port.type.count() * size_of(port.type.dtype);
-  if (port.type.layout.is_plain()) return write(place, bytes);
-  std::byte* staging = arena_->data() + steps_.front().plan.variable_bytes;
-  write(staging, bytes);
-  copy_from_plain(port.type, staging, place);
+  std::byte* place = homes_.place(port, staging());
+  std::byte* plain = port.type.layout.is_plain() ? place : plain_staging(port);
+  write(plain, port.type.count() * size_of(port.type.dtype));
+  if (plain != place) copy_from_plain(port.type, plain, place);
+  homes_.write(port, place);
 }
 
 void Session::set(Tensor variable, const void* from, Bytes bytes) {
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
-  copy_from_plain(port.type, from, arena_->data() + place_of(steps_.front().plan, port.buffer));
+  std::byte* place = homes_.place(port, staging());
+  copy_from_plain(port.type, from, place);
+  homes_.write(port, place);
 }
 
 }  // namespace plimsoll

@@ -16,6 +16,8 @@
 #include "plan/limits.h"
 #include "plan/plan.h"
 #include "run/executor.h"
+#include "session/fit.h"
+#include "session/homes.h"
 
 namespace plimsoll {
 
@@ -35,6 +37,9 @@ struct SessionOptions {
   Bytes data_bytes = 0;
   uint64_t seed = 0;
   Levers levers;
+  // A folder on a disk where a scratch file may be made, and how large it may grow; none: nothing is spilled.
+  std::string scratch_folder = {};
+  Bytes disk_limit = 0;
 };
 
 // Host memory that a placeholder takes its value from: row-major.
@@ -58,6 +63,7 @@ struct PlannedStep {
   Request request;
   Program program;
   Plan plan;
+  std::vector<Bytes> file_places = {};  // by buffer, of what the plan saves and loads
   std::unique_ptr<Executor> executor;   // none before memory is taken
   std::vector<std::byte*> feed_places;  // of program.feeds
   std::vector<View> views;              // of program.fetches
@@ -100,19 +106,28 @@ class Session {
   Bytes arena_bytes() const { return arena_bytes_; }      // what open() takes
   Bytes runtime_bytes() const { return runtime_bytes_; }  // held by the process before the arena, and the reserve
   int64_t step_count() const { return state_.step; }
+  Bytes file_bytes() const { return file_bytes_; }  // of the scratch file
 
  private:
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
+  std::vector<Program> lower_splits(const PlannedStep& step);  // in parts of the batch, of several sizes
+  void accept(PlannedStep& step, Plan plan, const Limits& limits);
+  Limits limits_for(const PlannedStep& step) const;
+  Fit describe(const Problem& problem, const Shortfall& shortfall) const;
+  Bytes staging_bytes(const PlannedStep& step) const;
   void close_layouts();
   void take_surroundings();
+  void hold_surroundings(Bytes runtime_bytes);
   void plan_step(PlannedStep& step);
   Bytes limit_for_arena() const;
   void take_arena();
   void bind(PlannedStep& step);
   void initialize();
   Port port_of(Tensor variable);
+  std::byte* staging();                        // behind the variables
+  std::byte* plain_staging(const Port& port);  // behind that, for the same variable row-major
 
   Graph& graph_;
   SessionOptions options_;
@@ -121,10 +136,14 @@ class Session {
   VariableLayouts layouts_;
   std::vector<PlannedStep> steps_;
   std::optional<Arena> arena_;
-  Reservation runtime_held_, data_held_;
+  Homes homes_;
+  DiskSpeed disk_speed_;
+  std::optional<std::vector<BufferId>> stored_;  // variables in the scratch file, once a plan has decided
+  Reservation runtime_held_, data_held_, staging_held_;
   std::vector<Reservation> arena_held_;
   Bytes runtime_bytes_ = 0;
   Bytes arena_bytes_ = 0;
+  Bytes file_bytes_ = 0;
   StepState state_;
   bool closed_ = false;
 };

@@ -53,9 +53,9 @@ TEST(Split, TheFastestThatFitsIsChosen) {
   parts.part_samples = 2;
   const Problem* const both[] = {&whole, &parts};
   Limits limits{.batch = 8};
-  EXPECT_EQ(choose_plan(both, limits).problem, 0U) << "whole when there is room";
+  EXPECT_EQ(choose_plan(whole, both, limits).problem, 0U) << "whole when there is room";
   limits.bytes = smallest_line(whole, limits) - 1;
-  const Choice choice = choose_plan(both, limits);
+  const Choice choice = choose_plan(whole, both, limits);
   ASSERT_TRUE(std::holds_alternative<Plan>(choice.answer));
   EXPECT_EQ(choice.problem, 1U);
   EXPECT_EQ(check(parts, std::get<Plan>(choice.answer), limits), "");

@@ -1,0 +1,56 @@
+# What the peers' workers share: their arguments, the loop that is timed, and the line of JSON that they print.
+import argparse
+import json
+import time
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('model')
+    parser.add_argument('--batch', type=int, required=True)
+    parser.add_argument('--sequence', type=int)
+    parser.add_argument('--inference', action='store_true')
+    parser.add_argument('--setting', default='', help='words with + between them')
+    parser.add_argument('--onnx', help='file of the model')
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--least-steps', type=int, default=5)
+    parser.add_argument('--most-steps', type=int, default=100)
+    parser.add_argument('--seconds', type=float, default=10)
+    parser.add_argument('--started-ns', type=int, default=0)
+    arguments = parser.parse_args()
+    arguments.words = set(arguments.setting.split('+'))
+    return arguments
+
+
+def peak_resident_bytes():
+    with open('/proc/self/status') as status:
+        for line in status:
+            if line.startswith('VmHWM:'):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def measure(arguments, step, version, weights):
+    """Calls step(), which ends when its result can be read and returns one number of it.
+
+    weights() counts the trained numbers."""
+    first = step()
+    after_first_ns = time.monotonic_ns()
+    last = step()
+    step_ns = []
+    start = before = time.monotonic_ns()
+    while len(step_ns) < arguments.most_steps:
+        last = step()
+        now = time.monotonic_ns()
+        step_ns.append(now - before)
+        before = now
+        if now - start > arguments.seconds * 1e9 and len(step_ns) >= arguments.least_steps:
+            break
+    print(json.dumps({
+        'version': version,
+        'weights': weights() if weights else None,
+        'first_step_ns': after_first_ns - arguments.started_ns,
+        'step_ns': step_ns,
+        'peak_bytes': peak_resident_bytes(),
+        'answers': [first, last],
+    }))

@@ -1,0 +1,159 @@
+// The worker of bench/compare and bench/scaling: plain steps of a built-in model in this process, as one line of JSON.
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "memory/process.h"
+#include "model/training.h"
+#include "session/fit.h"
+#include "session/session.h"
+
+using namespace plimsoll;
+
+namespace {
+
+struct Arguments {
+  std::string model;
+  ModelOptions options;
+  int64_t batch = 0;
+  bool inference = false;
+  std::string memory;
+  int threads = 2;
+  int64_t least_steps = 5, most_steps = 100;
+  double seconds = 10;     // of timed steps, unless the least number takes longer
+  int64_t started_ns = 0;  // of the steady clock: when the process was asked for
+  bool plan_only = false;
+};
+
+// Kept below the line for code pages of kernels not yet run and thread stacks, as in the command line.
+constexpr Bytes kRuntimeReserve = 5 * MiB;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Reals in [0, 1), or whole numbers below the number of classes.
+std::vector<std::byte> made_up(const TensorType& type, int64_t batch, int64_t classes) {
+  const int64_t count = element_count(type.shape).at(batch);
+  std::vector<std::byte> bytes(static_cast<size_t>(count * size_of(type.dtype)));
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t bits = mix_bits(static_cast<uint64_t>(i));
+    const auto real = static_cast<float>(unit_real(bits));
+    const auto whole = static_cast<int32_t>(bits % static_cast<uint64_t>(std::max<int64_t>(1, classes)));
+    std::memcpy(bytes.data() + i * 4, type.dtype == DType::F32 ? static_cast<const void*>(&real) : &whole, 4);
+  }
+  return bytes;
+}
+
+// The graph of the work, with what a step fetches, changes and is fed.
+struct Work {
+  Graph graph;
+  Tensor input, labels;  // labels: training only
+  Request request;
+};
+
+void build(Work& work, const ModelSpec& spec, const Arguments& arguments) {
+  work.request.batch = arguments.batch;
+  if (arguments.inference) {
+    work.input = work.graph.placeholder("input", spec.input.dtype, spec.input.shape);
+    work.request.fetches = {spec.model(work.input)};
+    return;
+  }
+  const TrainingGraph training = build_training(work.graph, spec, Optimiser::adam());
+  work.input = training.input;
+  work.labels = training.labels;
+  work.request.fetches = {training.loss};
+  work.request.updates = training.updates.nodes;
+}
+
+nlohmann::json measure(const Arguments& arguments) {
+  omp_set_num_threads(arguments.threads);
+// The pool's threads and stacks exist before the process is measured.
+#pragma omp parallel
+  {}
+  const ModelSpec spec = find_model(arguments.model, arguments.options);
+  const int64_t build_ns = now_ns();
+  Work work;
+  build(work, spec, arguments);
+  const auto input = made_up(spec.input, arguments.batch, spec.classes);
+  const auto labels = made_up(spec.labels, arguments.batch, spec.classes);
+  std::vector<Feed> feeds{{work.input, input.data(), static_cast<Bytes>(input.size())}};
+  if (work.labels.is_set()) feeds.push_back({work.labels, labels.data(), static_cast<Bytes>(labels.size())});
+
+  MemoryLine line(arguments.memory.empty() ? MemoryLine::kUnlimited : parse_bytes(arguments.memory));
+  SessionOptions options;
+  options.covers_process = true;
+  options.reserve = kRuntimeReserve;
+  options.seed = 1;
+  const int64_t plan_ns = now_ns();
+  Session session(work.graph, line, {work.request}, options);
+  const int64_t planned_ns = now_ns();
+  const PlannedStep& step = session.steps().front();
+  nlohmann::json result{
+      {"weights", count_weights(work.graph)},   {"tasks", step.program.problem.tasks.size()},
+      {"build_ns", plan_ns - build_ns},         {"plan_ns", planned_ns - plan_ns},
+      {"predicted_ns", step.plan.predicted_ns}, {"planned_bytes", session.arena_bytes() + session.runtime_bytes()}};
+  if (arguments.plan_only) return result;
+
+  float first = session.run_step(0, feeds).front().floats()[0];
+  const int64_t after_first_ns = now_ns();
+  float last = session.run_step(0, feeds).front().floats()[0];
+  std::vector<int64_t> step_ns;
+  const int64_t start = now_ns();
+  for (int64_t before = start; std::ssize(step_ns) < arguments.most_steps;) {
+    last = session.run_step(0, feeds).front().floats()[0];
+    const int64_t now = now_ns();
+    step_ns.push_back(now - before);
+    before = now;
+    const bool is_over = static_cast<double>(now - start) > arguments.seconds * 1e9;
+    if (is_over && std::ssize(step_ns) >= arguments.least_steps) break;
+  }
+  result["first_step_ns"] = arguments.started_ns > 0 ? after_first_ns - arguments.started_ns : 0;
+  result["step_ns"] = step_ns;
+  result["peak_bytes"] = peak_resident_bytes();
+  result["answers"] = {first, last};
+  return result;
+}
+
+void option(CLI::App& app, const char* name, std::optional<int64_t>& into) { app.add_option(name, into); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tame_allocator();
+  Arguments arguments;
+  CLI::App app("plain steps of a built-in model, timed");
+  app.add_option("model", arguments.model)->required();
+  app.add_option("--batch", arguments.batch)->required();
+  option(app, "--image-size", arguments.options.image_size);
+  option(app, "--sequence", arguments.options.sequence);
+  option(app, "--layers", arguments.options.layers);
+  option(app, "--width", arguments.options.width);
+  app.add_flag("--inference", arguments.inference);
+  app.add_flag("--plan-only", arguments.plan_only);
+  app.add_option("--memory", arguments.memory, "line for the whole process");
+  app.add_option("--threads", arguments.threads);
+  app.add_option("--least-steps", arguments.least_steps);
+  app.add_option("--most-steps", arguments.most_steps);
+  app.add_option("--seconds", arguments.seconds);
+  app.add_option("--started-ns", arguments.started_ns);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    fmt::print("{}\n", measure(arguments).dump());
+    return 0;
+  } catch (const DoesNotFit& e) {
+    fmt::print("{}\n", nlohmann::json{{"smallest_line_bytes", e.fit().smallest_line}}.dump());
+    return e.exit_code();
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "bench_step: {}\n", e.what());
+    return 1;
+  }
+}

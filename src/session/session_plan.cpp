@@ -1,0 +1,208 @@
+// How a session lowers its steps and splits the line between them: the part that is done before memory is taken.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "memory/process.h"
+#include "plan/check.h"
+#include "plan/make_plan.h"
+#include "plan/split.h"
+#include "session/session.h"
+
+namespace plimsoll {
+namespace {
+
+std::vector<ValueId> ids_of(const std::vector<Tensor>& tensors) {
+  std::vector<ValueId> ids;
+  for (const Tensor& tensor : tensors) ids.push_back(tensor.id());
+  return ids;
+}
+
+// Down to a power of two: a plan should not depend on the noise of a measurement.
+DiskSpeed round_speed(const DiskSpeed& speed) {
+  const auto round = [](double bytes_per_s) { return std::exp2(std::floor(std::log2(std::max(bytes_per_s, 1.0)))); };
+  return {round(speed.read_bytes_per_s), round(speed.write_bytes_per_s)};
+}
+
+}  // namespace
+
+Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options)
+    : graph_(graph), options_(options), line_(line) {
+  graph_.finalize();
+  state_.seed = options.seed;
+  // Kernels of a training step decide the layouts of variables, so it is lowered before others.
+  std::vector<size_t> order(requests.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].updates.size() > requests[b].updates.size(); });
+  steps_.resize(requests.size());
+  for (const size_t i : order) lower_step(steps_[i], requests[i]);
+  close_layouts();
+  if (options.levers.spill && !options.scratch_folder.empty())
+    disk_speed_ = round_speed(measure_disk(options.scratch_folder));
+  take_surroundings();
+  for (const size_t i : order) plan_step(steps_[i]);
+}
+
+void Session::lower_step(PlannedStep& step, const Request& request) {
+  if (request.batch <= 0) throw Error(fmt::format("a batch of {} is none", request.batch));
+  for (const Tensor& fetch : request.fetches)
+    if (!fetch.is_set() || &fetch.graph() != &graph_) throw Error("a fetch is unset or belongs to another graph");
+  step.request = request;
+  LowerOptions lowering;
+  lowering.batch = request.batch;
+  step.program = lower(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels_);
+}
+
+// Variables that no kernel met stay row-major from now on: their place must not change when more steps are planned.
+void Session::close_layouts() {
+  for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
+}
+
+// Parts of half the batch, of a quarter, and so on down to one sample.
+std::vector<Program> Session::lower_splits(const PlannedStep& step) {
+  std::vector<Program> splits;
+  if (!options_.levers.micro_batch || step.request.batch == 1) return splits;
+  const Split split = find_split(step.program.problem);
+  if (!split.is_possible()) return splits;
+  LowerOptions lowering;
+  lowering.batch = step.request.batch;
+  lowering.waits.assign(graph_.nodes().size(), false);
+  for (size_t t = 0; t < step.program.tasks.size(); ++t) {
+    const std::vector<BufferId>& reads = step.program.problem.tasks[t].reads;
+    if (step.program.tasks[t].origin >= 0 && split.when[t] == Split::When::After)
+      lowering.waits[static_cast<size_t>(step.program.tasks[t].origin)] = std::any_of(
+          reads.begin(), reads.end(),
+          [&](BufferId id) { return step.program.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
+  }
+  for (int64_t samples = lowering.batch; samples > 1;) {
+    samples = (samples + 1) / 2;
+    lowering.part_samples = samples;
+    KernelStore kernels;  // those of parts that are not chosen go with their program
+    if (auto program =
+            lower_in_parts(graph_, ids_of(step.request.fetches), step.request.updates, lowering, layouts_, kernels))
+      splits.push_back(std::move(*program));
+  }
+  return splits;
+}
+
+// What the line must hold besides the arena.
+void Session::take_surroundings() {
+  Bytes runtime = options_.reserve + kernels_.library_bytes();
+  if (options_.covers_process) {
+    trim_allocator();
+    runtime += resident_bytes();
+  }
+  hold_surroundings(runtime);
+}
+
+void Session::hold_surroundings(Bytes runtime_bytes) {
+  runtime_held_.release();
+  data_held_.release();
+  staging_held_.release();
+  runtime_bytes_ = runtime_bytes;
+  const Bytes staging = disk_speed_.read_bytes_per_s > 0 ? Homes::kBytes : 0;
+  if (runtime_bytes_ + options_.data_bytes + staging > line_.free()) return;
+  runtime_held_ = line_.reserve(Tag::Runtime, runtime_bytes_);
+  data_held_ = line_.reserve(Tag::Data, options_.data_bytes);
+  staging_held_ = line_.reserve(Tag::Staging, staging);
+}
+
+Bytes Session::limit_for_arena() const {
+  if (line_.limit() == MemoryLine::kUnlimited) return MemoryLine::kUnlimited;
+  Bytes held = 0;
+  for (const Reservation& reservation : arena_held_) held += reservation.bytes();
+  // When even the surroundings do not fit, plan against nothing: the refusal then names the whole need.
+  return runtime_held_.bytes() < runtime_bytes_ ? 0 : std::max<Bytes>(0, line_.free() + held);
+}
+
+Limits Session::limits_for(const PlannedStep& step) const {
+  Limits limits;
+  limits.bytes = limit_for_arena();
+  limits.batch = step.request.batch;
+  limits.levers = options_.levers;
+  if (disk_speed_.read_bytes_per_s > 0) {
+    limits.disk_bytes = options_.disk_limit;
+    limits.disk_read_bytes_per_s = disk_speed_.read_bytes_per_s;
+    limits.disk_write_bytes_per_s = disk_speed_.write_bytes_per_s;
+  }
+  limits.stored = stored_;
+  return limits;
+}
+
+Fit Session::describe(const Problem& problem, const Shortfall& shortfall) const {
+  Fit fit;
+  fit.line = line_.limit();
+  fit.runtime = runtime_bytes_ + (disk_speed_.read_bytes_per_s > 0 ? Homes::kBytes : 0);
+  fit.data = options_.data_bytes;
+  fit.need = shortfall.need_bytes + fit.runtime + fit.data;
+  fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
+  fit.holders = shortfall.holders;
+  if (shortfall.tightest_task >= 0)
+    fit.tightest_task = problem.tasks[static_cast<size_t>(shortfall.tightest_task)].name;
+  return fit;
+}
+
+// Behind the variables in the arena: a variable passes through there on its way from or to row-major memory or the
+// file.
+Bytes Session::staging_bytes(const PlannedStep& step) const {
+  const std::vector<BufferId>& stored = step.plan.stored;
+  Bytes most = 0;
+  for (const Port& port : step.program.variables) {
+    Bytes bytes = 0;
+    if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
+    const auto first = std::lower_bound(stored.begin(), stored.end(), port.buffer);
+    if (first != stored.end() && *first < port.buffer + port.tiles) bytes += round_up(port.type.bytes(), kAlignment);
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+// The whole step first. Its parts are looked at when that costs time or does not fit: their kernels take memory of
+// their own, so the line leaves them a little less.
+void Session::plan_step(PlannedStep& step) {
+  const Problem& whole = step.program.problem;
+  const Limits limits = limits_for(step);
+  auto answer = make_plan(whole, limits);
+  const auto* plan = std::get_if<Plan>(&answer);
+  if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns)
+    return accept(step, std::move(*std::get_if<Plan>(&answer)), limits);
+  std::vector<Program> splits = lower_splits(step);
+  if (splits.empty()) {
+    if (plan == nullptr) throw DoesNotFit(describe(whole, std::get<Shortfall>(answer)));
+    return accept(step, std::move(std::get<Plan>(answer)), limits);
+  }
+  std::vector<const Problem*> problems;
+  for (const Program& split : splits) problems.push_back(&split.problem);
+  const Bytes runtime_before = runtime_bytes_;
+  const std::optional<Fit> whole_fit =
+      plan == nullptr ? std::optional(describe(whole, std::get<Shortfall>(answer))) : std::nullopt;
+  take_surroundings();
+  const Limits limits_of_parts = limits_for(step);
+  Choice choice = choose_plan(whole, problems, limits_of_parts);
+  const auto* in_parts = std::get_if<Plan>(&choice.answer);
+  if (in_parts != nullptr && (plan == nullptr || in_parts->predicted_ns < plan->predicted_ns)) {
+    step.program = std::move(splits[choice.problem]);
+    return accept(step, std::move(std::get<Plan>(choice.answer)), limits_of_parts);
+  }
+  if (plan == nullptr) {
+    Fit parts_fit = describe(*problems[choice.problem], std::get<Shortfall>(choice.answer));
+    throw DoesNotFit(parts_fit.need < whole_fit->need ? std::move(parts_fit) : *whole_fit);
+  }
+  splits.clear();
+  hold_surroundings(runtime_before);
+  accept(step, std::move(std::get<Plan>(answer)), limits);
+}
+
+void Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
+  step.plan = std::move(plan);
+  const std::string fault = check(step.program.problem, step.plan, limits);
+  if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
+  if (!stored_) stored_ = step.plan.stored;
+  step.file_places = Homes::place_in_file(step.program.problem, step.plan, &file_bytes_);
+  arena_bytes_ = std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + staging_bytes(step)});
+}
+
+}  // namespace plimsoll
