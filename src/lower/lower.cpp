@@ -48,9 +48,16 @@ class Lowering {
     int32_t tiles = 1;  // of a variable: so many buffers, one after another
   };
 
+<<<<<<< HEAD
+  ConcreteType concrete(ValueId value) const { return concrete(value, options_.batch); }
+  ConcreteType concrete(ValueId value, int64_t batch) const {
+    const TensorType& type = graph_.value(value).type;
+    return {type.dtype, at_batch(type.shape, batch), {}, false};
+=======
   ConcreteType concrete(ValueId value, int64_t samples) const {
     const TensorType& type = graph_.value(value).type;
     return {type.dtype, at_batch(type.shape, samples), {}, false};
+>>>>>>> main
   }
   ConcreteType concrete(ValueId value) const { return concrete(value, samples_); }
 
@@ -154,6 +161,9 @@ class Lowering {
     type.layout = layout;
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
+<<<<<<< HEAD
+    const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
+=======
     const Bytes moved = home.type.bytes() + type.bytes();
     ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, 0};
     Bytes scratch = prepared.scratch_bytes;
@@ -164,28 +174,58 @@ class Lowering {
       work.last_kernel = smaller.kernel;
       scratch = std::max(scratch, smaller.scratch_bytes);
     }
+>>>>>>> main
     Task task;
     task.name = name;
     task.reads = {home.buffer};
     task.writes = {copy};
     task.recomputable = true;
     task.batch_rule = BatchRule::Rows;
+<<<<<<< HEAD
+    set_time(task, cost, is_batched(value) ? cost_of_reorder(0, 0) : cost, 0);
+    add_task(std::move(task), {prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost}, prepared.scratch_bytes);
+=======
     add_task(std::move(task), std::move(work), scratch, moved, is_batched(value));
+>>>>>>> main
     home.copies.emplace_back(layout, copy);
     return copy;
   }
 
-  void add_task(Task task, ProgramTask work, Bytes scratch_bytes, Bytes moved_bytes, bool batched) {
-    const double ns = options_.speed.task_ns + std::max(work.flops / options_.speed.flops_per_s,
-                                                        static_cast<double>(moved_bytes) / options_.speed.bytes_per_s) *
-                                                   1e9;
+  // The work of the node for a batch of one sample.
+  Cost cost_of_sample(const DraftNode& node) const {
+    const auto types = [&](const std::vector<ValueId>& values) {
+      std::vector<ConcreteType> list;
+      for (const ValueId value : values) list.push_back(concrete(value, 1));
+      return list;
+    };
+    const std::vector<ConcreteType> in = types(node.in), out = types(node.out);
+    return cost_of(*node.op, {*node.attrs, in, out, 1, options_.batch, false});
+  }
+
+  // A straight line through the times at the whole batch and at a smaller one: what does not grow with the batch, such
+  // as reading the weights, is paid again by every part.
+  void set_time(Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
+    const double whole_ns = predict_ns(whole, options_.speed);
+    task.fixed_ns = whole_ns;
+    if (part_batch == options_.batch) return;
+    const double part_ns = std::min(predict_ns(part, options_.speed), whole_ns);
+    const auto batch = static_cast<double>(options_.batch);
+    task.per_sample_ns =
+        std::min((whole_ns - part_ns) / static_cast<double>(options_.batch - part_batch), whole_ns / batch);
+    task.fixed_ns = std::max(0.0, whole_ns - task.per_sample_ns * batch);
+  }
+
+  void add_task(Task task, ProgramTask work, Bytes scratch_bytes) {
     task.scratch_fixed_bytes = scratch_bytes;
+<<<<<<< HEAD
+=======
     if (batched) {
       task.fixed_ns = options_.speed.task_ns;
       task.per_sample_ns = (ns - options_.speed.task_ns) / static_cast<double>(samples_);
     } else {
       task.fixed_ns = ns;
     }
+>>>>>>> main
     program_.problem.tasks.push_back(std::move(task));
     program_.tasks.push_back(std::move(work));
   }
@@ -272,8 +312,12 @@ class Lowering {
     if (has_tiles) return add_tiles(node, in, prepared);
 
     Task task;
+<<<<<<< HEAD
+    ProgramTask work{prepared.kernel, node.origin, {}, cost_of(*node.op, facts), node.op};
+=======
     ProgramTask work{prepared.kernel, node.origin, {}, node.op->cost ? node.op->cost(facts).flops : 0};
     Bytes moved = 0;
+>>>>>>> main
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
@@ -282,7 +326,10 @@ class Lowering {
         throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name,
                                 graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
+<<<<<<< HEAD
+=======
       moved += home.type.bytes();
+>>>>>>> main
     }
     task.name = std::string(graph_.name(graph_.node(node.origin)));
     for (size_t i = 0; i < node.out.size(); ++i) {
@@ -292,11 +339,22 @@ class Lowering {
       home.buffer = add_buffer(node.out[i], home.type, tag_of_value(node.out[i]), BufferKind::Temporary,
                                name_of_value(node.out[i]));
       task.writes.push_back(home.buffer);
+<<<<<<< HEAD
+=======
       moved += home.type.bytes();
+>>>>>>> main
     }
     forget_copies(node);
     add_sharing(node, task, work);
     task.recomputable = node.op->traits.recomputable;
+<<<<<<< HEAD
+    std::vector<TensorType> types;
+    if (node.op->batch_rule != nullptr)
+      for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
+    task.batch_rule = node.op->batch_rule ? node.op->batch_rule(*node.attrs, types) : node.op->traits.batch;
+    set_time(task, work.cost, cost_of_sample(node), 1);
+    add_task(std::move(task), std::move(work), prepared.scratch_bytes);
+=======
     task.batch_rule = batch_rule_of(node);
     const bool in_each_part = in_parts() && batched && !waits_for_parts;
     const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
@@ -344,6 +402,7 @@ class Lowering {
   void forget_copies(const DraftNode& node) {
     for (size_t i = 0; i < node.in.size(); ++i)
       if ((node.op->traits.updates >> i & 1) != 0) homes_[static_cast<size_t>(node.in[i])].copies.clear();
+>>>>>>> main
   }
 
   // Operands that appear twice are listed once.
