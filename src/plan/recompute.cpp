@@ -234,13 +234,16 @@ class Ladder {
   Ladder(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place, int64_t batch)
       : problem_(problem), sizes_(sizes), in_place_(in_place), plain_(problem, sizes, order, in_place, batch) {}
 
-  std::vector<Schedule> run(Bytes floor_bytes) {
+  std::vector<Schedule> run(Bytes floor_bytes, Effort effort) {
     const Bytes highest = plain_.alive().highest(), floor = std::max<Bytes>(floor_bytes - sizes_.variables, 1);
     if (plain_.stages() == 0 || highest <= floor) return {};
     constexpr int kFewestRungs = 16;
-    const auto rungs = static_cast<int>(std::clamp(40'000 / plain_.stages(), kFewestRungs, 40));
-    is_large_ = rungs == kFewestRungs;
-    work_ = is_large_ ? kWorkOfLarge / rungs : kWork / rungs;
+    constexpr int kQuickRungs = 8;
+    const auto most = static_cast<int>(std::clamp(40'000 / plain_.stages(), kFewestRungs, 40));
+    is_large_ = most == kFewestRungs;
+    const bool is_quick = effort == Effort::Quick && !is_large_;
+    const int rungs = is_quick ? kQuickRungs : most;
+    work_ = is_large_ ? kWorkOfLarge / rungs : kWork / most;
     std::vector<Drops> best;
     for (int k = 1; k <= rungs; ++k) {
       const double share =
@@ -251,6 +254,10 @@ class Ladder {
       // Where the search gets lost there is no use in asking for less, and it takes long.
       if (is_large_ && k > 1 && best.back().alive().highest() > best[best.size() - 2].alive().highest()) break;
       if (is_large_) continue;
+      if (is_quick) {
+        if (k > 1) take_better(best.back(), search(best[best.size() - 2], target, Start::Pieces), target);
+        continue;
+      }
       take_better(best.back(), search(plain_, target, Start::LongRuns), target);
       take_better(best.back(), search(plain_, target, Start::Pieces), target);
       if (k > 1) take_better(best.back(), search(best[best.size() - 2], target, Start::Pieces), target);
@@ -293,8 +300,8 @@ class Ladder {
 }  // namespace
 
 std::vector<Schedule> propose_schedules(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order,
-                                        bool in_place, int64_t batch, Bytes floor_bytes) {
-  return Ladder(problem, sizes, order, in_place, batch).run(floor_bytes);
+                                        bool in_place, int64_t batch, Bytes floor_bytes, Effort effort) {
+  return Ladder(problem, sizes, order, in_place, batch).run(floor_bytes, effort);
 }
 
 }  // namespace plimsoll

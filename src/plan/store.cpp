@@ -54,7 +54,9 @@ class Lister {
       return stores;
     }
     if (!limits_.levers.spill) return stores;
+    const bool in_parts = problem_.part_samples > 0 && problem_.part_samples < limits_.batch;
     for (const auto& [state, weights, values] : kShares) {
+      if (in_parts && state + weights < 2) continue;  // the whole step has the others
       Stored stored = store(state, weights, values);
       if (stored.bytes > 0 && stored.bytes <= limits_.disk_bytes && stored.bytes != stores.back().bytes)
         stores.push_back(std::move(stored));
