@@ -1,12 +1,9 @@
 #include "plan/recompute.h"
 
-#include <limits>
-#include <map>
-#include <queue>
-
 #include <gtest/gtest.h>
 
 #include "plan/check.h"
+#include "plan/exhaustive.h"
 #include "plan/make_plan.h"
 #include "plan/planned.h"
 #include "plan/problems.h"
@@ -221,90 +218,41 @@ TEST(Recompute, TheSameProblemIsPlannedTheSameWay) {
   EXPECT_EQ(must_plan(problem, {.bytes = line, .batch = 3}), must_plan(problem, {.bytes = line, .batch = 3}));
 }
 
-// The least time for a line, over all ways to run tasks again and to drop values, in the given order.
-double find_optimum(const Problem& problem, Bytes line) {
-  using State = std::pair<int32_t, uint32_t>;  // the next task of the order, and what is alive
-  const auto tasks = static_cast<int32_t>(problem.tasks.size());
-  std::vector<Bytes> size;
-  uint32_t outputs = 0, given = 0;
-  for (size_t b = 0; b < problem.buffers.size(); ++b) {
-    size.push_back(placed_bytes(problem.buffers[b], 1));
-    if (problem.buffers[b].kind == BufferKind::Output) outputs |= 1u << b;
-    if (problem.buffers[b].kind == BufferKind::Input) given |= 1u << b;
-  }
-  std::map<State, double> best;
-  using Entry = std::pair<double, State>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-  const auto reach = [&](double ns, State state) {
-    const auto [at, is_found] = best.emplace(state, ns);
-    if (!is_found && at->second <= ns) return;
-    at->second = ns;
-    queue.push({ns, state});
-  };
-  reach(0, {0, given});
-  while (!queue.empty()) {
-    const auto [ns, state] = queue.top();
-    queue.pop();
-    const auto [next, alive] = state;
-    if (ns > best[state]) continue;
-    if (next == tasks && (outputs & ~alive) == 0) return ns;
-    for (uint32_t b = 0; b < size.size(); ++b)
-      if ((alive >> b & 1) && next > 0) reach(ns, {next, alive & ~(1u << b)});
-    for (int32_t t = 0; t <= std::min(next, tasks - 1); ++t) {
-      const Task& task = problem.tasks[t];
-      if (t < next && !task.recomputable) continue;
-      uint32_t reads = 0, writes = 0;
-      for (const BufferId id : task.reads) reads |= 1u << id;
-      for (const BufferId id : task.writes) writes |= 1u << id;
-      if (reads & ~alive) continue;
-      Bytes bytes = scratch_bytes(task, 1);
-      for (uint32_t b = 0; b < size.size(); ++b)
-        if ((alive | writes) >> b & 1) bytes += size[b];
-      if (bytes <= line) reach(ns + task.fixed_ns, {std::max(next, t + 1), alive | writes});
-    }
-  }
-  return std::numeric_limits<double>::infinity();
-}
-
-TEST(Recompute, IsCloseToTheOptimumOfSmallProblems) {
+// bench/plan_gap.cpp measures thousands, with each lever on and off.
+void expect_close_to_the_optimum(const Levers& levers) {
   double line_gap = 0, time_gap = 0;
   int problems = 0, points = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
-    Dice dice(seed);
-    Builder b;
-    std::vector<BufferId> values = {b.buffer("x", BufferKind::Input, Tag::Data, 64 * (1 + dice.below(8)))};
-    for (int t = 0; t < 8; ++t) {
-      std::vector<BufferId> reads = {values[values.size() - 1 - dice.below(std::min<int64_t>(2, values.size()))]};
-      if (const BufferId other = values[dice.below(static_cast<int64_t>(values.size()))]; other != reads[0])
-        reads.push_back(other);
-      const BufferKind kind = t == 7 ? BufferKind::Output : BufferKind::Temporary;
-      values.push_back(b.buffer("v" + std::to_string(t), kind, Tag::Activations, 64 * (1 + dice.below(30))));
-      Task& task = b.task("t" + std::to_string(t), reads, {values.back()});
-      task.recomputable = dice.below(6) > 0;
-      task.fixed_ns = static_cast<double>(100 * (1 + dice.below(20)));
-    }
+    const Problem problem = testing::small_problem(seed, 8, levers.in_place);
     Limits limits;
-    limits.levers.order = limits.levers.in_place = false;
-    const Plan plain = must_plan(b.problem, limits);
-    const Bytes need = smallest_line(b.problem, limits);
-    Bytes lowest = need;  // the smallest line of the optimum
-    while (find_optimum(b.problem, lowest - 64) < 1e18) lowest -= 64;
+    limits.levers = levers;
+    const testing::Exhaustive optimum(problem, levers);
+    const Plan plain = must_plan(problem, limits);
+    const Bytes need = smallest_line(problem, limits), lowest = optimum.smallest_line();
+    EXPECT_GE(need, lowest) << seed;
     line_gap += static_cast<double>(need) / static_cast<double>(lowest) - 1;
     ++problems;
     for (int i = 0; i < 4 && need < plain.arena_bytes; ++i) {
       limits.bytes = need + (plain.arena_bytes - need) * i / 4;
-      const double found = must_plan(b.problem, limits).predicted_ns, optimum = find_optimum(b.problem, limits.bytes);
-      EXPECT_GE(found, optimum) << seed;
-      time_gap += found / optimum - 1;
+      const double found = must_plan(problem, limits).predicted_ns, least = optimum.least_ns(limits.bytes);
+      EXPECT_GE(found, least) << seed;
+      time_gap += found / least - 1;
       ++points;
     }
   }
-  RecordProperty("mean_line_gap_percent", std::to_string(100 * line_gap / problems));
-  RecordProperty("mean_time_gap_percent", std::to_string(100 * time_gap / points));
+  ASSERT_GT(points, 100);
   EXPECT_LT(line_gap / problems, 0.05);
   EXPECT_LT(time_gap / points, 0.05);
   printf("mean gap to the optimum: line %.2f %%, time %.2f %%\n", 100 * line_gap / problems, 100 * time_gap / points);
 }
+
+TEST(Recompute, IsCloseToTheOptimumOfSmallProblems) {
+  Levers levers;
+  levers.order = levers.in_place = false;
+  expect_close_to_the_optimum(levers);
+}
+
+TEST(Recompute, IsCloseToTheOptimumWithAllLevers) { expect_close_to_the_optimum({}); }
 
 TEST(Recompute, FiftyThousandTasksInATenth) {
   constexpr int kLayers = 8334;
