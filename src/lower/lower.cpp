@@ -154,8 +154,8 @@ class Lowering {
     type.layout = layout;
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
-    const Bytes moved = home.type.bytes() + type.bytes();
-    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, 0};
+    const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
+    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost};
     Bytes scratch = prepared.scratch_bytes;
     if (is_batched(value) && last_samples_ > 0) {
       ConcreteType last = home.type;
@@ -170,22 +170,37 @@ class Lowering {
     task.writes = {copy};
     task.recomputable = true;
     task.batch_rule = BatchRule::Rows;
-    add_task(std::move(task), std::move(work), scratch, moved, is_batched(value));
+    set_time(task, cost, is_batched(value) ? cost_of_reorder(0, 0) : cost, 0);
+    add_task(std::move(task), std::move(work), scratch);
     home.copies.emplace_back(layout, copy);
     return copy;
   }
 
-  void add_task(Task task, ProgramTask work, Bytes scratch_bytes, Bytes moved_bytes, bool batched) {
-    const double ns = options_.speed.task_ns + std::max(work.flops / options_.speed.flops_per_s,
-                                                        static_cast<double>(moved_bytes) / options_.speed.bytes_per_s) *
-                                                   1e9;
+  // The work of the node for a batch of one sample.
+  Cost cost_of_sample(const DraftNode& node) const {
+    const auto types = [&](const std::vector<ValueId>& values) {
+      std::vector<ConcreteType> list;
+      for (const ValueId value : values) list.push_back(concrete(value, 1));
+      return list;
+    };
+    const std::vector<ConcreteType> in = types(node.in), out = types(node.out);
+    return cost_of(*node.op, {*node.attrs, in, out, 1, options_.batch, false});
+  }
+
+  // A straight line through the times at the whole batch and at a smaller one: what does not grow with the batch, such
+  // as reading the weights, is paid again by every part.
+  void set_time(Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
+    const double whole_ns = predict_ns(whole, options_.speed);
+    task.fixed_ns = whole_ns;
+    if (part_batch == samples_) return;
+    const double part_ns = std::min(predict_ns(part, options_.speed), whole_ns);
+    const auto batch = static_cast<double>(samples_);
+    task.per_sample_ns = std::min((whole_ns - part_ns) / static_cast<double>(samples_ - part_batch), whole_ns / batch);
+    task.fixed_ns = std::max(0.0, whole_ns - task.per_sample_ns * batch);
+  }
+
+  void add_task(Task task, ProgramTask work, Bytes scratch_bytes) {
     task.scratch_fixed_bytes = scratch_bytes;
-    if (batched) {
-      task.fixed_ns = options_.speed.task_ns;
-      task.per_sample_ns = (ns - options_.speed.task_ns) / static_cast<double>(samples_);
-    } else {
-      task.fixed_ns = ns;
-    }
     program_.problem.tasks.push_back(std::move(task));
     program_.tasks.push_back(std::move(work));
   }
@@ -272,8 +287,7 @@ class Lowering {
     if (has_tiles) return add_tiles(node, in, prepared);
 
     Task task;
-    ProgramTask work{prepared.kernel, node.origin, {}, node.op->cost ? node.op->cost(facts).flops : 0};
-    Bytes moved = 0;
+    ProgramTask work{prepared.kernel, node.origin, {}, cost_of(*node.op, facts), node.op};
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
@@ -282,7 +296,6 @@ class Lowering {
         throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name,
                                 graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
-      moved += home.type.bytes();
     }
     task.name = std::string(graph_.name(graph_.node(node.origin)));
     for (size_t i = 0; i < node.out.size(); ++i) {
@@ -292,7 +305,6 @@ class Lowering {
       home.buffer = add_buffer(node.out[i], home.type, tag_of_value(node.out[i]), BufferKind::Temporary,
                                name_of_value(node.out[i]));
       task.writes.push_back(home.buffer);
-      moved += home.type.bytes();
     }
     forget_copies(node);
     add_sharing(node, task, work);
@@ -300,7 +312,8 @@ class Lowering {
     task.batch_rule = batch_rule_of(node);
     const bool in_each_part = in_parts() && batched && !waits_for_parts;
     const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
-    add_task(std::move(task), std::move(work), scratch, moved, batched && !waits_for_parts);
+    set_time(task, work.cost, waits_for_parts ? work.cost : cost_of_sample(node), 1);
+    add_task(std::move(task), std::move(work), scratch);
   }
 
   // One task for each tile of the state. What has the variable's size is the variable, its state and its gradient.
@@ -320,8 +333,7 @@ class Lowering {
       Task task;
       task.name = fmt::format("{}/tile{}", graph_.name(graph_.node(node.origin)), tile);
       task.batch_rule = node.op->traits.batch;
-      ProgramTask work{nullptr, node.origin, {}, 0};
-      Bytes moved = 0;
+      ProgramTask work{nullptr, node.origin, {}, {}, node.op};
       for (size_t i = 0; i < node.in.size(); ++i) {
         const bool updated = (node.op->traits.updates >> i & 1) != 0;
         const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
@@ -330,12 +342,13 @@ class Lowering {
         work.in.push_back(
             add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
         if (is_cut && !has_tiles) work.in.back().offset = first;
-        moved += in[i].bytes();
       }
-      const Prepared& prepared =
-          kernels_.prepare(*node.op, {*node.attrs, in, {}, options_.batch, options_.batch, false});
+      const Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
+      const Prepared& prepared = kernels_.prepare(*node.op, facts);
       work.kernel = prepared.kernel;
-      add_task(std::move(task), std::move(work), prepared.scratch_bytes, moved, false);
+      work.cost = cost_of(*node.op, facts);
+      set_time(task, work.cost, work.cost, 1);
+      add_task(std::move(task), std::move(work), prepared.scratch_bytes);
     }
     forget_copies(node);
   }

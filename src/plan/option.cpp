@@ -31,10 +31,11 @@ Option::Option(const Problem& problem, const Limits& limits, const Split& split,
     : limits_(limits), staged_(stage(problem, limits, split, order, stored)) {
   double disk_ns = 0;
   for (size_t t = 0; t < staged_.meaning.size(); ++t)
-    if (staged_.meaning[t].kind != Step::Kind::Run) disk_ns += staged_.problem.tasks[t].fixed_ns;
+    if (staged_.meaning[t].kind != Step::Kind::Run) disk_ns += staged_.transfer_ns(static_cast<TaskId>(t));
   has_transfers_ = staged_.disk_bytes > 0;
   least_ns_ = std::max(staged_.ns, disk_ns);
-  bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place);
+  bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place,
+                            has_transfers_ ? Return::ByLoading : Return::ByRunning);
   std::vector<TaskId> steps(staged_.problem.tasks.size());
   std::iota(steps.begin(), steps.end(), 0);
   const Bytes peak = make_timeline(staged_.problem, staged_.sizes, steps, limits.levers.in_place).peak_bytes;
@@ -59,7 +60,8 @@ std::vector<Candidate>& Option::recomputing() {
   std::vector<TaskId> steps(staged_.problem.tasks.size());
   std::iota(steps.begin(), steps.end(), 0);
   const std::vector<Schedule> schedules =
-      propose_schedules(staged_.problem, staged_.sizes, steps, limits_.levers.in_place, limits_.batch, bound_.bytes);
+      propose_schedules(staged_.problem, staged_.sizes, steps, limits_.levers.in_place, limits_.batch, bound_.bytes,
+                        has_transfers_ || staged_.parts.size() > 1 ? Effort::Quick : Effort::Thorough);
   for (const Schedule& schedule : schedules) add(recomputing_, schedule.steps, schedule.peak_bytes);
   keep_useful(recomputing_, plain_.back().peak_bytes);
   return recomputing_;

@@ -140,6 +140,67 @@ TEST(Recompute, ARerunWritesAllItsOutputs) {
   EXPECT_EQ(must_plan(b.problem, {.bytes = need}).predicted_ns, 7000) << "and one run brings both back";
 }
 
+// Layers whose backward reads input and output of each: every value is held until the way back.
+Problem dense_chain(int layers) {
+  Builder b;
+  b.problem.name = "dense" + std::to_string(layers);
+  std::vector<BufferId> values = {b.buffer("x", BufferKind::Input, Tag::Data, 1024)};
+  for (int i = 1; i <= layers; ++i) {
+    values.push_back(b.temporary("h" + std::to_string(i), 1024));
+    b.task("f" + std::to_string(i), {values[i - 1]}, {values[i]}).recomputable = true;
+  }
+  BufferId gradient = b.temporary("g" + std::to_string(layers), 1024);
+  b.task("loss", {values[layers]}, {gradient});
+  for (int i = layers; i >= 1; --i) {
+    const std::string n = std::to_string(i);
+    const BufferId inner = b.temporary("d" + n, 1024), weight = b.temporary("w" + n, 64);
+    b.task("relu_back" + n, {gradient, values[i]}, {inner}).may_share = {{0, 0}};
+    gradient = b.temporary("g" + std::to_string(i - 1), 1024);
+    b.task("back" + n, {inner}, {gradient});
+    b.task("weight_back" + n, {values[i - 1], inner}, {weight});
+    b.task("update" + n, {weight}, {}, {b.variable("v" + n, 64)});
+  }
+  return b.problem;
+}
+
+TEST(Recompute, ALongChainReturnsInRuns) {
+  constexpr int kLayers = 2000;
+  const Problem problem = dense_chain(kLayers);
+  const Plan plain = must_plan(problem, {});
+  const Bytes room = plain.arena_bytes - plain.variable_bytes;
+  const auto reruns_at = [&](Bytes bytes) {
+    const Plan plan = must_plan(problem, {.bytes = plain.variable_bytes + bytes});
+    return static_cast<double>(plan.steps.size() - problem.tasks.size()) / kLayers;
+  };
+  EXPECT_LE(reruns_at(room / 2), 0.75) << "half of the values are made again, and a rung lies below the line";
+  EXPECT_LE(reruns_at(room / 10), 1.0) << "each value is made again once at most";
+  EXPECT_LE(smallest_line(problem, {}) - plain.variable_bytes, room / 50) << "with more than one level of runs";
+}
+
+TEST(Recompute, TheTopOfAUNeedsNoMoreThanItsWidestTask) {
+  // The wide value is needed at the end, so what comes between may not be made again beside a gradient.
+  constexpr Bytes kUnit = 64 * 1024;
+  Builder b;
+  const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 64);
+  const BufferId wide = b.temporary("wide", 2 * kUnit), first = b.temporary("first", kUnit),
+                 second = b.temporary("second", kUnit), small = b.temporary("small", 64);
+  const BufferId d_top = b.temporary("d_top", kUnit), d_second = b.temporary("d_second", kUnit),
+                 d_middle = b.temporary("d_middle", kUnit), d_first = b.temporary("d_first", kUnit),
+                 d_wide = b.buffer("d_wide", BufferKind::Output, Tag::Gradients, 64);
+  for (const auto& [name, from, to] :
+       {std::tuple("wide", x, wide), {"first", wide, first}, {"second", first, second}, {"head", second, small}})
+    b.task(name, {from}, {to}).recomputable = true;
+  b.task("head_back", {small}, {d_top}).recomputable = true;
+  b.task("head_weight", {second, small}, {b.temporary("w0", 64)});
+  b.task("second_relu", {d_top, second}, {d_second}).may_share = {{1, 0}};
+  b.task("second_back", {d_second}, {d_middle}).recomputable = true;
+  b.task("second_weight", {first, d_second}, {b.temporary("w1", 64)});
+  b.task("first_relu", {d_middle, first}, {d_first}).may_share = {{1, 0}};
+  b.task("first_weight", {wide, d_first}, {d_wide});
+  sweep(b.problem, {}, 10);
+  EXPECT_LE(smallest_line(b.problem, {}), 4 * kUnit + 1024);
+}
+
 TEST(Recompute, RandomProblemsKeepTheLaws) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const Problem problem = random_recomputable(seed, 5 + static_cast<int>(seed % 50));
