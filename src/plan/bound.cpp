@@ -24,7 +24,7 @@ bool contains(const Values& values, BufferId id) { return std::binary_search(val
 class AwaitedInputs {
  public:
   AwaitedInputs(const Problem& problem, const Sizes& sizes, const Precedence& precedence)
-      : awaited_(problem.tasks.size()) {
+      : awaited_(problem.tasks.size()), lasting_(problem.tasks.size()) {
     std::vector<bool> is_changed(problem.buffers.size(), false);
     for (const Task& task : problem.tasks)
       for (const auto* list : {&task.writes, &task.updates})
@@ -42,21 +42,23 @@ class AwaitedInputs {
   }
 
   const Values& at(TaskId task) const { return awaited_[task]; }
+  const Values& after(TaskId task) const { return lasting_[task]; }  // those that a follower reads
 
  private:
   void mark(const Problem& problem, const Precedence& precedence, BufferId id) {
     std::vector<bool> is_awaited(awaited_.size(), false);
     for (auto t = static_cast<TaskId>(awaited_.size()) - 1; t >= 0; --t) {
       const Values& reads = problem.tasks[t].reads;
-      bool is_mine = std::find(reads.begin(), reads.end(), id) != reads.end();
-      for (int32_t k = precedence.first_successor[t]; k < precedence.first_successor[t + 1] && !is_mine; ++k)
-        is_mine = is_awaited[precedence.successors[k]];
-      is_awaited[t] = is_mine;
-      if (is_mine) awaited_[t].push_back(id);
+      bool is_lasting = false;
+      for (int32_t k = precedence.first_successor[t]; k < precedence.first_successor[t + 1] && !is_lasting; ++k)
+        is_lasting = is_awaited[precedence.successors[k]];
+      is_awaited[t] = is_lasting || std::find(reads.begin(), reads.end(), id) != reads.end();
+      if (is_awaited[t]) awaited_[t].push_back(id);
+      if (is_lasting) lasting_[t].push_back(id);
     }
   }
 
-  std::vector<Values> awaited_;  // by task
+  std::vector<Values> awaited_, lasting_;  // by task
 };
 
 // By buffer: the one task that writes it.
@@ -95,13 +97,14 @@ Values find_kept(const Problem& problem, const Precedence& precedence, const std
   return kept;
 }
 
-// Bytes at the moment a task runs, when `held` must be alive before and after it, and `inputs` too.
+// Bytes at the moment a task runs, when `held` must be alive before and after it, `inputs` before it, and those of them
+// that are `lasting` also after it: what ends here may give its place away.
 class Moments {
  public:
   Moments(const Problem& problem, const Sizes& sizes, bool in_place)
       : problem_(problem), sizes_(sizes), in_place_(in_place), counted_(problem.buffers.size(), 0) {}
 
-  Bytes bytes_at(TaskId t, const Values& held, const Values& inputs) {
+  Bytes bytes_at(TaskId t, const Values& held, const Values& inputs, const Values& lasting) {
     ++stamp_;
     const Task& task = problem_.tasks[t];
     Bytes bytes = sizes_.variables + sizes_.scratch[t];
@@ -109,12 +112,12 @@ class Moments {
       for (const BufferId id : *list)
         if (problem_.buffers[id].kind != BufferKind::Variable && std::exchange(counted_[id], stamp_) != stamp_)
           bytes += sizes_.buffers[id];
-    return in_place_ ? bytes - most_shared(task, held, inputs) : bytes;
+    return in_place_ ? bytes - most_shared(task, held, lasting) : bytes;
   }
 
  private:
   // Optimistic: every write takes the largest place that it ever may.
-  Bytes most_shared(const Task& task, const Values& held, const Values& inputs) const {
+  Bytes most_shared(const Task& task, const Values& held, const Values& lasting) const {
     Bytes bytes = 0;
     for (int32_t w = 0; w < static_cast<int32_t>(task.writes.size()); ++w) {
       Bytes most = 0;
@@ -122,7 +125,7 @@ class Moments {
         const BufferId from = task.reads[pair.read];
         const BufferKind kind = problem_.buffers[from].kind;
         if (pair.write != w || kind == BufferKind::Variable || kind == BufferKind::Output) continue;
-        if (contains(held, from) || contains(inputs, from)) continue;
+        if (contains(held, from) || contains(lasting, from)) continue;
         most = std::max(most, std::min(sizes_.buffers[from], sizes_.buffers[task.writes[w]]));
       }
       bytes += most;
@@ -146,11 +149,13 @@ class WayBack {
   WayBack(const Problem& problem, const std::vector<TaskId>& makers, Moments& moments)
       : problem_(problem), makers_(makers), moments_(moments) {}
 
-  // What it takes to run `task` for the first time, at least: `kept` is alive then, `awaited` inputs all the way.
-  Bytes find(TaskId task, Values kept, const Values& awaited, int64_t most_ways) {
+  // What it takes to run `task` for the first time, at least: `kept` is alive then, and the inputs it awaits all the
+  // way.
+  Bytes find(TaskId task, Values kept, const AwaitedInputs& inputs, int64_t most_ways) {
     std::set<Values> seen;
     std::priority_queue<Way, std::vector<Way>, std::greater<>> ways;
-    const Bytes bytes_at_task = moments_.bytes_at(task, kept, awaited);
+    const Values& awaited = inputs.at(task);
+    const Bytes bytes_at_task = moments_.bytes_at(task, kept, awaited, inputs.after(task));
     ways.push({bytes_at_task, alive_before(task, std::move(kept))});
     while (most_ways > 0 && !ways.empty()) {
       const Way way = ways.top();
@@ -163,7 +168,7 @@ class WayBack {
         Values held;
         for (const BufferId id : way.second)
           if (makers_[id] != maker) held.push_back(id);
-        const Bytes bytes = std::max(way.first, moments_.bytes_at(maker, held, awaited));
+        const Bytes bytes = std::max(way.first, moments_.bytes_at(maker, held, awaited, awaited));
         Values before = alive_before(maker, std::move(held));
         if (seen.count(before) == 0) ways.push({bytes, std::move(before)});
       }
@@ -208,13 +213,13 @@ Bound find_lower_bound(const Problem& problem, const Sizes& sizes, bool in_place
     if (bytes > bound.bytes) bound = {bytes, task};
   };
   if (how == Return::ByLoading) {
-    for (TaskId t = 0; t < static_cast<TaskId>(problem.tasks.size()); ++t) raise(moments.bytes_at(t, {}, {}), t);
+    for (TaskId t = 0; t < static_cast<TaskId>(problem.tasks.size()); ++t) raise(moments.bytes_at(t, {}, {}, {}), t);
     return bound;
   }
   const Precedence precedence = find_precedence(problem);
   const AwaitedInputs awaited(problem, sizes, precedence);
   for (TaskId t = 0; t < static_cast<TaskId>(problem.tasks.size()); ++t) {
-    const Bytes bytes = moments.bytes_at(t, {}, awaited.at(t));
+    const Bytes bytes = moments.bytes_at(t, {}, awaited.at(t), awaited.after(t));
     raise(bytes, t);
     tasks.emplace_back(-bytes, t);
   }
@@ -226,7 +231,7 @@ Bound find_lower_bound(const Problem& problem, const Sizes& sizes, bool in_place
   WayBack way_back(problem, makers, moments);
   for (size_t i = 0; i < count; ++i) {
     const TaskId task = tasks[i].second;
-    raise(way_back.find(task, find_kept(problem, precedence, makers, task), awaited.at(task), kWays), task);
+    raise(way_back.find(task, find_kept(problem, precedence, makers, task), awaited, kWays), task);
   }
   return bound;
 }

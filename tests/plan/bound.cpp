@@ -112,6 +112,18 @@ Problem small_problem(uint64_t seed) {
   return b.problem;
 }
 
+TEST(Bound, AnInputGivesItsPlaceToItsLastReader) {
+  Builder b;
+  const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 640);
+  const BufferId h = b.temporary("h", 640), y = b.buffer("y", BufferKind::Output, Tag::Activations, 64);
+  b.task("a", {x}, {h}).may_share = {{0, 0}};
+  b.task("b", {h}, {y});
+  EXPECT_EQ(bound_of(b.problem).bytes, 640 + 64);
+  EXPECT_EQ(bound_of(b.problem, false).bytes, 640 + 640);
+  b.problem.tasks[1].reads.push_back(x);
+  EXPECT_EQ(bound_of(b.problem).bytes, 640 + 640 + 64) << "a follower still needs it";
+}
+
 TEST(Bound, IsNeverAboveTheOptimumOfSmallProblems) {
   double gap = 0, gap_of_tasks = 0;
   constexpr int kProblems = 300;

@@ -275,9 +275,10 @@ std::vector<Fault> step_faults() {
              s.plan.steps, d, [&](const Step& step, int32_t n) { return is_run(step) && !hands_place_on(s.plan, n); });
          const int32_t other = pick(s.problem.tasks, d, [](const Task& task, int32_t) { return !task.recomputable; });
          if (i < 0 || other < 0 || other == s.plan.steps[i].task) return {};
+         const std::string made = operands(s, work_at(s, i));  // or what is missing instead
          s.plan.steps[i].task = other;
          s.plan.steps[i].variant = -1;
-         return {"scratch|needs|runs|reads|writes|adds", s.problem.tasks[other].name};
+         return {"scratch|needs|runs|reads|writes|adds", made + s.problem.tasks[other].name};
        }},
       {"late read of a value that was dropped",
        [](Subject& s, Dice& d) -> Words {
