@@ -48,16 +48,9 @@ class Lowering {
     int32_t tiles = 1;  // of a variable: so many buffers, one after another
   };
 
-<<<<<<< HEAD
-  ConcreteType concrete(ValueId value) const { return concrete(value, options_.batch); }
-  ConcreteType concrete(ValueId value, int64_t batch) const {
-    const TensorType& type = graph_.value(value).type;
-    return {type.dtype, at_batch(type.shape, batch), {}, false};
-=======
   ConcreteType concrete(ValueId value, int64_t samples) const {
     const TensorType& type = graph_.value(value).type;
     return {type.dtype, at_batch(type.shape, samples), {}, false};
->>>>>>> main
   }
   ConcreteType concrete(ValueId value) const { return concrete(value, samples_); }
 
@@ -161,11 +154,8 @@ class Lowering {
     type.layout = layout;
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
-<<<<<<< HEAD
     const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
-=======
-    const Bytes moved = home.type.bytes() + type.bytes();
-    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, 0};
+    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost};
     Bytes scratch = prepared.scratch_bytes;
     if (is_batched(value) && last_samples_ > 0) {
       ConcreteType last = home.type;
@@ -174,19 +164,14 @@ class Lowering {
       work.last_kernel = smaller.kernel;
       scratch = std::max(scratch, smaller.scratch_bytes);
     }
->>>>>>> main
     Task task;
     task.name = name;
     task.reads = {home.buffer};
     task.writes = {copy};
     task.recomputable = true;
     task.batch_rule = BatchRule::Rows;
-<<<<<<< HEAD
     set_time(task, cost, is_batched(value) ? cost_of_reorder(0, 0) : cost, 0);
-    add_task(std::move(task), {prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost}, prepared.scratch_bytes);
-=======
-    add_task(std::move(task), std::move(work), scratch, moved, is_batched(value));
->>>>>>> main
+    add_task(std::move(task), std::move(work), scratch);
     home.copies.emplace_back(layout, copy);
     return copy;
   }
@@ -202,30 +187,20 @@ class Lowering {
     return cost_of(*node.op, {*node.attrs, in, out, 1, options_.batch, false});
   }
 
-  // A straight line through the times at the whole batch and at a smaller one: what does not grow with the batch, such
-  // as reading the weights, is paid again by every part.
+  // A straight line through the times at the batch of a part and at a smaller one: what does not grow with the batch,
+  // such as reading the weights, is paid again by every part.
   void set_time(Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
     const double whole_ns = predict_ns(whole, options_.speed);
     task.fixed_ns = whole_ns;
-    if (part_batch == options_.batch) return;
+    if (part_batch == samples_) return;
     const double part_ns = std::min(predict_ns(part, options_.speed), whole_ns);
-    const auto batch = static_cast<double>(options_.batch);
-    task.per_sample_ns =
-        std::min((whole_ns - part_ns) / static_cast<double>(options_.batch - part_batch), whole_ns / batch);
+    const auto batch = static_cast<double>(samples_);
+    task.per_sample_ns = std::min((whole_ns - part_ns) / static_cast<double>(samples_ - part_batch), whole_ns / batch);
     task.fixed_ns = std::max(0.0, whole_ns - task.per_sample_ns * batch);
   }
 
   void add_task(Task task, ProgramTask work, Bytes scratch_bytes) {
     task.scratch_fixed_bytes = scratch_bytes;
-<<<<<<< HEAD
-=======
-    if (batched) {
-      task.fixed_ns = options_.speed.task_ns;
-      task.per_sample_ns = (ns - options_.speed.task_ns) / static_cast<double>(samples_);
-    } else {
-      task.fixed_ns = ns;
-    }
->>>>>>> main
     program_.problem.tasks.push_back(std::move(task));
     program_.tasks.push_back(std::move(work));
   }
@@ -312,12 +287,7 @@ class Lowering {
     if (has_tiles) return add_tiles(node, in, prepared);
 
     Task task;
-<<<<<<< HEAD
     ProgramTask work{prepared.kernel, node.origin, {}, cost_of(*node.op, facts), node.op};
-=======
-    ProgramTask work{prepared.kernel, node.origin, {}, node.op->cost ? node.op->cost(facts).flops : 0};
-    Bytes moved = 0;
->>>>>>> main
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
@@ -326,10 +296,6 @@ class Lowering {
         throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name,
                                 graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
-<<<<<<< HEAD
-=======
-      moved += home.type.bytes();
->>>>>>> main
     }
     task.name = std::string(graph_.name(graph_.node(node.origin)));
     for (size_t i = 0; i < node.out.size(); ++i) {
@@ -339,26 +305,18 @@ class Lowering {
       home.buffer = add_buffer(node.out[i], home.type, tag_of_value(node.out[i]), BufferKind::Temporary,
                                name_of_value(node.out[i]));
       task.writes.push_back(home.buffer);
-<<<<<<< HEAD
-=======
-      moved += home.type.bytes();
->>>>>>> main
     }
     forget_copies(node);
     add_sharing(node, task, work);
     task.recomputable = node.op->traits.recomputable;
-<<<<<<< HEAD
-    std::vector<TensorType> types;
-    if (node.op->batch_rule != nullptr)
-      for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
-    task.batch_rule = node.op->batch_rule ? node.op->batch_rule(*node.attrs, types) : node.op->traits.batch;
-    set_time(task, work.cost, cost_of_sample(node), 1);
-    add_task(std::move(task), std::move(work), prepared.scratch_bytes);
-=======
     task.batch_rule = batch_rule_of(node);
     const bool in_each_part = in_parts() && batched && !waits_for_parts;
     const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
-    add_task(std::move(task), std::move(work), scratch, moved, batched && !waits_for_parts);
+    if (waits_for_parts)
+      task.fixed_ns = predict_ns(work.cost, options_.speed);
+    else
+      set_time(task, work.cost, cost_of_sample(node), 1);
+    add_task(std::move(task), std::move(work), scratch);
   }
 
   // One task for each tile of the state. What has the variable's size is the variable, its state and its gradient.
@@ -378,8 +336,7 @@ class Lowering {
       Task task;
       task.name = fmt::format("{}/tile{}", graph_.name(graph_.node(node.origin)), tile);
       task.batch_rule = node.op->traits.batch;
-      ProgramTask work{nullptr, node.origin, {}, 0};
-      Bytes moved = 0;
+      ProgramTask work{nullptr, node.origin, {}, {}, node.op};
       for (size_t i = 0; i < node.in.size(); ++i) {
         const bool updated = (node.op->traits.updates >> i & 1) != 0;
         const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
@@ -388,12 +345,16 @@ class Lowering {
         work.in.push_back(
             add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
         if (is_cut && !has_tiles) work.in.back().offset = first;
-        moved += in[i].bytes();
       }
-      const Prepared& prepared =
-          kernels_.prepare(*node.op, {*node.attrs, in, {}, options_.batch, options_.batch, false});
+      const Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
+      const Prepared& prepared = kernels_.prepare(*node.op, facts);
       work.kernel = prepared.kernel;
-      add_task(std::move(task), std::move(work), prepared.scratch_bytes, moved, false);
+      work.cost = cost_of(*node.op, facts);
+      // A tile is small, but its variable is in no cache.
+      MachineSpeed from_memory = options_.speed;
+      from_memory.cache_bytes = 0;
+      task.fixed_ns = predict_ns(work.cost, from_memory);
+      add_task(std::move(task), std::move(work), prepared.scratch_bytes);
     }
     forget_copies(node);
   }
@@ -402,7 +363,6 @@ class Lowering {
   void forget_copies(const DraftNode& node) {
     for (size_t i = 0; i < node.in.size(); ++i)
       if ((node.op->traits.updates >> i & 1) != 0) homes_[static_cast<size_t>(node.in[i])].copies.clear();
->>>>>>> main
   }
 
   // Operands that appear twice are listed once.
