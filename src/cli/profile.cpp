@@ -71,8 +71,9 @@ ProfileRow describe_step(const PlannedStep& planned, const Step& step) {
   const Work& way =
       step.variant < 0 ? task : static_cast<const Work&>(task.variants[static_cast<size_t>(step.variant)]);
   const std::vector<int64_t>& parts = planned.plan.part_samples;
-  const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.part)] : planned.program.batch;
-  const double share = static_cast<double>(samples) / static_cast<double>(planned.program.batch);
+  const int64_t most = planned.program.part_samples > 0 ? planned.program.part_samples : planned.program.batch;
+  const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.part)] : most;
+  const double share = static_cast<double>(samples) / static_cast<double>(most);
   row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);
   row.task = task.name;
   row.predicted_ns = way.fixed_ns + way.per_sample_ns * static_cast<double>(samples);
@@ -164,12 +165,11 @@ int run_profile(const Settings& settings) {
 
   // The peak is measured in the memory that the step no longer needs, so that the line holds here too.
   const std::vector<Cost> costs = costs_of(load->session->steps().front());
-  const auto parts = load->session->steps().front().plan.part_samples.size();
   const Bytes arena_bytes = load->session->arena_bytes();
   load->session->close();
   profile.peak = measure_peak(arena_bytes);
-  for (const Cost& cost : costs)
-    profile.predicted_here_ns += predict_ns(cost, profile.peak) / static_cast<double>(std::max<size_t>(1, parts));
+  for (const Cost& cost : costs) profile.predicted_here_ns += predict_ns(cost, profile.peak);
+
   const auto top = static_cast<size_t>(settings.top);
   if (settings.json)
     fmt::print("{}\n", profile_json(profile, top).dump(2));

@@ -187,8 +187,8 @@ class Lowering {
     return cost_of(*node.op, {*node.attrs, in, out, 1, options_.batch, false});
   }
 
-  // A straight line through the times at the whole batch and at a smaller one: what does not grow with the batch, such
-  // as reading the weights, is paid again by every part.
+  // A straight line through the times at the batch of a part and at a smaller one: what does not grow with the batch,
+  // such as reading the weights, is paid again by every part.
   void set_time(Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
     const double whole_ns = predict_ns(whole, options_.speed);
     task.fixed_ns = whole_ns;
@@ -312,7 +312,10 @@ class Lowering {
     task.batch_rule = batch_rule_of(node);
     const bool in_each_part = in_parts() && batched && !waits_for_parts;
     const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
-    set_time(task, work.cost, waits_for_parts ? work.cost : cost_of_sample(node), 1);
+    if (waits_for_parts)
+      task.fixed_ns = predict_ns(work.cost, options_.speed);
+    else
+      set_time(task, work.cost, cost_of_sample(node), 1);
     add_task(std::move(task), std::move(work), scratch);
   }
 
@@ -347,7 +350,10 @@ class Lowering {
       const Prepared& prepared = kernels_.prepare(*node.op, facts);
       work.kernel = prepared.kernel;
       work.cost = cost_of(*node.op, facts);
-      set_time(task, work.cost, work.cost, 1);
+      // A tile is small, but its variable is in no cache.
+      MachineSpeed from_memory = options_.speed;
+      from_memory.cache_bytes = 0;
+      task.fixed_ns = predict_ns(work.cost, from_memory);
       add_task(std::move(task), std::move(work), prepared.scratch_bytes);
     }
     forget_copies(node);

@@ -239,7 +239,7 @@ class Ladder {
     if (plain_.stages() == 0 || highest <= floor) return {};
     constexpr int kFewestRungs = 16;
     constexpr int kQuickRungs = 8;
-    const auto most = static_cast<int>(std::clamp(40'000 / plain_.stages(), kFewestRungs, 40));
+    const auto most = static_cast<int>(std::clamp(24'000 / plain_.stages(), kFewestRungs, 32));
     is_large_ = most == kFewestRungs;
     const bool is_quick = effort == Effort::Quick && !is_large_;
     const int rungs = is_quick ? kQuickRungs : most;
