@@ -44,12 +44,21 @@ class Planner {
   // The fastest of a fixed list of candidates that fits. The list and the way each is packed do not depend on the
   // line: a larger line can choose from all that a smaller one can, so it is never slower, and what it chooses
   // instead is higher than the smaller line.
-  Choice run() {
+  Choice run(Bytes line) {
+    limits_.bytes = line;
+    best_ = nullptr;
     for (Entry& entry : entries_) look_for_better(entry, entry.option.plain());
     for (Entry& entry : entries_)
       if (entry.option.bound().bytes <= limits_.bytes && is_faster(entry, entry.option.least_ns()))
         look_for_better(entry, entry.option.recomputing());
     return best_ == nullptr ? refuse() : Choice{best_->problem, finish(*best_, *best_candidate_)};
+  }
+
+  Floor floor() const {
+    const Entry* lowest = &entries_.front();
+    for (const Entry& entry : entries_)
+      if (entry.option.bound().bytes < lowest->option.bound().bytes) lowest = &entry;
+    return {lowest->problem, lowest->option.bound().bytes, task_of(*lowest, lowest->option.bound().task)};
   }
 
  private:
@@ -119,7 +128,8 @@ class Planner {
     for (const Entry& other : entries_) {
       if (other.option.bound().bytes >= plan.lower_bound_bytes) continue;
       plan.lower_bound_bytes = other.option.bound().bytes;
-      plan.lower_bound_task = task_of(other, other.option.bound().task);
+      // Tasks of another problem are not those of this plan.
+      plan.lower_bound_task = other.problem == entry.problem ? task_of(other, other.option.bound().task) : -1;
     }
     plan.decisions = describe(entry, candidate);
     return plan;
@@ -209,7 +219,7 @@ class Planner {
   }
 
   const std::span<const Problem* const> problems_;
-  const Limits& limits_;
+  Limits limits_;  // options refer to it; only its bytes change
   Bytes unconstrained_bytes_ = 0, ordered_bytes_ = 0;
   double unconstrained_ns_ = 0;
   std::deque<Entry> entries_;
@@ -226,7 +236,16 @@ std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& li
 }
 
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits) {
-  return Planner(whole, problems, limits).run();
+  return Planner(whole, problems, limits).run(limits.bytes);
 }
+
+class LineSearch::Search : public Planner {
+  using Planner::Planner;
+};
+LineSearch::LineSearch(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits)
+    : search_(std::make_unique<Search>(whole, problems, limits)) {}
+LineSearch::~LineSearch() = default;
+Choice LineSearch::plan_at(Bytes line) { return search_->run(line); }
+Floor LineSearch::floor() const { return search_->floor(); }
 
 }  // namespace plimsoll

@@ -61,7 +61,7 @@ std::vector<Candidate>& Option::recomputing() {
   std::iota(steps.begin(), steps.end(), 0);
   const std::vector<Schedule> schedules =
       propose_schedules(staged_.problem, staged_.sizes, steps, limits_.levers.in_place, limits_.batch, bound_.bytes,
-                        has_transfers_ || staged_.parts.size() > 1 ? Effort::Quick : Effort::Thorough);
+                        is_one_of_many() ? Effort::Quick : Effort::Thorough);
   for (const Schedule& schedule : schedules) add(recomputing_, schedule.steps, schedule.peak_bytes);
   keep_useful(recomputing_, plain_.back().peak_bytes);
   return recomputing_;
@@ -69,15 +69,17 @@ std::vector<Candidate>& Option::recomputing() {
 
 void Option::pack_for(Candidate& candidate, Bytes line) const {
   constexpr int64_t kShortSearch = 10;
+  // There are many options with parts and transfers: each gets less.
+  const int64_t nodes = limits_.pack_nodes / (is_one_of_many() ? 10 : 1);
   if (candidate.items.empty()) {
     candidate.stays = find_stays(staged_.problem, staged_.sizes, candidate.steps, limits_.levers.in_place);
     candidate.items = make_items(staged_.sizes, candidate.stays, candidate.steps);
-    candidate.packing = pack(candidate.items, kAlignment, 0, {.nodes = limits_.pack_nodes / kShortSearch});
+    candidate.packing = pack(candidate.items, kAlignment, 0, {.nodes = nodes / kShortSearch});
   }
   const Packing& packing = candidate.packing;
   if (arena_bytes(candidate) <= line || packing.height == packing.lower_bound) return;
   const Bytes room = std::max<Bytes>(line - staged_.sizes.variables, 0);
-  Packing longer = pack(candidate.items, kAlignment, room, {.nodes = limits_.pack_nodes});
+  Packing longer = pack(candidate.items, kAlignment, room, {.nodes = nodes});
   if (longer.height < packing.height) candidate.packing = std::move(longer);
 }
 
