@@ -137,7 +137,9 @@ int run(int argc, char** argv) {
   add_model(*profile, s);
   add_line(*profile, s);
   add_auto_batch(*profile, s);
-  profile->add_option("--steps", s.steps, "Steps to measure (default: 5)");
+  profile->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
+  profile->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
+  profile->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file");
   profile->callback([&] { exit_code = run_profile(s); });
 
   auto* inspect = app.add_subcommand("inspect", "Show what a model, a weights file or a dumped plan holds");

@@ -1,15 +1,18 @@
 // plimsoll profile: where the time of a training step goes, operator by operator, on made-up data.
+#include "cli/profile.h"
+
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <fstream>
 #include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "cli/auto_batch.h"
-#include "cli/plan_report.h"
+#include "cli/peak.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
 
@@ -17,6 +20,7 @@ namespace plimsoll {
 namespace {
 
 constexpr int kWarmUp = 2;
+constexpr int64_t kDefaultRuns = 5;
 
 // Reals in [0, 1), or whole numbers below the number of classes.
 std::vector<std::byte> made_up(const TensorType& type, int64_t batch, int64_t classes) {
@@ -31,107 +35,147 @@ std::vector<std::byte> made_up(const TensorType& type, int64_t batch, int64_t cl
   return bytes;
 }
 
-struct Row {
-  int64_t runs = 0;
-  double ns = 0;
-  double flops = 0;
-  double bytes = 0;
-};
-
-// Bytes that a task reads and writes at least.
-Bytes moved_bytes(const Problem& problem, const Task& task, int64_t batch) {
-  Bytes bytes = 0;
-  const auto add = [&](const std::vector<BufferId>& list, int times) {
-    for (const BufferId id : list) bytes += times * placed_bytes(problem.buffers[static_cast<size_t>(id)], batch);
-  };
-  add(task.reads, 1);
-  add(task.writes, 1);
-  add(task.updates, 2);
-  return bytes;
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size()) / 2, values.end());
+  return values[values.size() / 2];
 }
 
-std::map<std::string, Row> by_operator(const Workload& load, const PlannedStep& step, const std::vector<double>& ns) {
-  std::map<std::string, Row> rows;
-  for (size_t i = 0; i < step.plan.steps.size(); ++i) {
-    if (step.plan.steps[i].kind != Step::Kind::Run) {
-      Row& row = rows[step.plan.steps[i].kind == Step::Kind::Save ? "save to disk" : "load from disk"];
-      ++row.runs;
-      row.ns += ns[i];
-      continue;
-    }
-    const auto task = static_cast<size_t>(step.plan.steps[i].task);
-    const ProgramTask& work = step.program.tasks[task];
-    Row& row = rows[work.origin < 0 ? "reorder" : std::string(load.graph.node(work.origin).op->name)];
-    ++row.runs;
-    row.ns += ns[i];
-    row.flops += work.flops;
-    row.bytes += static_cast<double>(moved_bytes(step.program.problem, step.program.problem.tasks[task], load.batch));
+// Times of the plan's steps, one row for each run.
+using Times = std::vector<std::vector<int64_t>>;
+
+Times measure(Workload& load, int64_t runs) {
+  const auto input = made_up(load.spec.input, load.batch, load.spec.classes);
+  const auto labels = made_up(load.spec.labels, load.batch, load.spec.classes);
+  const Feed feeds[] = {{load.training.input, input.data(), static_cast<Bytes>(input.size())},
+                        {load.training.labels, labels.data(), static_cast<Bytes>(labels.size())}};
+  Times times(static_cast<size_t>(runs), std::vector<int64_t>(load.session->steps().front().plan.steps.size()));
+  for (int64_t i = -kWarmUp; i < runs; ++i)
+    load.session->run_timed(Workload::Train, feeds, times[static_cast<size_t>(std::max<int64_t>(0, i))]);
+  return times;
+}
+
+// What a step of the plan is and what it should take; its times are still to come.
+ProfileRow describe_step(const PlannedStep& planned, const Step& step) {
+  const Problem& problem = planned.program.problem;
+  ProfileRow row;
+  row.runs = 1;
+  if (step.kind != Step::Kind::Run) {
+    const Buffer& buffer = problem.buffers[static_cast<size_t>(step.buffer)];
+    row.name = step.kind == Step::Kind::Save ? "save to disk" : "load from disk";
+    row.task = buffer.name;
+    row.bytes = static_cast<double>(placed_bytes(buffer, planned.program.batch));
+    return row;
   }
+  const auto id = static_cast<size_t>(step.task);
+  const Task& task = problem.tasks[id];
+  const ProgramTask& work = planned.program.tasks[id];
+  const Work& way =
+      step.variant < 0 ? task : static_cast<const Work&>(task.variants[static_cast<size_t>(step.variant)]);
+  const std::vector<int64_t>& parts = planned.plan.part_samples;
+  const int64_t most = planned.program.part_samples > 0 ? planned.program.part_samples : planned.program.batch;
+  const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.part)] : most;
+  const double share = static_cast<double>(samples) / static_cast<double>(most);
+  row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);
+  row.task = task.name;
+  row.predicted_ns = way.fixed_ns + way.per_sample_ns * static_cast<double>(samples);
+  row.flops = work.cost.flops * share;
+  row.bytes = work.cost.bytes * share;
+  return row;
+}
+
+std::vector<ProfileRow> sum_by_operator(const std::vector<ProfileRow>& steps) {
+  std::map<std::string, ProfileRow> sums;
+  for (const ProfileRow& step : steps) {
+    ProfileRow& sum = sums[step.name];
+    sum.name = step.name;
+    sum.runs += step.runs;
+    sum.ns += step.ns;
+    sum.fastest_ns += step.fastest_ns;
+    sum.predicted_ns += step.predicted_ns;
+    sum.flops += step.flops;
+    sum.bytes += step.bytes;
+  }
+  std::vector<ProfileRow> rows;
+  for (auto& [name, row] : sums) rows.push_back(std::move(row));
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
   return rows;
+}
+
+Profile make_profile(const Workload& load, const Times& times) {
+  const PlannedStep& planned = load.session->steps().front();
+  Profile profile;
+  profile.load = &load;
+  profile.runs = static_cast<int64_t>(times.size());
+  std::vector<double> whole;
+  for (const std::vector<int64_t>& run : times) {
+    double sum = 0;
+    for (const int64_t ns : run) sum += static_cast<double>(ns);
+    if (whole.empty() || sum < *std::min_element(whole.begin(), whole.end())) profile.fastest_run_ns = run;
+    whole.push_back(sum);
+  }
+  profile.step_ns = median(whole);
+  profile.fastest_step_ns = *std::min_element(whole.begin(), whole.end());
+  profile.slowest_step_ns = *std::max_element(whole.begin(), whole.end());
+  for (size_t i = 0; i < planned.plan.steps.size(); ++i) {
+    ProfileRow row = describe_step(planned, planned.plan.steps[i]);
+    std::vector<double> ns;
+    for (const std::vector<int64_t>& run : times) ns.push_back(static_cast<double>(run[i]));
+    row.ns = median(ns);
+    row.fastest_ns = *std::min_element(ns.begin(), ns.end());
+    profile.steps.push_back(std::move(row));
+  }
+  profile.operators = sum_by_operator(profile.steps);
+  profile.predicted_ns = planned.plan.predicted_ns;
+  return profile;
+}
+
+// The work of all steps, for a prediction that needs no session.
+std::vector<Cost> costs_of(const PlannedStep& planned) {
+  std::vector<Cost> costs;
+  for (const Step& step : planned.plan.steps)
+    if (step.kind == Step::Kind::Run) costs.push_back(planned.program.tasks[static_cast<size_t>(step.task)].cost);
+  return costs;
+}
+
+void write_trace(const Profile& profile, const std::string& file) {
+  std::ofstream out(file);
+  out << profile_trace(profile).dump() << "\n";
+  out.flush();
+  if (!out) throw Error(fmt::format("'{}' can't be written", file), ErrorKind::DiskFull);
 }
 
 }  // namespace
 
+double Profile::predicted_over_measured(const ProfileRow& row) const {
+  double measured_sum = 0, predicted_sum = 0;
+  for (const ProfileRow& one : operators) {
+    measured_sum += one.ns;
+    predicted_sum += one.predicted_ns;
+  }
+  if (row.ns <= 0 || predicted_sum <= 0) return 0;
+  return (row.predicted_ns / predicted_sum) / (row.ns / measured_sum);
+}
+
 int run_profile(const Settings& settings) {
   const auto load = make_sized_workload(settings, Purpose::Train);
-  const auto input = made_up(load->spec.input, load->batch, load->spec.classes);
-  const auto labels = made_up(load->spec.labels, load->batch, load->spec.classes);
-  const Feed feeds[] = {{load->training.input, input.data(), static_cast<Bytes>(input.size())},
-                        {load->training.labels, labels.data(), static_cast<Bytes>(labels.size())}};
-  const PlannedStep& step = load->session->steps().front();
-  const int64_t repeats = settings.steps > 0 ? settings.steps : 5;
-  std::vector<std::vector<int64_t>> samples(step.plan.steps.size());
-  std::vector<int64_t> step_ns(step.plan.steps.size());
-  std::vector<double> whole;
-  for (int64_t i = 0; i < kWarmUp + repeats; ++i) {
-    load->session->run_timed(Workload::Train, feeds, step_ns);
-    if (i < kWarmUp) continue;
-    double sum = 0;
-    for (size_t k = 0; k < step_ns.size(); ++k) {
-      samples[k].push_back(step_ns[k]);
-      sum += static_cast<double>(step_ns[k]);
-    }
-    whole.push_back(sum);
-  }
-  std::vector<double> medians;
-  for (std::vector<int64_t>& times : samples) {
-    std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size()) / 2, times.end());
-    medians.push_back(static_cast<double>(times[times.size() / 2]));
-  }
-  std::sort(whole.begin(), whole.end());
-  const double median_ns = whole[whole.size() / 2];
+  const Times times = measure(*load, settings.steps > 0 ? settings.steps : kDefaultRuns);
+  Profile profile = make_profile(*load, times);
+  profile.planned_bytes = load->session->arena_bytes() + load->session->runtime_bytes() + load->data_bytes;
+  profile.measured_bytes = peak_resident_bytes();
+  if (!settings.trace.empty()) write_trace(profile, settings.trace);
 
-  const auto by_op = by_operator(*load, step, medians);
-  std::vector<std::pair<std::string, Row>> rows(by_op.begin(), by_op.end());
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
-  if (settings.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const auto& [name, row] : rows)
-      list.push_back(
-          {{"operator", name}, {"runs", row.runs}, {"ns", row.ns}, {"flops", row.flops}, {"bytes", row.bytes}});
-    fmt::print("{}\n", nlohmann::json{{"event", "profile"},
-                                      {"version", 1},
-                                      {"model", load->spec.name()},
-                                      {"batch", load->batch},
-                                      {"step_ns", median_ns},
-                                      {"fastest_step_ns", whole.front()},
-                                      {"slowest_step_ns", whole.back()},
-                                      {"predicted_step_ns", step.plan.predicted_ns},
-                                      {"planned_peak_bytes", load->session->arena_bytes() +
-                                                                 load->session->runtime_bytes() + load->data_bytes},
-                                      {"measured_peak_bytes", peak_resident_bytes()},
-                                      {"operators", list}}
-                           .dump(2));
-    return 0;
-  }
-  fmt::print("{} · batch {} · step {:.1f} ms (median of {}, {:.1f} to {:.1f}) · {:.1f} samples/s\n", load->spec.name(),
-             load->batch, median_ns / 1e6, whole.size(), whole.front() / 1e6, whole.back() / 1e6,
-             static_cast<double>(load->batch) / median_ns * 1e9);
-  fmt::print("{:<34} {:>6} {:>10} {:>7} {:>10} {:>8}\n", "operator", "runs", "ms", "share", "GFLOP/s", "GB/s");
-  for (const auto& [name, row] : rows)
-    fmt::print("{:<34} {:>6} {:>10.2f} {:>5.1f} % {:>10} {:>8.1f}\n", name, row.runs, row.ns / 1e6,
-               100 * row.ns / median_ns, row.flops > 0 ? fmt::format("{:.0f}", row.flops / row.ns) : "",
-               row.bytes / row.ns);
+  // The peak is measured in the memory that the step no longer needs, so that the line holds here too.
+  const std::vector<Cost> costs = costs_of(load->session->steps().front());
+  const Bytes arena_bytes = load->session->arena_bytes();
+  load->session->close();
+  profile.peak = measure_peak(arena_bytes);
+  for (const Cost& cost : costs) profile.predicted_here_ns += predict_ns(cost, profile.peak);
+
+  const auto top = static_cast<size_t>(settings.top);
+  if (settings.json)
+    fmt::print("{}\n", profile_json(profile, top).dump(2));
+  else
+    fmt::print("{}", profile_text(profile, top));
   return 0;
 }
 

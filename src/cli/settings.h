@@ -47,6 +47,8 @@ struct Settings {
   std::string progress = "auto";
   bool curve = false;  // plan: the whole trade of memory against time
   std::string dump;    // plan: write the plan as text
+  std::string trace;   // profile: write the times of one step to this file
+  int64_t top = 0;     // profile: so many single tasks
   bool all = false;    // inspect: everything
   bool graph = false;  // inspect: the graph as text
 };

@@ -66,8 +66,11 @@ struct Traits {
   uint32_t updates = 0;       // bit i: input i, a variable, is changed in place
 };
 
+// The work of one run. Constants in it were measured with `plimsoll profile`; only their ratios matter to a plan.
 struct Cost {
   double flops = 0;
+  double efficiency = 1;  // share of the machine's best matrix product that the kernel reaches at these sizes
+  double bytes = 0;       // moved, each pass counted; 0: every operand once
 };
 
 struct Op {
@@ -75,7 +78,7 @@ struct Op {
   void (*infer)(Infer&) = nullptr;
   void (*grad)(Backward&) = nullptr;            // null: no gradient flows through
   Prepared (*prepare)(const Facts&) = nullptr;  // null only for views
-  Cost (*cost)(const Facts&) = nullptr;         // null: bound by the bytes it moves
+  Cost (*cost)(const Facts&) = nullptr;         // null: moves every operand once
   std::vector<Sample> (*samples)() = nullptr;
   Traits traits = {};
   // For operators whose treatment of the batch depends on shapes or settings; null: traits.batch.

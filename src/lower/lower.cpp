@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "lower/draft.h"
 #include "lower/fuse.h"
+#include "lower/tiles.h"
 
 namespace plimsoll {
 namespace {
@@ -44,6 +45,7 @@ class Lowering {
     BufferId buffer = -1;
     ConcreteType type;
     std::vector<std::pair<Layout, BufferId>> copies;
+    int32_t tiles = 1;  // of a variable: so many buffers, one after another
   };
 
   ConcreteType concrete(ValueId value, int64_t samples) const {
@@ -72,14 +74,20 @@ class Lowering {
 
   // Variables come first and all of them, used or not, so that their buffers are the same in every program.
   void add_variables() {
-    for (const Variable& variable : graph_.variables()) {
+    const std::vector<int32_t> tiles = count_tiles(graph_);
+    for (size_t i = 0; i < tiles.size(); ++i) {
+      const Variable& variable = graph_.variables()[i];
       Home& home = homes_[static_cast<size_t>(variable.value)];
       home.type = concrete(variable.value);
       const auto fixed = layouts_.find(variable.value);
       home.type.is_open = fixed == layouts_.end();
       if (!home.type.is_open) home.type.layout = fixed->second;
-      home.buffer = add_buffer(variable.value, home.type, tag_of(variable.role), BufferKind::Variable,
-                               name_of_value(variable.value));
+      home.tiles = tiles[i];
+      const std::string name = name_of_value(variable.value);
+      home.buffer = static_cast<BufferId>(program_.problem.buffers.size());
+      for (int32_t tile = 0; tile < home.tiles; ++tile)
+        add_buffer(variable.value, home.type, tag_of(variable.role), BufferKind::Variable,
+                   home.tiles == 1 ? name : fmt::format("{}/tile{}", name, tile));
     }
     for (const Constant& constant : graph_.constants()) {
       Home& home = homes_[static_cast<size_t>(constant.value)];
@@ -94,10 +102,15 @@ class Lowering {
   void finish_variables() {
     for (const Variable& variable : graph_.variables()) {
       Home& home = homes_[static_cast<size_t>(variable.value)];
-      program_.problem.buffers[static_cast<size_t>(home.buffer)].fixed_bytes = home.type.bytes();
+      Bytes rest = home.type.bytes();
+      for (int32_t tile = 0; tile < home.tiles; ++tile) {
+        const Bytes bytes = tile + 1 == home.tiles ? rest : kTileBytes;
+        program_.problem.buffers[static_cast<size_t>(home.buffer + tile)].fixed_bytes = bytes;
+        rest -= bytes;
+      }
       if (!home.type.is_open) layouts_.insert_or_assign(variable.value, home.type.layout);
       home.type.is_open = false;
-      program_.variables.push_back({variable.value, home.buffer, home.type});
+      program_.variables.push_back({variable.value, home.buffer, home.type, home.tiles});
     }
   }
 
@@ -141,8 +154,8 @@ class Lowering {
     type.layout = layout;
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
-    const Bytes moved = home.type.bytes() + type.bytes();
-    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, 0};
+    const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
+    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost};
     Bytes scratch = prepared.scratch_bytes;
     if (is_batched(value) && last_samples_ > 0) {
       ConcreteType last = home.type;
@@ -157,22 +170,37 @@ class Lowering {
     task.writes = {copy};
     task.recomputable = true;
     task.batch_rule = BatchRule::Rows;
-    add_task(std::move(task), std::move(work), scratch, moved, is_batched(value));
+    set_time(task, cost, is_batched(value) ? cost_of_reorder(0, 0) : cost, 0);
+    add_task(std::move(task), std::move(work), scratch);
     home.copies.emplace_back(layout, copy);
     return copy;
   }
 
-  void add_task(Task task, ProgramTask work, Bytes scratch_bytes, Bytes moved_bytes, bool batched) {
-    const double ns = options_.speed.task_ns + std::max(work.flops / options_.speed.flops_per_s,
-                                                        static_cast<double>(moved_bytes) / options_.speed.bytes_per_s) *
-                                                   1e9;
+  // The work of the node for a batch of one sample.
+  Cost cost_of_sample(const DraftNode& node) const {
+    const auto types = [&](const std::vector<ValueId>& values) {
+      std::vector<ConcreteType> list;
+      for (const ValueId value : values) list.push_back(concrete(value, 1));
+      return list;
+    };
+    const std::vector<ConcreteType> in = types(node.in), out = types(node.out);
+    return cost_of(*node.op, {*node.attrs, in, out, 1, options_.batch, false});
+  }
+
+  // A straight line through the times at the batch of a part and at a smaller one: what does not grow with the batch,
+  // such as reading the weights, is paid again by every part.
+  void set_time(Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
+    const double whole_ns = predict_ns(whole, options_.speed);
+    task.fixed_ns = whole_ns;
+    if (part_batch == samples_) return;
+    const double part_ns = std::min(predict_ns(part, options_.speed), whole_ns);
+    const auto batch = static_cast<double>(samples_);
+    task.per_sample_ns = std::min((whole_ns - part_ns) / static_cast<double>(samples_ - part_batch), whole_ns / batch);
+    task.fixed_ns = std::max(0.0, whole_ns - task.per_sample_ns * batch);
+  }
+
+  void add_task(Task task, ProgramTask work, Bytes scratch_bytes) {
     task.scratch_fixed_bytes = scratch_bytes;
-    if (batched) {
-      task.fixed_ns = options_.speed.task_ns;
-      task.per_sample_ns = (ns - options_.speed.task_ns) / static_cast<double>(samples_);
-    } else {
-      task.fixed_ns = ns;
-    }
     program_.problem.tasks.push_back(std::move(task));
     program_.tasks.push_back(std::move(work));
   }
@@ -254,10 +282,12 @@ class Lowering {
     const int64_t samples = waits_for_parts ? options_.batch : samples_;
     const Facts facts{*node.attrs, in, out, samples, options_.batch, false};
     const Prepared& prepared = kernels_.prepare(*node.op, facts);
+    const bool has_tiles =
+        std::any_of(node.in.begin(), node.in.end(), [&](ValueId value) { return home_of(value).tiles > 1; });
+    if (has_tiles) return add_tiles(node, in, prepared);
 
     Task task;
-    ProgramTask work{prepared.kernel, node.origin, {}, node.op->cost ? node.op->cost(facts).flops : 0};
-    Bytes moved = 0;
+    ProgramTask work{prepared.kernel, node.origin, {}, cost_of(*node.op, facts), node.op};
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
@@ -266,7 +296,6 @@ class Lowering {
         throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name,
                                 graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
-      moved += home.type.bytes();
     }
     task.name = std::string(graph_.name(graph_.node(node.origin)));
     for (size_t i = 0; i < node.out.size(); ++i) {
@@ -276,18 +305,64 @@ class Lowering {
       home.buffer = add_buffer(node.out[i], home.type, tag_of_value(node.out[i]), BufferKind::Temporary,
                                name_of_value(node.out[i]));
       task.writes.push_back(home.buffer);
-      moved += home.type.bytes();
     }
-    // An update makes every copy of the variable stale.
-    for (size_t i = 0; i < node.in.size(); ++i)
-      if ((node.op->traits.updates >> i & 1) != 0) homes_[static_cast<size_t>(node.in[i])].copies.clear();
-
+    forget_copies(node);
     add_sharing(node, task, work);
     task.recomputable = node.op->traits.recomputable;
     task.batch_rule = batch_rule_of(node);
     const bool in_each_part = in_parts() && batched && !waits_for_parts;
     const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
-    add_task(std::move(task), std::move(work), scratch, moved, batched && !waits_for_parts);
+    if (waits_for_parts)
+      task.fixed_ns = predict_ns(work.cost, options_.speed);
+    else
+      set_time(task, work.cost, cost_of_sample(node), 1);
+    add_task(std::move(task), std::move(work), scratch);
+  }
+
+  // One task for each tile of the state. What has the variable's size is the variable, its state and its gradient.
+  void add_tiles(const DraftNode& node, std::vector<ConcreteType> types, const Prepared& whole) {
+    std::vector<BufferId> buffers;
+    int32_t tiles = 1;
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      const Layout layout = whole.in.empty() ? Layout() : whole.in[i];
+      buffers.push_back(in_layout(node.in[i], layout));
+      types[i].layout = layout;
+      tiles = std::max(tiles, home_of(node.in[i]).tiles);
+    }
+    const Bytes total = types[0].bytes();
+    for (int32_t tile = 0; tile < tiles; ++tile) {
+      const Bytes first = tile * kTileBytes, bytes = tile + 1 == tiles ? total - first : kTileBytes;
+      std::vector<ConcreteType> in = types;
+      Task task;
+      task.name = fmt::format("{}/tile{}", graph_.name(graph_.node(node.origin)), tile);
+      task.batch_rule = node.op->traits.batch;
+      ProgramTask work{nullptr, node.origin, {}, {}, node.op};
+      for (size_t i = 0; i < node.in.size(); ++i) {
+        const bool updated = (node.op->traits.updates >> i & 1) != 0;
+        const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
+        const bool has_tiles = home_of(node.in[i]).tiles > 1;
+        if (is_cut) in[i] = {types[i].dtype, Dims{bytes / size_of(types[i].dtype)}, {}, false};
+        work.in.push_back(
+            add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
+        if (is_cut && !has_tiles) work.in.back().offset = first;
+      }
+      const Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
+      const Prepared& prepared = kernels_.prepare(*node.op, facts);
+      work.kernel = prepared.kernel;
+      work.cost = cost_of(*node.op, facts);
+      // A tile is small, but its variable is in no cache.
+      MachineSpeed from_memory = options_.speed;
+      from_memory.cache_bytes = 0;
+      task.fixed_ns = predict_ns(work.cost, from_memory);
+      add_task(std::move(task), std::move(work), prepared.scratch_bytes);
+    }
+    forget_copies(node);
+  }
+
+  // An update makes every copy of the variable stale.
+  void forget_copies(const DraftNode& node) {
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if ((node.op->traits.updates >> i & 1) != 0) homes_[static_cast<size_t>(node.in[i])].copies.clear();
   }
 
   // Operands that appear twice are listed once.

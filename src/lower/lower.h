@@ -7,16 +7,10 @@
 #include <vector>
 
 #include "lower/kernels.h"
+#include "lower/predict.h"
 #include "lower/program.h"
 
 namespace plimsoll {
-
-// How fast this machine computes and moves bytes: turns work into predicted time.
-struct MachineSpeed {
-  double flops_per_s = 120e9;
-  double bytes_per_s = 20e9;
-  double task_ns = 1000;  // each kernel's start, threads woken included
-};
 
 struct LowerOptions {
   int64_t batch = 1;

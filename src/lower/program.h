@@ -22,7 +22,8 @@ struct ProgramTask {
   std::shared_ptr<Kernel> kernel;
   NodeId origin;  // -1: a reorder
   std::vector<Operand> in;
-  double flops = 0;
+  Cost cost;               // of one run, at the samples of a part
+  const Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
   // With parts, when they differ from the first: adds into sums; and the same for a smaller last part.
   std::shared_ptr<Kernel> later_kernel = nullptr;
   std::shared_ptr<Kernel> last_kernel = nullptr;

@@ -111,7 +111,11 @@ std::vector<Sample> samples() {
       sample("clipped", false, false, {{"clip_value", 0.5}}), sample("rows", true, true, {})};
 }
 
-const Op kAdam{.name = "adam", .infer = infer, .prepare = prepare, .samples = samples, .traits = {.updates = 0b111}};
+const Op kAdam{.name = "adam",
+               .infer = infer,
+               .prepare = prepare,
+               .samples = samples,
+               .traits = {.elementwise = true, .updates = 0b111}};
 
 }  // namespace
 

@@ -363,8 +363,8 @@ double pairs(const Facts& facts, int mask_input) {
   return static_cast<double>(n.batch * n.heads * n.queries * n.keys) * (n.causal ? 0.5 : 1.0);
 }
 
-Cost cost(const Facts& facts) { return {4.0 * pairs(facts, 3) * static_cast<double>(facts.in[0].dims[3])}; }
-Cost cost_grad(const Facts& facts) { return {10.0 * pairs(facts, 6) * static_cast<double>(facts.in[0].dims[3])}; }
+Cost cost(const Facts& facts) { return {4.0 * pairs(facts, 3) * static_cast<double>(facts.in[0].dims[3]), 0.65}; }
+Cost cost_grad(const Facts& facts) { return {10.0 * pairs(facts, 6) * static_cast<double>(facts.in[0].dims[3]), 0.8}; }
 
 const Op kAttentionGrad{.name = "attention_grad",
                         .infer = infer_grad,

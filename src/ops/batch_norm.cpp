@@ -197,6 +197,7 @@ Prepared prepare_grad(const Facts& facts) {
 const Op kGrad{.name = "batch_norm_grad",
                .infer = infer_grad,
                .prepare = prepare_grad,
+               .cost = [](const Facts& facts) { return Cost{.bytes = 1.1 * facts.operand_bytes()}; },
                .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 0b11}};
 
 void grad(Backward& b) {
@@ -408,6 +409,8 @@ const Op kBatchNorm{.name = "batch_norm",
                     .infer = infer,
                     .grad = grad,
                     .prepare = prepare,
+                    // Statistics first, then the result.
+                    .cost = [](const Facts& facts) { return Cost{.bytes = 1.5 * facts.operand_bytes()}; },
                     .samples = samples,
                     .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 1}};
 const Op kStatistics{.name = "batch_norm_statistics",

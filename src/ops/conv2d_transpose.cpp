@@ -54,7 +54,7 @@ void grad(Backward& b) {
 }
 
 Prepared prepare(const Facts& facts) { return prepare_convolution_input_grad(facts, sizes_of(facts)); }
-Cost cost(const Facts& facts) { return {sizes_of(facts).flops()}; }
+Cost cost(const Facts& facts) { return {sizes_of(facts).flops(), 0.68}; }
 
 std::vector<Sample> samples() {
   const Dim batch = Dim::batch();

@@ -107,14 +107,17 @@ std::vector<Sample> samples_scatter() {
            }}};
 }
 
-const Op kGather{.name = "gather",
-                 .infer = infer_gather,
-                 .grad = grad_gather,
-                 .prepare = prepare_gather,
-                 .samples = samples_gather,
-                 .traits = {.batch = BatchRule::Rows, .recomputable = true},
-                 .batch_rule = batch_rule_gather,
-                 .onnx = "Gather"};
+const Op kGather{
+    .name = "gather",
+    .infer = infer_gather,
+    .grad = grad_gather,
+    .prepare = prepare_gather,
+    // Only the rows that are asked for.
+    .cost = [](const Facts& facts) { return Cost{.bytes = 2.0 * static_cast<double>(facts.out[0].bytes())}; },
+    .samples = samples_gather,
+    .traits = {.batch = BatchRule::Rows, .recomputable = true},
+    .batch_rule = batch_rule_gather,
+    .onnx = "Gather"};
 
 const Op kScatterRows{.name = "scatter_rows",
                       .infer = infer_scatter,

@@ -65,14 +65,19 @@ PLIMSOLL_TILE(gelu_grad)
 PLIMSOLL_TILE(gelu_tanh)
 PLIMSOLL_TILE(gelu_tanh_grad)
 
+// Bound by arithmetic: as long as three passes.
+Cost cost(const Facts& facts) { return {.bytes = 3 * facts.operand_bytes()}; }
+
 const Op kGeluGrad{.name = "gelu_grad",
                    .infer = infer_same,
                    .prepare = prepare_tile<tile_of_gelu_grad>,
+                   .cost = cost,
                    .traits = map_traits(0b11),
                    .tile = tile_of_gelu_grad};
 const Op kGeluTanhGrad{.name = "gelu_tanh_grad",
                        .infer = infer_same,
                        .prepare = prepare_tile<tile_of_gelu_tanh_grad>,
+                       .cost = cost,
                        .traits = map_traits(0b11),
                        .tile = tile_of_gelu_tanh_grad};
 
@@ -96,6 +101,7 @@ const Op kGelu{.name = "gelu",
                .infer = infer_map,
                .grad = grad,
                .prepare = prepare_tile<tile_of_gelu>,
+               .cost = cost,
                .samples = samples<false>,
                .traits = map_traits(0b1),
                .tile = tile_of_gelu};
@@ -103,6 +109,7 @@ const Op kGeluTanh{.name = "gelu_tanh",
                    .infer = infer_map,
                    .grad = grad_tanh,
                    .prepare = prepare_tile<tile_of_gelu_tanh>,
+                   .cost = cost,
                    .samples = samples<true>,
                    .traits = map_traits(0b1),
                    .tile = tile_of_gelu_tanh};

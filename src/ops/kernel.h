@@ -28,6 +28,14 @@ struct Facts {
   int64_t batch = 0;                  // samples in this part of the step
   int64_t whole_batch = 0;            // samples in the whole step; what a mean over the batch divides by
   bool accumulate = false;            // operators that sum over the batch: add into the output
+
+  // Of all operands, each once: what one pass over them moves.
+  double operand_bytes() const {
+    double bytes = 0;
+    for (const ConcreteType& type : in) bytes += static_cast<double>(type.bytes());
+    for (const ConcreteType& type : out) bytes += static_cast<double>(type.bytes());
+    return bytes;
+  }
 };
 
 // What changes from step to step and is no tensor.

@@ -154,10 +154,20 @@ Prepared prepare_grad(const Facts& facts) {
           .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
 }
 
+// Windows overlap and share no vector: far below the speed of a copy.
+template <int passes_percent>
+Cost cost(const Facts& facts) {
+  return {.bytes = passes_percent / 100.0 * facts.operand_bytes()};
+}
+
 const Traits kTraits{.batch = BatchRule::Rows, .recomputable = true};
-const Op kMaxPoolGrad{.name = "max_pool_grad", .infer = infer_grad, .prepare = prepare_grad<true>, .traits = kTraits};
-const Op kAveragePoolGrad{
-    .name = "average_pool_grad", .infer = infer_grad, .prepare = prepare_grad<false>, .traits = kTraits};
+const Op kMaxPoolGrad{
+    .name = "max_pool_grad", .infer = infer_grad, .prepare = prepare_grad<true>, .cost = cost<260>, .traits = kTraits};
+const Op kAveragePoolGrad{.name = "average_pool_grad",
+                          .infer = infer_grad,
+                          .prepare = prepare_grad<false>,
+                          .cost = cost<260>,
+                          .traits = kTraits};
 
 void max_grad(Backward& b) {
   if (b.y.size() != 2) throw Error("max_pool without indices has no gradient");
@@ -260,6 +270,7 @@ const Op kMaxPool{.name = "max_pool",
                   .infer = infer,
                   .grad = max_grad,
                   .prepare = prepare<true>,
+                  .cost = cost<220>,
                   .samples = max_samples,
                   .traits = kTraits,
                   .onnx = "MaxPool"};
@@ -267,6 +278,7 @@ const Op kAveragePool{.name = "average_pool",
                       .infer = infer,
                       .grad = average_grad,
                       .prepare = prepare<false>,
+                      .cost = cost<260>,
                       .samples = average_samples,
                       .traits = kTraits,
                       .onnx = "AveragePool"};

@@ -217,6 +217,8 @@ const Op kReduceSum{.name = "reduce_sum",
                     .infer = infer,
                     .grad = grad_sum,
                     .prepare = prepare_sum,
+                    .cost = [](const Facts& facts) { return Cost{.bytes = 1.8 * facts.operand_bytes()}; },
+
                     .samples = samples<reduce_sum, 1>,
                     .traits = {.batch = BatchRule::Rows, .recomputable = true},
                     .batch_rule = sum_rule,

@@ -130,7 +130,7 @@ constexpr Op make_op(std::string_view name, std::vector<Sample> (*samples)()) {
           .infer = infer<kKeeps>,
           .prepare = prepare<kKeeps>,
           .samples = samples,
-          .traits = {.updates = (1U << updated_by(kKeeps)) - 1}};
+          .traits = {.elementwise = true, .updates = (1U << updated_by(kKeeps)) - 1}};
 }
 
 const Op kPlainOp = make_op<kNothing>("rmsprop", samples_plain);

@@ -113,14 +113,17 @@ std::vector<Sample> samples_momentum() {
           sample("rows", true, true, false, {{"momentum", 0.9}})};
 }
 
-const Op kSgd{
-    .name = "sgd", .infer = infer<1>, .prepare = prepare<1>, .samples = samples_plain, .traits = {.updates = 0b1}};
+const Op kSgd{.name = "sgd",
+              .infer = infer<1>,
+              .prepare = prepare<1>,
+              .samples = samples_plain,
+              .traits = {.elementwise = true, .updates = 0b1}};
 
 const Op kSgdMomentum{.name = "sgd_momentum",
                       .infer = infer<2>,
                       .prepare = prepare<2>,
                       .samples = samples_momentum,
-                      .traits = {.updates = 0b11}};
+                      .traits = {.elementwise = true, .updates = 0b11}};
 
 }  // namespace
 

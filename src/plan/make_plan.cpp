@@ -63,6 +63,7 @@ class Planner {
 
  private:
   struct Entry {
+    size_t number;  // in the order they are listed
     size_t problem;
     Stored stored;
     Option option;
@@ -94,13 +95,13 @@ class Planner {
     if (limits_.levers.order) order = choose_order(problem, sizes, limits_.levers.in_place);
     for (Stored& stored : list_stores(problem, limits_, split)) {
       Option option(problem, limits_, split, order, stored);
-      entries_.push_back({index, std::move(stored), std::move(option)});
+      entries_.push_back({entries_.size(), index, std::move(stored), std::move(option)});
     }
   }
 
   // Ties go to the option, then the candidate, that comes first.
   bool is_faster(const Entry& entry, double ns) const {
-    return best_ == nullptr || ns < best_ns_ || (ns == best_ns_ && &entry < best_);
+    return best_ == nullptr || ns < best_ns_ || (ns == best_ns_ && entry.number < best_->number);
   }
 
   void look_for_better(Entry& entry, std::vector<Candidate>& candidates) {
@@ -176,21 +177,27 @@ class Planner {
 
   // The lowest of all candidates, each packed as well as it can be: what is named here fits when it is asked for.
   Choice refuse() {
-    std::vector<std::pair<Entry*, Candidate*>> by_peak;
-    for (Entry& entry : entries_) {
-      for (Candidate& candidate : entry.option.plain()) by_peak.emplace_back(&entry, &candidate);
-      for (Candidate& candidate : entry.option.recomputing()) by_peak.emplace_back(&entry, &candidate);
-    }
-    std::stable_sort(by_peak.begin(), by_peak.end(),
-                     [](const auto& a, const auto& b) { return a.second->peak_bytes < b.second->peak_bytes; });
+    // From the option that promises most; one that cannot be lower is not searched.
+    std::vector<Entry*> by_bound;
+    for (Entry& entry : entries_) by_bound.push_back(&entry);
+    std::stable_sort(by_bound.begin(), by_bound.end(),
+                     [](const Entry* a, const Entry* b) { return a->option.bound().bytes < b->option.bound().bytes; });
     Entry* entry = nullptr;
     Candidate* lowest = nullptr;
-    for (const auto& [at, candidate] : by_peak) {
-      if (lowest != nullptr && candidate->peak_bytes >= entry->option.arena_bytes(*lowest)) break;
-      at->option.pack_for(*candidate, 0);
-      if (lowest != nullptr && at->option.arena_bytes(*candidate) >= entry->option.arena_bytes(*lowest)) continue;
-      entry = at;
-      lowest = candidate;
+    for (Entry* at : by_bound) {
+      if (lowest != nullptr && at->option.bound().bytes >= entry->option.arena_bytes(*lowest)) break;
+      std::vector<Candidate*> by_peak;
+      for (Candidate& candidate : at->option.plain()) by_peak.push_back(&candidate);
+      for (Candidate& candidate : at->option.recomputing()) by_peak.push_back(&candidate);
+      std::stable_sort(by_peak.begin(), by_peak.end(),
+                       [](const Candidate* a, const Candidate* b) { return a->peak_bytes < b->peak_bytes; });
+      for (Candidate* candidate : by_peak) {
+        if (lowest != nullptr && candidate->peak_bytes >= entry->option.arena_bytes(*lowest)) break;
+        at->option.pack_for(*candidate, 0);
+        if (lowest != nullptr && at->option.arena_bytes(*candidate) >= entry->option.arena_bytes(*lowest)) continue;
+        entry = at;
+        lowest = candidate;
+      }
     }
     const Bytes need = entry->option.arena_bytes(*lowest);
     const int32_t peak_step = std::max(lowest->stays.peak_step, 0);

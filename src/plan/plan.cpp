@@ -23,7 +23,7 @@ std::string describe(const Problem& problem, const Shortfall& shortfall) {
     text += fmt::format("{} {} ({}, {})", i == 0 ? ", which holds" : ",", shortfall.holders[i].name,
                         name_of(shortfall.holders[i].tag), format_bytes(shortfall.holders[i].bytes));
   if (shortfall.lower_bound_task >= 0)
-    text += fmt::format("; no plan is below {}, which {} needs at once", format_bytes(shortfall.lower_bound_bytes),
+    text += fmt::format("; no plan is below {}, which it takes to run {}", format_bytes(shortfall.lower_bound_bytes),
                         problem.tasks[shortfall.lower_bound_task].name);
   return text;
 }

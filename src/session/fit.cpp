@@ -6,8 +6,9 @@ namespace plimsoll {
 
 std::string describe(const Fit& fit) {
   std::string text =
-      fmt::format("does not fit: needs {} but the line is {}, {} short; tightest at {}\n", format_exact_bytes(fit.need),
-                  format_exact_bytes(fit.line), format_bytes(fit.deficit()), fit.tightest_task);
+      fmt::format("does not fit: needs {} but the line is {}, {} short{}\n", format_exact_bytes(fit.need),
+                  format_exact_bytes(fit.line), format_bytes(fit.deficit()),
+                  fit.tightest_task.empty() ? "" : "; tightest at " + fit.tightest_task);
   text += fmt::format("  runtime {} · data {} · the largest holders there:\n", format_bytes(fit.runtime),
                       format_bytes(fit.data));
   for (const Holder& holder : fit.holders)

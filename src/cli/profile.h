@@ -1,0 +1,51 @@
+// One training step, measured: what the table, the JSON and the trace of `plimsoll profile` are made from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/workload.h"
+
+namespace plimsoll {
+
+// A step of the plan, or the sum of all that run the same operator.
+struct ProfileRow {
+  std::string name;  // of the operator
+  std::string task;  // of a single task; empty: a sum
+  int64_t runs = 0;
+  double ns = 0;  // median
+  double fastest_ns = 0;
+  double predicted_ns = 0;  // as the plan was made
+  double flops = 0;
+  double bytes = 0;  // that its kernel moves
+};
+
+struct Profile {
+  const Workload* load = nullptr;
+  std::vector<ProfileRow> steps;        // of the plan, in order
+  std::vector<ProfileRow> operators;    // longest first
+  std::vector<int64_t> fastest_run_ns;  // of each of the plan's steps, in the fastest run
+  int64_t runs = 0;
+  double step_ns = 0;  // median of whole steps
+  double fastest_step_ns = 0;
+  double slowest_step_ns = 0;
+  double predicted_ns = 0;       // by the plan, at the speed of the machine it was made for
+  double predicted_here_ns = 0;  // the same work at the peak of this machine
+  MachineSpeed peak;             // of this machine
+  Bytes planned_bytes = 0;       // of the process
+  Bytes measured_bytes = 0;
+
+  // Predicted share of the step over measured share: 1 is a perfect prediction, whatever the machine's speed.
+  double predicted_over_measured(const ProfileRow& row) const;
+};
+
+std::string profile_text(const Profile& profile, size_t top);
+nlohmann::json profile_json(const Profile& profile, size_t top);
+
+// Events for chrome://tracing and Perfetto: a track for each tag of what steps write, and the bytes that each tag
+// holds.
+nlohmann::json profile_trace(const Profile& profile);
+
+}  // namespace plimsoll

@@ -1,0 +1,104 @@
+// A profile for people and for programs.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/profile.h"
+
+namespace plimsoll {
+namespace {
+
+std::vector<ProfileRow> longest(const Profile& profile, size_t top) {
+  std::vector<ProfileRow> rows = profile.steps;
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  if (rows.size() > top) rows.resize(top);
+  return rows;
+}
+
+// "83 (46 %)" of the peak, or nothing where there is nothing to say.
+std::string against_peak(double amount, double ns, double peak_per_s) {
+  if (amount <= 0 || ns <= 0) return "";
+  return fmt::format("{:.1f} ({:.0f} %)", amount / ns, 100 * amount / ns * 1e9 / peak_per_s);
+}
+
+std::string table(const Profile& profile, const std::vector<ProfileRow>& rows, std::string_view title) {
+  std::string text = fmt::format("{:<36} {:>5} {:>10} {:>8} {:>8} {:>10} {:>15} {:>15}\n", title, "runs", "ms", "share",
+                                 "pred.", "pred./meas", "GFLOP/s (peak)", "GB/s (peak)");
+  for (const ProfileRow& row : rows) {
+    const double share = row.ns / profile.step_ns;
+    const double ratio = profile.predicted_over_measured(row);
+    const std::string name = row.task.empty() ? row.name : fmt::format("{} {}", row.name, row.task);
+    text += fmt::format("{:<36} {:>5} {:>10.3f} {:>6.1f} % {:>6.1f} % {:>10.2f} {:>15} {:>15}\n", name, row.runs,
+                        row.ns / 1e6, 100 * share, 100 * share * ratio, ratio,
+                        against_peak(row.flops, row.ns, profile.peak.flops_per_s),
+                        against_peak(row.bytes, row.ns, profile.peak.bytes_per_s));
+  }
+  return text;
+}
+
+nlohmann::json row_json(const Profile& profile, const ProfileRow& row) {
+  nlohmann::json json{{"operator", row.name},
+                      {"runs", row.runs},
+                      {"ns", row.ns},
+                      {"fastest_ns", row.fastest_ns},
+                      {"share", row.ns / profile.step_ns},
+                      {"predicted_ns", row.predicted_ns},
+                      {"predicted_over_measured", profile.predicted_over_measured(row)},
+                      {"flops", row.flops},
+                      {"bytes", row.bytes}};
+  if (row.ns > 0) {
+    json["share_of_peak_flops"] = row.flops / row.ns * 1e9 / profile.peak.flops_per_s;
+    json["share_of_peak_bandwidth"] = row.bytes / row.ns * 1e9 / profile.peak.bytes_per_s;
+  }
+  if (!row.task.empty()) json["task"] = row.task;
+  return json;
+}
+
+}  // namespace
+
+std::string profile_text(const Profile& profile, size_t top) {
+  const Workload& load = *profile.load;
+  std::string text =
+      fmt::format("{} · batch {} · step {:.1f} ms (median of {}, {:.1f} to {:.1f}) · {:.1f} samples/s\n",
+                  load.spec.name(), load.batch, profile.step_ns / 1e6, profile.runs, profile.fastest_step_ns / 1e6,
+                  profile.slowest_step_ns / 1e6, static_cast<double>(load.batch) / profile.step_ns * 1e9);
+  text += fmt::format("peak of this machine {:.0f} GFLOP/s, {:.1f} GB/s · predicted with it {:.1f} ms ({:.2f} x)\n",
+                      profile.peak.flops_per_s / 1e9, profile.peak.bytes_per_s / 1e9, profile.predicted_here_ns / 1e6,
+                      profile.predicted_here_ns / profile.step_ns);
+  text += fmt::format("process planned {} · measured {} ({:.1f} %)\n\n", format_bytes(profile.planned_bytes),
+                      format_bytes(profile.measured_bytes),
+                      100 * static_cast<double>(profile.measured_bytes) / static_cast<double>(profile.planned_bytes));
+  text += table(profile, profile.operators, "operator");
+  if (top > 0) text += "\n" + table(profile, longest(profile, top), "task");
+  return text;
+}
+
+nlohmann::json profile_json(const Profile& profile, size_t top) {
+  const Workload& load = *profile.load;
+  nlohmann::json operators = nlohmann::json::array();
+  for (const ProfileRow& row : profile.operators) operators.push_back(row_json(profile, row));
+  nlohmann::json json{{"event", "profile"},
+                      {"version", 2},
+                      {"model", load.spec.name()},
+                      {"batch", load.batch},
+                      {"line_bytes", load.line->limit()},
+                      {"runs", profile.runs},
+                      {"step_ns", profile.step_ns},
+                      {"fastest_step_ns", profile.fastest_step_ns},
+                      {"slowest_step_ns", profile.slowest_step_ns},
+                      {"predicted_step_ns", profile.predicted_ns},
+                      {"predicted_here_ns", profile.predicted_here_ns},
+                      {"peak_flops_per_s", profile.peak.flops_per_s},
+                      {"peak_bytes_per_s", profile.peak.bytes_per_s},
+                      {"planned_peak_bytes", profile.planned_bytes},
+                      {"measured_peak_bytes", profile.measured_bytes},
+                      {"operators", operators}};
+  if (top > 0) {
+    json["tasks"] = nlohmann::json::array();
+    for (const ProfileRow& row : longest(profile, top)) json["tasks"].push_back(row_json(profile, row));
+  }
+  return json;
+}
+
+}  // namespace plimsoll

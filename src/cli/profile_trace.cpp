@@ -1,0 +1,81 @@
+// The fastest step as events that chrome://tracing and Perfetto show.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/profile.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr int kProcess = 1;
+
+// The tag of what the step writes.
+Tag track_of(const Problem& problem, const Step& step) {
+  if (step.kind != Step::Kind::Run) return Tag::Staging;
+  const Task& task = problem.tasks[static_cast<size_t>(step.task)];
+  const std::vector<BufferId>& written = task.writes.empty() ? task.updates : task.writes;
+  return written.empty() ? Tag::Workspace : problem.buffers[static_cast<size_t>(written.front())].tag;
+}
+
+// Bytes that each tag holds during each step. A life that starts in the very place of one that ends takes it over.
+std::vector<BytesByTag> held_by_step(const PlannedStep& planned) {
+  const Plan& plan = planned.plan;
+  std::vector<BytesByTag> held(plan.steps.size());
+  std::vector<std::vector<std::pair<Bytes, const Life*>>> ending(plan.steps.size());
+  for (const Life& life : plan.lives) ending[static_cast<size_t>(life.last_step)].emplace_back(life.offset, &life);
+  std::vector<const Life*> taken_over;
+  for (const Life& life : plan.lives)
+    for (const auto& [offset, other] : ending[static_cast<size_t>(life.first_step)])
+      if (offset == life.offset && other != &life && other->first_step < life.first_step) taken_over.push_back(other);
+  for (const Life& life : plan.lives) {
+    const Tag tag = life.buffer == kScratch ? Tag::Workspace
+                                            : planned.program.problem.buffers[static_cast<size_t>(life.buffer)].tag;
+    const bool ends_early = std::find(taken_over.begin(), taken_over.end(), &life) != taken_over.end();
+    for (int32_t step = life.first_step; step <= life.last_step - (ends_early ? 1 : 0); ++step)
+      held[static_cast<size_t>(step)][static_cast<size_t>(tag)] += life.bytes;
+  }
+  return held;
+}
+
+nlohmann::json name_of_track(std::string_view what, int thread, std::string_view name) {
+  return {{"name", what}, {"ph", "M"}, {"pid", kProcess}, {"tid", thread}, {"args", {{"name", name}}}};
+}
+
+}  // namespace
+
+nlohmann::json profile_trace(const Profile& profile) {
+  const PlannedStep& planned = profile.load->session->steps().front();
+  nlohmann::json events = nlohmann::json::array();
+  events.push_back(name_of_track("process_name", 0,
+                                 fmt::format("plimsoll {} batch {}", profile.load->spec.name(), profile.load->batch)));
+  for (size_t i = 0; i < kTagCount; ++i)
+    events.push_back(name_of_track("thread_name", static_cast<int>(i), name_of(static_cast<Tag>(i))));
+  const std::vector<BytesByTag> held = held_by_step(planned);
+  double now_us = 0;
+  for (size_t i = 0; i < profile.steps.size(); ++i) {
+    const ProfileRow& row = profile.steps[i];
+    const double us = static_cast<double>(profile.fastest_run_ns[i]) / 1e3;
+    events.push_back({{"name", row.task},
+                      {"cat", row.name},
+                      {"ph", "X"},
+                      {"pid", kProcess},
+                      {"tid", static_cast<int>(track_of(planned.program.problem, planned.plan.steps[i]))},
+                      {"ts", now_us},
+                      {"dur", us},
+                      {"args",
+                       {{"operator", row.name},
+                        {"flops", row.flops},
+                        {"bytes", row.bytes},
+                        {"predicted_us", row.predicted_ns / 1e3}}}});
+    nlohmann::json bytes;
+    for (size_t tag = 0; tag < kTagCount; ++tag)
+      if (held[i][tag] > 0) bytes[std::string(name_of(static_cast<Tag>(tag)))] = held[i][tag];
+    events.push_back({{"name", "bytes held"}, {"ph", "C"}, {"pid", kProcess}, {"ts", now_us}, {"args", bytes}});
+    now_us += us;
+  }
+  return events;
+}
+
+}  // namespace plimsoll

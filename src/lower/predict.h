@@ -1,0 +1,24 @@
+// How long a task takes: what its operator says of its work, on a machine of a given speed.
+#pragma once
+
+#include "ops/kernel.h"
+
+namespace plimsoll {
+
+// Turns work into time. The defaults are a 2-core machine with AVX2, measured; plans are made with them on every
+// machine, so that the same line gives the same plan.
+struct MachineSpeed {
+  double flops_per_s = 180e9;  // the best matrix product
+  double bytes_per_s = 28e9;   // read and written by a plain copy
+  double cache_bytes = 16e6;   // tasks that move no more than this find it in the caches
+  double cache_bytes_per_s = 50e9;
+  double task_ns = 2000;  // each kernel's start, threads woken included
+};
+
+// The operator's own answer with the bytes filled in.
+Cost cost_of(const Op& op, const Facts& facts);
+Cost cost_of_reorder(Bytes from, Bytes to);
+
+double predict_ns(const Cost& cost, const MachineSpeed& speed);
+
+}  // namespace plimsoll

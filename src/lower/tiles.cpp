@@ -1,0 +1,29 @@
+#include "lower/tiles.h"
+
+namespace plimsoll {
+namespace {
+
+bool works_on_tiles(const Graph& graph, const Node& node) {
+  return node.op->traits.elementwise && node.op->traits.updates != 0 && graph.attrs(node).i("sparse") == 0;
+}
+
+}  // namespace
+
+std::vector<int32_t> count_tiles(const Graph& graph) {
+  std::vector<int32_t> tiles(graph.variables().size(), 1);
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    const Variable& variable = graph.variables()[i];
+    const TensorType& type = graph.value(variable.value).type;
+    const Bytes bytes = element_count(type.shape).count() * size_of(type.dtype);
+    if (variable.role == VariableRole::Optimiser && bytes > kTileBytes)
+      tiles[i] = static_cast<int32_t>((bytes + kTileBytes - 1) / kTileBytes);
+  }
+  for (const Node& node : graph.nodes()) {
+    if (works_on_tiles(graph, node)) continue;
+    for (const ValueId value : graph.inputs(node))
+      if (graph.value(value).kind == ValueKind::Variable) tiles[static_cast<size_t>(graph.value(value).extra)] = 1;
+  }
+  return tiles;
+}
+
+}  // namespace plimsoll
