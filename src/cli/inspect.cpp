@@ -1,10 +1,11 @@
-// plimsoll inspect: what a built-in model or a weights file holds.
+// plimsoll inspect: what a built-in model, a weights file or a dumped plan holds.
 #include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/plan_dump.h"
 #include "cli/verbs.h"
 #include "model/training.h"
 #include "session/weights_file.h"
@@ -97,7 +98,8 @@ int inspect_model(const Settings& settings) {
 
 int run_inspect(const Settings& settings) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(settings.model, ignored) ? inspect_file(settings) : inspect_model(settings);
+  if (!std::filesystem::is_regular_file(settings.model, ignored)) return inspect_model(settings);
+  return is_plan_file(settings.model) ? inspect_plan(settings) : inspect_file(settings);
 }
 
 }  // namespace plimsoll

@@ -23,8 +23,13 @@ struct Grouped : std::numpunct<char> {
 
 void add_line(CLI::App& app, Settings& s) {
   app.add_option("-m,--memory", s.memory, "The line: 512MiB, 1.5GB, 80% (default: what the surroundings allow)");
-  app.add_option("--without", s.without, "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill")
+  app.add_option("--without", s.without,
+                 "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill; none takes back")
       ->delimiter(',');
+  app.add_option("--scratch", s.scratch,
+                 "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has "
+                 "no room for");
+  app.add_option("--disk-limit", s.disk_limit, "Of that: 20GiB, 50% (default: what is free there less 1 GiB)");
   app.add_flag("--json", s.json, "JSON on standard output");
   app.add_option("--threads", s.threads, "Threads (default: all)")->check(CLI::PositiveNumber);
 }
@@ -53,7 +58,6 @@ void add_data(CLI::App& app, Settings& s) {
   app.add_option("--train-y", s.train_y, "Training labels");
   app.add_option("--test-x", s.test_x, "Test inputs");
   app.add_option("--test-y", s.test_y, "Test labels");
-  app.add_option("--scratch", s.scratch, "Folder for temporary files");
 }
 
 void add_run(CLI::App& app, Settings& s) {
@@ -105,7 +109,7 @@ int run(int argc, char** argv) {
   profile->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file");
   profile->callback([&] { exit_code = run_profile(s); });
 
-  auto* inspect = app.add_subcommand("inspect", "Show what a model or a weights file holds");
+  auto* inspect = app.add_subcommand("inspect", "Show what a model, a weights file or a dumped plan holds");
   add_model(*inspect, s);
   inspect->add_flag("--json", s.json, "JSON on standard output");
   inspect->add_flag("--all", s.all, "Every variable");
@@ -114,10 +118,9 @@ int run(int argc, char** argv) {
 
   auto* doctor = app.add_subcommand("doctor", "Show what this machine offers and what the process itself costs");
   add_line(*doctor, s);
-  doctor->add_option("--scratch", s.scratch, "Folder for temporary files");
   doctor->callback([&] { exit_code = run_doctor(s); });
 
-  auto* demo = app.add_subcommand("demo", "Train on Fashion-MNIST under 96 MiB");
+  auto* demo = app.add_subcommand("demo", "Train on Fashion-MNIST under 48 MiB");
   Settings d;
   d.epochs = 5;
   demo->add_option("-e,--epochs", d.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
@@ -125,7 +128,6 @@ int run(int argc, char** argv) {
   demo->add_option("--data", d.data, "Folder of the data set");
   demo->add_option("--save", d.save, "Write the weights to this file (safetensors)");
   demo->add_option("--progress", d.progress, "auto, bar, line, json, none")->capture_default_str();
-  demo->add_option("--scratch", d.scratch, "Folder for temporary files");
   add_line(*demo, d);
   demo->callback([&] { exit_code = run_demo(d); });
 

@@ -5,122 +5,108 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/plan_words.h"
+#include "plan/make_plan.h"
+
 namespace plimsoll {
 namespace {
 
 // The step that needs the most: training where there is any.
 const PlannedStep& main_step(const Workload& load) { return load.session->steps().front(); }
 
-Bytes process_peak(const Workload& load) {
-  return load.session->arena_bytes() + load.session->runtime_bytes() + load.data_bytes;
-}
+Bytes around_arena(const Workload& load) { return load.session->runtime_bytes() + load.data_bytes; }
 
-std::string peak_task(const PlannedStep& step) {
-  if (step.plan.peak_step < 0) return "start";
-  const TaskId task = step.plan.steps[static_cast<size_t>(step.plan.peak_step)].task;
-  return step.program.problem.tasks[static_cast<size_t>(task)].name;
-}
+Bytes process_peak(const Workload& load) { return load.session->arena_bytes() + around_arena(load); }
 
 std::string percent(Bytes part, Bytes whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-// What the plan does to fit, and what that costs.
-std::string actions(const PlannedStep& step) {
-  const Plan& plan = step.plan;
-  size_t runs = 0;
-  size_t saves = 0;
-  for (const Step& s : plan.steps) {
-    runs += s.kind == Step::Kind::Run ? 1 : 0;
-    saves += s.kind == Step::Kind::Save ? 1 : 0;
-  }
-  const size_t tasks = step.program.problem.tasks.size();
-  const size_t parts = plan.part_samples.size();
-  std::string text = "order, in place and packing · ";
-  if (runs > tasks * std::max<size_t>(1, parts))
-    text += fmt::format("{} of {} tasks run again ({:+.0f} % time) · ", runs - tasks, tasks,
-                        100 * (plan.predicted_ns / plan.unconstrained_ns - 1));
-  else
-    text += "nothing recomputed · ";
-  text += saves > 0 ? fmt::format("{} values spilled · ", saves) : std::string("nothing spilled · ");
-  text += parts > 1 ? fmt::format("batch in {} parts · ", parts) : std::string("batch whole · ");
-  return text + fmt::format("results {}", name_of(plan.exactness));
-}
-
-// The largest decisions, one a line.
-std::string decisions_text(const Plan& plan, size_t most) {
-  std::string text;
-  for (size_t i = 0; i < std::min(most, plan.decisions.size()); ++i) {
-    const Decision& decision = plan.decisions[i];
-    text += fmt::format("        {} saves {}, costs {:.1f} ms\n", decision.what, format_bytes(decision.bytes_saved),
-                        decision.ns_paid / 1e6);
-  }
-  if (plan.decisions.size() > most)
-    text += fmt::format("        ... and {} more (--all)\n", plan.decisions.size() - most);
-  return text;
+BytesByTag peak_by_tag(const Workload& load) {
+  BytesByTag bytes = main_step(load).plan.peak_by_tag;
+  bytes[static_cast<size_t>(Tag::Data)] += load.data_bytes;
+  bytes[static_cast<size_t>(Tag::Runtime)] += load.session->runtime_bytes();
+  return bytes;
 }
 
 }  // namespace
 
-std::string plan_text(const Workload& load, size_t most_decisions) {
+SmallestLine find_smallest_line(const Workload& load) {
+  const std::vector<Problem> problems = load.session->problems(0);
+  std::vector<const Problem*> ways;
+  for (const Problem& problem : problems) ways.push_back(&problem);
+  const Limits& limits = main_step(load).limits;
+  const Floor floor = LineSearch(problems.front(), ways, limits).floor();
+  const Problem& problem = problems[floor.problem];
+  const int64_t samples = problem.part_samples > 0 ? problem.part_samples : limits.batch;
+  std::string reason = needs_text(problem, floor.task, samples, 4);
+  if (samples < limits.batch) reason += fmt::format(", in parts of {}", samples);
+  return {floor.bytes + around_arena(load), reason};
+}
+
+std::string plan_text(const Workload& load, size_t most_decisions, const std::optional<SmallestLine>& smallest) {
   const PlannedStep& step = main_step(load);
+  const Problem& problem = step.program.problem;
   const Plan& plan = step.plan;
-  const Bytes around = load.session->runtime_bytes() + load.data_bytes;
+  const Bytes around = around_arena(load);
   std::string text = fmt::format("plan    {} · batch {} · {:L} weights · {} tasks\n", load.spec.name(), load.batch,
-                                 count_weights(load.graph), step.program.problem.tasks.size());
+                                 count_weights(load.graph), problem.tasks.size());
+  if (!load.batch_reason.empty()) text += "        " + load.batch_reason + "\n";
   text += fmt::format("line    {}, {}\n", format_exact_bytes(load.line->limit()), load.line_origin.reason);
-  std::string holders;
-  for (size_t i = 0; i < kTagCount; ++i) {
-    const auto tag = static_cast<Tag>(i);
-    Bytes bytes = plan.peak_by_tag[i];
-    if (tag == Tag::Data) bytes += load.data_bytes;
-    if (tag == Tag::Runtime) bytes += load.session->runtime_bytes();
-    if (bytes > 0) holders += fmt::format("{}{} {}", holders.empty() ? "" : " · ", name_of(tag), format_bytes(bytes));
-  }
-  text += "holds   " + holders + "\n";
-  text += "does    " + actions(step) + "\n" + decisions_text(plan, most_decisions);
+  text += "holds   " + holders_text(peak_by_tag(load)) + "\n";
+  text += "does    " + actions_text(problem, plan, load.scratch_folder) + "\n" + decisions_text(plan, most_decisions);
+  text += fmt::format("time    predicted {}\n", time_text(plan));
+  if (load.session->file_bytes() > 0)
+    text += fmt::format("disk    {} in {}\n", format_bytes(load.session->file_bytes()), load.scratch_folder);
   text += fmt::format("memory  as written {} · planned {} · smallest possible {}\n",
                       format_bytes(plan.unconstrained_bytes + around), format_bytes(plan.arena_bytes + around),
-                      format_bytes(plan.lower_bound_bytes + around));
+                      format_bytes(smallest ? smallest->bytes : plan.lower_bound_bytes + around));
+  if (smallest) text += "        where " + smallest->reason + "\n";
   text += fmt::format("peak    planned {} ({} of the line) at {}\n", format_exact_bytes(process_peak(load)),
-                      percent(process_peak(load), load.line->limit()), peak_task(step));
+                      percent(process_peak(load), load.line->limit()), peak_task(problem, plan));
   return text;
 }
 
-nlohmann::json plan_json(const Workload& load) {
+nlohmann::json plan_json(const Workload& load, const std::optional<SmallestLine>& smallest) {
   const PlannedStep& step = main_step(load);
+  const Problem& problem = step.program.problem;
   const Plan& plan = step.plan;
-  const Bytes around = load.session->runtime_bytes() + load.data_bytes;
+  const Bytes around = around_arena(load);
+  const Tally tally = count_work(problem, plan);
   nlohmann::json by_tag;
-  for (size_t i = 0; i < kTagCount; ++i) by_tag[std::string(name_of(static_cast<Tag>(i)))] = plan.peak_by_tag[i];
-  nlohmann::json decisions = nlohmann::json::array();
-  for (const Decision& decision : plan.decisions)
-    decisions.push_back(
-        {{"what", decision.what}, {"bytes_saved", decision.bytes_saved}, {"ns_paid", decision.ns_paid}});
-  by_tag["runtime"] = load.session->runtime_bytes();
-  by_tag["data"] = plan.peak_by_tag[static_cast<size_t>(Tag::Data)] + load.data_bytes;
-  return {{"event", "plan"},
-          {"version", 1},
-          {"model", load.spec.name()},
-          {"batch", load.batch},
-          {"weights", count_weights(load.graph)},
-          {"tasks", step.program.problem.tasks.size()},
-          {"line_bytes", load.line->limit()},
-          {"line_reason", load.line_origin.reason},
-          {"fits", true},
-          {"arena_bytes", load.session->arena_bytes()},
-          {"runtime_bytes", load.session->runtime_bytes()},
-          {"data_bytes", load.data_bytes},
-          {"planned_peak_bytes", process_peak(load)},
-          {"unconstrained_bytes", plan.unconstrained_bytes + around},
-          {"lower_bound_bytes", plan.lower_bound_bytes + around},
-          {"peak_task", peak_task(step)},
-          {"predicted_step_ns", plan.predicted_ns},
-          {"unconstrained_step_ns", plan.unconstrained_ns},
-          {"steps", plan.steps.size()},
-          {"exactness", std::string(name_of(plan.exactness))},
-          {"decisions", decisions},
-          {"by_tag", by_tag}};
+  const BytesByTag bytes = peak_by_tag(load);
+  for (size_t i = 0; i < kTagCount; ++i) by_tag[std::string(name_of(static_cast<Tag>(i)))] = bytes[i];
+  nlohmann::json json{{"event", "plan"},
+                      {"version", 1},
+                      {"model", load.spec.name()},
+                      {"batch", load.batch},
+                      {"weights", count_weights(load.graph)},
+                      {"tasks", problem.tasks.size()},
+                      {"line_bytes", load.line->limit()},
+                      {"line_reason", load.line_origin.reason},
+                      {"fits", true},
+                      {"arena_bytes", load.session->arena_bytes()},
+                      {"runtime_bytes", load.session->runtime_bytes()},
+                      {"data_bytes", load.data_bytes},
+                      {"planned_peak_bytes", process_peak(load)},
+                      {"unconstrained_bytes", plan.unconstrained_bytes + around},
+                      {"lower_bound_bytes", smallest ? smallest->bytes : plan.lower_bound_bytes + around},
+                      {"peak_task", peak_task(problem, plan)},
+                      {"predicted_step_ns", plan.predicted_ns},
+                      {"unconstrained_step_ns", plan.unconstrained_ns},
+                      {"steps", plan.steps.size()},
+                      {"parts", plan.part_samples},
+                      {"reruns", tally.reruns},
+                      {"rerun_ns", tally.rerun_ns},
+                      {"streamed_bytes", tally.streamed_bytes},
+                      {"spilled_bytes", tally.spilled_bytes},
+                      {"scratch_file_bytes", load.session->file_bytes()},
+                      {"exactness", std::string(name_of(plan.exactness))},
+                      {"decisions", decisions_json(plan)},
+                      {"by_tag", by_tag}};
+  if (smallest) json["lower_bound_reason"] = smallest->reason;
+  if (!load.batch_reason.empty()) json["batch_reason"] = load.batch_reason;
+  return json;
 }
 
 nlohmann::json fit_json(const Fit& fit) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "memory/process.h"
 
 namespace plimsoll {
 
@@ -31,7 +32,8 @@ Levers parse_levers(const std::vector<std::string>& without) {
       {"order", &levers.order},         {"in-place", &levers.in_place},       {"variants", &levers.variants},
       {"recompute", &levers.recompute}, {"micro-batch", &levers.micro_batch}, {"spill", &levers.spill}};
   for (const std::string& name : without) {
-    bool found = false;
+    bool found = name == "none";
+    if (found) levers = {};
     for (const auto& [lever, on] : known) {
       if (name != lever) continue;
       *on = false;
@@ -44,6 +46,40 @@ Levers parse_levers(const std::vector<std::string>& without) {
           ErrorKind::Usage);
   }
   return levers;
+}
+
+Scratch resolve_scratch(const Settings& settings) {
+  constexpr Bytes kLeftFree = GiB;  // a full disk disturbs others
+  constexpr Bytes kLeast = MiB;
+  if (settings.scratch.empty()) {
+    if (settings.disk_limit.empty()) return {};
+    throw Error("--disk-limit says how large the scratch file may be; say where it may be made with --scratch DIR",
+                ErrorKind::Usage);
+  }
+  if (!parse_levers(settings.without).spill) return {};
+  const Bytes free = available_disk_bytes(settings.scratch);
+  if (is_memory_backed(settings.scratch))
+    throw Error(fmt::format("'{}' is a folder in memory (tmpfs): what is put aside there still takes memory; give a "
+                            "folder on a disk with --scratch DIR",
+                            settings.scratch),
+                ErrorKind::Usage);
+  if (settings.disk_limit.empty()) {
+    if (free > kLeftFree + kLeast) return {settings.scratch, free - kLeftFree};
+    throw Error(fmt::format("'{}' has {} free, of which {} stay free; give another folder with --scratch DIR, or say "
+                            "how much may be used with --disk-limit",
+                            settings.scratch, format_bytes(free), format_bytes(kLeftFree)),
+                ErrorKind::DiskFull);
+  }
+  const Bytes limit = parse_bytes(settings.disk_limit, free);
+  if (limit < kLeast)
+    throw Error(fmt::format("--disk-limit {} is too small for a scratch file; give at least {}, or --without spill",
+                            settings.disk_limit, format_bytes(kLeast)),
+                ErrorKind::Usage);
+  if (limit > free)
+    throw Error(fmt::format("--disk-limit {} is more than the {} that are free in '{}'", settings.disk_limit,
+                            format_bytes(free), settings.scratch),
+                ErrorKind::Usage);
+  return {settings.scratch, limit};
 }
 
 DefaultLine resolve_line(const Settings& settings) {

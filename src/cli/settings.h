@@ -27,12 +27,14 @@ struct Settings {
   // The line.
   std::string memory;
   std::vector<std::string> without;  // levers that the planner must not pull
+  std::string disk_limit;            // of the scratch file; empty: what is free, less a reserve
+  bool auto_batch = false;           // the largest batch that fits whole
 
   // The data.
   std::string data;              // folder with files under their usual names
   std::string train_x, train_y;  // or file by file
   std::string test_x, test_y;
-  std::string scratch;  // folder for temporary files
+  std::string scratch;  // folder for temporary files, and for what does not fit in memory
 
   // The run.
   int64_t epochs = 1;
@@ -55,6 +57,14 @@ Optimiser make_optimiser(const Settings& settings);
 
 // All levers but these; throws Error(Usage) that names the known ones.
 Levers parse_levers(const std::vector<std::string>& without);
+
+// Where what does not fit in memory may go, and how much of it; an empty folder: nowhere.
+struct Scratch {
+  std::string folder;
+  Bytes bytes = 0;
+};
+// Throws Error(Usage) when the folder or the limit makes no sense, Error(DiskFull) when nothing is left there.
+Scratch resolve_scratch(const Settings& settings);
 
 // The line in bytes, exactly, and where it comes from.
 DefaultLine resolve_line(const Settings& settings);

@@ -152,7 +152,7 @@ int run_train(const Settings& settings) {
 int run_demo(const Settings& settings) {
   Settings demo = settings;
   demo.model = "fashion";
-  if (demo.memory.empty()) demo.memory = "96MiB";
+  if (demo.memory.empty()) demo.memory = "48MiB";
   if (demo.data.empty()) demo.data = "/usr/share/datasets/fashion-mnist";
   return run_train(demo);
 }

@@ -12,6 +12,7 @@ int run_profile(const Settings& settings);
 int run_curve(const Settings& settings);
 int run_doctor(const Settings& settings);
 int run_inspect(const Settings& settings);
+int inspect_plan(const Settings& settings);  // a file that plan --dump wrote
 int run_demo(const Settings& settings);
 
 struct PackSettings {

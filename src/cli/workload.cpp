@@ -49,6 +49,9 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
   options.levers = parse_levers(settings.without);
+  const Scratch scratch = resolve_scratch(settings);
+  load->scratch_folder = options.scratch_folder = scratch.folder;
+  options.disk_limit = scratch.bytes;
   load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
   return load;
 }

@@ -27,6 +27,8 @@ struct Workload {
   Bytes data_bytes = 0;  // slots, and the thread that fills them
   std::unique_ptr<Session> session;
   int64_t batch = 0;
+  std::string batch_reason;    // when it was not asked for but found
+  std::string scratch_folder;  // empty: nothing may be put on a disk
 };
 
 enum class Purpose { Train, Evaluate };

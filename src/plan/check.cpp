@@ -1,8 +1,10 @@
 #include "plan/check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,6 +43,7 @@ std::string check_steps(const Problem& problem, const Plan& plan) {
     const Step& step = plan.steps[s];
     if (step.part < 0 || step.part >= static_cast<int32_t>(plan.part_samples.size()))
       return fmt::format("step {} runs part {}, which does not exist", s, step.part);
+    if (step.kind > Step::Kind::Load) return fmt::format("step {} is of a kind that does not exist", s);
     if (step.kind == Step::Kind::Run) {
       if (step.task < 0 || step.task >= tasks)
         return fmt::format("step {} runs task {}, which does not exist", s, step.task);
@@ -59,6 +62,7 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
   const int64_t samples = *std::max_element(plan.part_samples.begin(), plan.part_samples.end());
   std::vector<char> has_scratch(plan.steps.size(), 0);
   Bytes top = plan.variable_bytes;
+  if (plan.arena_bytes < 0) return fmt::format("the arena has {} bytes", plan.arena_bytes);
   for (size_t i = 0; i < plan.lives.size(); ++i) {
     const Life& life = plan.lives[i];
     if (life.buffer < kScratch || life.buffer >= static_cast<BufferId>(problem.buffers.size()))
@@ -125,6 +129,60 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
   return "";
 }
 
+// Each buffer that is ever saved, or waits there between steps, has one place in the scratch file.
+std::string check_disk(const Problem& problem, const Plan& plan, const Limits& limits) {
+  std::vector<bool> is_on_disk(problem.buffers.size(), false);
+  for (const BufferId id : plan.stored) is_on_disk[id] = true;
+  for (const Step& step : plan.steps)
+    if (step.kind == Step::Kind::Save) is_on_disk[step.buffer] = true;
+  Bytes left = limits.disk_bytes;
+  for (size_t b = 0; b < problem.buffers.size(); ++b) {
+    if (!is_on_disk[b]) continue;
+    const Bytes bytes = placed_bytes(problem.buffers[b], limits.batch);
+    if (bytes > left)
+      return fmt::format("{} does not fit in a scratch file of {} bytes", problem.buffers[b].name, limits.disk_bytes);
+    left -= bytes;
+  }
+  return "";
+}
+
+// Places are bound in one pass over steps and lives.
+std::string check_order(const Problem& problem, const Plan& plan) {
+  for (size_t i = 1; i < plan.lives.size(); ++i)
+    if (plan.lives[i].first_step < plan.lives[i - 1].first_step)
+      return fmt::format("the life of {} at step {} is listed after one that starts later",
+                         name_of_life(problem, plan, plan.lives[i]), plan.lives[i].first_step);
+  return "";
+}
+
+// What is only told, not run: it must at least be possible, because readers index and print it.
+std::string check_report(const Problem& problem, const Plan& plan) {
+  if (plan.peak_step < -1 || plan.peak_step >= std::max<int64_t>(static_cast<int64_t>(plan.steps.size()), 1))
+    return fmt::format("the peak is at step {}, which does not exist", plan.peak_step);
+  if (plan.live_bytes < 0 || plan.live_bytes > plan.arena_bytes)
+    return fmt::format("{} bytes are said to live in an arena of {}", plan.live_bytes, plan.arena_bytes);
+  Bytes left = plan.live_bytes;
+  for (const Bytes bytes : plan.peak_by_tag) {
+    if (bytes < 0 || bytes > left) return fmt::format("the tags at the peak do not add up to {}", plan.live_bytes);
+    left -= bytes;
+  }
+  if (left != 0) return fmt::format("the tags at the peak do not add up to {}", plan.live_bytes);
+  if (plan.lower_bound_task < -1 || plan.lower_bound_task >= static_cast<TaskId>(problem.tasks.size()))
+    return fmt::format("the lower bound is of task {}, which does not exist", plan.lower_bound_task);
+  if (plan.lower_bound_bytes < 0 || plan.lower_bound_bytes > plan.arena_bytes)
+    return fmt::format("the lower bound of {} bytes is over the arena of {}", plan.lower_bound_bytes, plan.arena_bytes);
+  if (plan.unconstrained_bytes < 0) return fmt::format("{} bytes without a line", plan.unconstrained_bytes);
+  for (const double ns : {plan.predicted_ns, plan.unconstrained_ns})
+    if (!(ns >= 0) || !std::isfinite(ns)) return fmt::format("a step is said to take {} ns", ns);
+  if (plan.exactness > Exactness::Lossy) return "the exactness of the results is unknown";
+  return "";
+}
+
+// Whole batches are addressed by rows, so that their place moves from part to part.
+bool moves_with_part(const Problem& problem, const Step& step, BufferId id) {
+  return step.part > 0 && holds_whole_batch(problem.buffers[id]);
+}
+
 // May `after`, which starts at this step, take the place of `before`, which ends at it?
 bool may_take_place(const Problem& problem, const Plan& plan, const Life& before, const Life& after) {
   if (before.buffer == kScratch || after.buffer == kScratch || before.offset != after.offset) return false;
@@ -134,7 +192,9 @@ bool may_take_place(const Problem& problem, const Plan& plan, const Life& before
   if (step.kind != Step::Kind::Run) return false;
   const BufferKind kind = problem.buffers[before.buffer].kind;
   if (kind == BufferKind::Variable || kind == BufferKind::Output) return false;
+  if (moves_with_part(problem, step, before.buffer) || moves_with_part(problem, step, after.buffer)) return false;
   const Work& work = *work_of(problem, step);
+  if (std::count(work.updates.begin(), work.updates.end(), before.buffer) != 0) return false;
   if (std::count(work.reads.begin(), work.reads.end(), before.buffer) != 1) return false;
   return std::any_of(work.may_share.begin(), work.may_share.end(), [&](const InPlace& pair) {
     return work.reads[pair.read] == before.buffer && work.writes[pair.write] == after.buffer;
@@ -196,13 +256,21 @@ std::string check(const Problem& problem, const Plan& plan, const Limits& limits
   if (fault.empty()) fault = check_steps(problem, plan);
   if (fault.empty()) fault = check_lives(problem, plan, limits);
   if (fault.empty()) fault = check_variables(problem, plan);
+  if (fault.empty()) fault = check_disk(problem, plan, limits);
+  if (fault.empty()) fault = check_report(problem, plan);
   if (!fault.empty()) return fault;
   std::vector<int32_t> by_start(plan.lives.size());
   std::iota(by_start.begin(), by_start.end(), 0);
-  std::stable_sort(by_start.begin(), by_start.end(),
-                   [&](int32_t a, int32_t b) { return plan.lives[a].first_step < plan.lives[b].first_step; });
+  // Inputs are there before step 0 and so before what takes their place in it.
+  const auto start = [&](int32_t i) {
+    const Life& life = plan.lives[i];
+    return std::pair(life.first_step,
+                     life.buffer == kScratch || problem.buffers[life.buffer].kind != BufferKind::Input);
+  };
+  std::stable_sort(by_start.begin(), by_start.end(), [&](int32_t a, int32_t b) { return start(a) < start(b); });
   fault = check_overlaps(problem, plan, by_start);
-  return fault.empty() ? replay_values(problem, plan, by_start) : fault;
+  if (fault.empty()) fault = replay_values(problem, plan, by_start);
+  return fault.empty() ? check_order(problem, plan) : fault;
 }
 
 }  // namespace plimsoll

@@ -51,7 +51,8 @@ class Replay {
     last_writer_.assign(problem_.buffers.size(), -1);
     has_rows_.assign(problem_.buffers.size(), false);
     is_sum_.assign(problem_.buffers.size(), false);
-    last_sum_.assign(problem_.buffers.size(), -1);
+    std::vector<int32_t> sum_of(problem_.buffers.size(), -1);
+    sums_.resize(tasks);
     runs_in_parts_.assign(tasks, false);
     meant_.resize(tasks);
     for (size_t b = 0; b < problem_.buffers.size(); ++b)
@@ -83,7 +84,17 @@ class Replay {
           is_sum_[id] = in_parts && !has_rows_[id];
           if (is_sum_[id] && task.batch_rule == BatchRule::Rows)
             return fmt::format("{} has rows but {} has none", task.name, name(id));
-          if (is_sum_[id]) last_sum_[id] = static_cast<TaskId>(t);
+          // Tasks that add to a sum before anything else writes it belong to one sum; the last of them completes it.
+          if (!is_sum_[id]) {
+            sum_of[id] = -1;
+            continue;
+          }
+          if (sum_of[id] < 0 || list == &task.writes) {
+            sum_of[id] = static_cast<int32_t>(sum_ends_.size());
+            sum_ends_.push_back(0);
+          }
+          sum_ends_[sum_of[id]] = static_cast<TaskId>(t);
+          if (list == &task.writes) sums_[t].push_back({id, sum_of[id]});
         }
     }
     return "";
@@ -104,6 +115,8 @@ class Replay {
     const Buffer& buffer = problem_.buffers[life.buffer];
     if (life_[life.buffer] >= 0 && plan_.lives[life_[life.buffer]].last_step >= s)
       return fmt::format("{} has two places at step {}", buffer.name, s);
+    if (lives_begun_[life.buffer] == 0 && buffer.kind == BufferKind::Input && s > 0)
+      return fmt::format("input {} has no place before step {}", buffer.name, s);
     const bool gathers = buffer.kind == BufferKind::Output || buffer.is_collected;
     if (lives_begun_[life.buffer]++ > 0 && gathers && parts_ > 1)
       return fmt::format("output {} loses the rows of earlier parts at step {}", buffer.name, s);
@@ -127,19 +140,29 @@ class Replay {
       return fmt::format("{} runs again at step {}, but it cannot be recomputed", task.name, s);
     size_t operand = 0;
     for (const auto* list : {&work.reads, &work.updates})
-      for (const BufferId id : *list)
+      for (const BufferId id : *list) {
+        if (step.variant >= 0 && list == &work.reads && is_part_of_sum(step.task, id))
+          return fmt::format("{} needs the whole of {}, which is a sum over parts", task.name, name(id));
         if (std::string fault = check_value(s, id, meant_by(step, operand++, id)); !fault.empty()) return fault;
+      }
     for (const BufferId id : work.writes) {
       if (!is_alive(id, s))
         return fmt::format("{} writes {} at step {}, where it has no place", task.name, name(id), s);
-      if (is_sum_[id] && step.part > 0 && runs_in_parts_[step.task] &&
-          holds_[id] != version(last_sum_[id], step.part - 1))
+      const TaskId end = end_of_sum(step.task, id);
+      if (end >= 0 && step.part > 0 && holds_[id] != version(end, step.part - 1))
         return fmt::format("{} adds part {} into {} at step {}, which lacks the parts before", task.name, step.part,
                            name(id), s);
     }
     for (const auto* list : {&work.writes, &work.updates})
       for (const BufferId id : *list) holds_[id] = version(step.task, runs_in_parts_[step.task] ? step.part : 0);
     return "";
+  }
+
+  // The task that completes the sum that this task begins in each part; -1 when it begins none.
+  TaskId end_of_sum(TaskId task, BufferId id) const {
+    for (const Sum& sum : sums_[task])
+      if (sum.buffer == id) return sum_ends_[sum.index];
+    return -1;
   }
 
   // The version that an operand must hold. A variant's operands that the task itself lacks mean what the program's
@@ -160,6 +183,12 @@ class Replay {
       for (const auto* list : {&problem_.tasks[t].writes, &problem_.tasks[t].updates})
         if (std::find(list->begin(), list->end(), id) != list->end()) return t;
     return -1;
+  }
+
+  // The program's own reads are known to be none: see read_program.
+  bool is_part_of_sum(TaskId task, BufferId id) const {
+    const TaskId writer = writer_before(task, id);
+    return runs_in_parts_[task] && writer >= 0 && runs_in_parts_[writer] && problem_.buffers[id].per_sample_bytes == 0;
   }
 
   std::string check_value(int32_t s, BufferId id, int64_t meant) const {
@@ -206,6 +235,9 @@ class Replay {
         if (runs_[t * parts_ + part] == 0)
           return fmt::format("{} never runs{}", problem_.tasks[t].name,
                              runs_in_parts_[t] ? fmt::format(" for part {}", part) : "");
+    if (!sum_ends_.empty() && plan_.exactness == Exactness::BitIdentical)
+      return fmt::format("{} adds up over parts of the batch, which is not bit-identical",
+                         problem_.tasks[sum_ends_.front()].name);
     for (size_t b = 0; b < problem_.buffers.size(); ++b) {
       const Buffer& buffer = problem_.buffers[b];
       if (buffer.kind == BufferKind::Input && lives_begun_[b] == 0)
@@ -231,7 +263,12 @@ class Replay {
   const Problem& problem_;
   const Plan& plan_;
   const int64_t parts_;
-  std::vector<TaskId> last_writer_, last_sum_;
+  struct Sum {
+    BufferId buffer;
+    int32_t index;  // into sum_ends_
+  };
+  std::vector<TaskId> last_writer_, sum_ends_;
+  std::vector<std::vector<Sum>> sums_;  // by task
   std::vector<bool> has_rows_, is_sum_, runs_in_parts_, is_stored_;
   std::vector<std::vector<TaskId>> meant_;  // for reads, then updates
   std::vector<int64_t> holds_, saved_;

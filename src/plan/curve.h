@@ -1,6 +1,7 @@
 // Memory against time: plans at lines from the smallest feasible to unconstrained.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "plan/limits.h"
@@ -19,7 +20,10 @@ struct CurvePoint {
   bool operator==(const CurvePoint&) const = default;
 };
 
-// At most so many points, the smallest line first; the bytes of `limits` do not matter.
+// At most so many points, the smallest line first; the bytes of `limits` do not matter. Each point takes the fastest of
+// the problems, which are ways to set up the step that `whole` describes.
+std::vector<CurvePoint> make_curve(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits,
+                                   int points);
 std::vector<CurvePoint> make_curve(const Problem& problem, const Limits& limits, int points);
 
 }  // namespace plimsoll

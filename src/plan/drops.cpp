@@ -16,8 +16,8 @@ void keep_unique(std::vector<BufferId>& ids) {
 }  // namespace
 
 Drops::Drops(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place, int64_t batch)
-    : problem_(problem),
-      sizes_(sizes),
+    : problem_(&problem),
+      sizes_(&sizes),
       in_place_(in_place),
       stages_(static_cast<int32_t>(order.size())),
       order_(order),
@@ -40,12 +40,12 @@ Drops::Drops(const Problem& problem, const Sizes& sizes, const std::vector<TaskI
 void Drops::read_program(const std::vector<TaskId>& order) {
   reads_.resize(order.size());
   writes_.resize(order.size());
-  needs_.resize(problem_.buffers.size());
-  const auto is_variable = [&](BufferId id) { return problem_.buffers[id].kind == BufferKind::Variable; };
-  for (size_t b = 0; b < problem_.buffers.size(); ++b)
-    if (problem_.buffers[b].kind == BufferKind::Input) needs_[b] = {{-1, 1, false}};
+  needs_.resize(problem_->buffers.size());
+  const auto is_variable = [&](BufferId id) { return problem_->buffers[id].kind == BufferKind::Variable; };
+  for (size_t b = 0; b < problem_->buffers.size(); ++b)
+    if (problem_->buffers[b].kind == BufferKind::Input) needs_[b] = {{-1, 1, false}};
   for (int32_t s = 0; s < stages_; ++s) {
-    const Task& task = problem_.tasks[order[s]];
+    const Task& task = problem_->tasks[order[s]];
     for (const auto* list : {&task.reads, &task.updates})
       for (const BufferId id : *list)
         if (!is_variable(id)) reads_[s].push_back(id);
@@ -57,13 +57,13 @@ void Drops::read_program(const std::vector<TaskId>& order) {
       for (const BufferId id : *list)
         if (needs_[id].empty() || needs_[id].back().stage < s) needs_[id].push_back({s, 1, false});
   }
-  for (size_t b = 0; b < problem_.buffers.size(); ++b) {
-    const BufferKind kind = problem_.buffers[b].kind;
+  for (size_t b = 0; b < problem_->buffers.size(); ++b) {
+    const BufferKind kind = problem_->buffers[b].kind;
     if (kind == BufferKind::Variable || needs_[b].empty() || stages_ == 0) continue;
     const int32_t last = needs_[b].back().stage;
     if (kind == BufferKind::Input && last < 0) needs_[b].push_back({0, 1, false});
     if (kind == BufferKind::Output && last < stages_ - 1) needs_[b].push_back({stages_ - 1, 1, false});
-    alive_.add(needs_[b].front().stage + 1, needs_[b].back().stage, sizes_.buffers[b]);
+    alive_.add(needs_[b].front().stage + 1, needs_[b].back().stage, sizes_->buffers[b]);
   }
 }
 
@@ -71,18 +71,18 @@ void Drops::read_program(const std::vector<TaskId>& order) {
 // it reads or writes is written or changed by another.
 void Drops::find_makers() {
   constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
-  std::vector<int32_t> first_writer(problem_.buffers.size(), kNever), next_writer(problem_.buffers.size(), kNever);
+  std::vector<int32_t> first_writer(problem_->buffers.size(), kNever), next_writer(problem_->buffers.size(), kNever);
   for (int32_t s = stages_ - 1; s >= 0; --s)
-    for (const auto* list : {&problem_.tasks[order_[s]].writes, &problem_.tasks[order_[s]].updates})
+    for (const auto* list : {&problem_->tasks[order_[s]].writes, &problem_->tasks[order_[s]].updates})
       for (const BufferId id : *list) first_writer[id] = s;
-  maker_.assign(problem_.buffers.size(), -1);
+  maker_.assign(problem_->buffers.size(), -1);
   rerun_until_.assign(order_.size(), -1);
   for (int32_t s = stages_ - 1; s >= 0; --s) {
-    const Task& task = problem_.tasks[order_[s]];
+    const Task& task = problem_->tasks[order_[s]];
     bool may = task.recomputable && task.updates.empty();
     int32_t until = stages_ - 1;
     for (const BufferId id : task.writes) {
-      const BufferKind kind = problem_.buffers[id].kind;
+      const BufferKind kind = problem_->buffers[id].kind;
       may = may && first_writer[id] == s && (kind == BufferKind::Temporary || kind == BufferKind::Output);
       until = std::min(until, next_writer[id]);
     }
@@ -92,7 +92,7 @@ void Drops::find_makers() {
     if (!may) continue;
     rerun_until_[s] = until;
     for (const BufferId id : task.writes)
-      if (problem_.buffers[id].kind == BufferKind::Temporary) maker_[id] = s;
+      if (problem_->buffers[id].kind == BufferKind::Temporary) maker_[id] = s;
   }
 }
 
@@ -119,6 +119,17 @@ size_t Drops::find(const Gap& gap) const {
   const size_t at = find_need(gap.id, gap.after);
   if (at == 0 || at == needs.size() || needs[at].stage != gap.after || needs[at].is_remade) return 0;
   return needs[at - 1].stage == gap.before ? at : 0;
+}
+
+std::vector<std::pair<BufferId, size_t>> Drops::remade_in(int32_t stage) const {
+  std::vector<std::pair<BufferId, size_t>> found;
+  for (const Rerun& rerun : reruns_[stage])
+    for (const BufferId id : writes_[rerun.task]) {
+      const size_t need = find_need(id, stage);
+      if (need < needs_[id].size() && needs_[id][need].stage == stage && needs_[id][need].is_remade)
+        found.emplace_back(id, need);
+    }
+  return found;
 }
 
 bool Drops::drop(BufferId id, size_t need) {
@@ -149,7 +160,7 @@ void Drops::start_drop(BufferId id, size_t need) {
     set_flag(id, need, true);
   else
     insert_need(id, need, stage, 0, true);
-  change_alive(before + 1, stage, -sizes_.buffers[id]);
+  change_alive(before + 1, stage, -sizes_->buffers[id]);
   run_again(maker_[id], stage);
 }
 
@@ -158,7 +169,7 @@ bool Drops::keep(BufferId id, size_t need) {
   const int32_t before = needs_[id][need - 1].stage, stage = needs_[id][need].stage;
   touch(before);
   touch(stage);
-  change_alive(before + 1, stage, sizes_.buffers[id]);
+  change_alive(before + 1, stage, sizes_->buffers[id]);
   if (needs_[id][need].users == 0)
     erase_need(id, need);
   else
@@ -199,7 +210,7 @@ void Drops::need(BufferId id, int32_t stage) {
   touch(stage);
   if (at < needs.size() && needs[at].stage == stage) return count_users(id, at, 1);
   const int32_t before = needs[at - 1].stage, task = maker_[id];
-  const Bytes bytes = sizes_.buffers[id];
+  const Bytes bytes = sizes_->buffers[id];
   touch(before);
   if (at < needs.size()) {
     const int32_t after = needs[at].stage;
@@ -228,7 +239,7 @@ void Drops::release(BufferId id, int32_t stage) {
   touch(stage);
   if (needs[at].users > 1) return count_users(id, at, -1);
   const int32_t before = needs[at - 1].stage, task = maker_[id];
-  const Bytes bytes = sizes_.buffers[id];
+  const Bytes bytes = sizes_->buffers[id];
   const bool has_next = at + 1 < needs.size(), next_is_kept = has_next && !needs[at + 1].is_remade;
   if (!needs[at].is_remade) {
     erase_need(id, at);
@@ -332,6 +343,13 @@ bool Drops::stays_below(Bytes bound, Bytes relieved) {
   return std::all_of(touched_.begin(), touched_.end(), is_fine) && std::all_of(raised_.begin(), raised_.end(), is_fine);
 }
 
+bool Drops::returns_below(Bytes bound) {
+  measure_touched();
+  return std::all_of(touched_.begin(), touched_.end(), [&](const Touch& touch) {
+    return reruns_[touch.first].empty() || alive_.highest(touch.first, touch.last) <= bound;
+  });
+}
+
 void Drops::undo() {
   to_need_.clear();
   to_release_.clear();
@@ -379,7 +397,7 @@ void Drops::look_up(BufferId id, int32_t stage) {
   const size_t next = is_needed ? at + 1 : at;
   presence.is_alive = at > 0 && at < needs.size() && !needs[at].is_remade;
   presence.stays = next < needs.size() && !needs[next].is_remade;
-  if (is_needed && next == needs.size() && problem_.buffers[id].kind == BufferKind::Output) presence.stays = true;
+  if (is_needed && next == needs.size() && problem_->buffers[id].kind == BufferKind::Output) presence.stays = true;
 }
 
 // Runs through the stage moment by moment: the tasks that run again, then its own.
@@ -403,17 +421,17 @@ Bytes Drops::find_local_peak(int32_t stage) {
       if (presence.is_alive) continue;
       presence.is_alive = true;
       presence.born = m;
-      extra += sizes_.buffers[id];
+      extra += sizes_->buffers[id];
     }
     const Bytes shared = in_place_ ? shared_in(task, m) : 0;
-    highest = std::max(highest, extra + sizes_.scratch[order_[task]] - shared);
+    highest = std::max(highest, extra + sizes_->scratch[order_[task]] - shared);
     for (const auto* list : {&reads_[task], &writes_[task]})
       for (const BufferId id : *list) {
         Presence& presence = presence_[id];
         presence.is_taken = false;
         if (presence.last_moment != m || presence.stays || !presence.is_alive) continue;
         presence.is_alive = false;
-        extra -= sizes_.buffers[id];
+        extra -= sizes_->buffers[id];
       }
   }
   return highest;
@@ -421,19 +439,19 @@ Bytes Drops::find_local_peak(int32_t stage) {
 
 Bytes Drops::shared_in(int32_t task, int32_t moment) {
   Bytes bytes = 0;
-  const Task& work = problem_.tasks[order_[task]];
+  const Task& work = problem_->tasks[order_[task]];
   for (const InPlace& pair : work.may_share) {
     const BufferId from = work.reads[pair.read], to = work.writes[pair.write];
-    const BufferKind kind = problem_.buffers[from].kind;
+    const BufferKind kind = problem_->buffers[from].kind;
     if (kind == BufferKind::Variable || kind == BufferKind::Output) continue;
-    if (problem_.buffers[to].kind == BufferKind::Variable || problem_.buffers[to].kind == BufferKind::Input) continue;
+    if (problem_->buffers[to].kind == BufferKind::Variable || problem_->buffers[to].kind == BufferKind::Input) continue;
     const bool may = presence_[from].last_moment == moment && !presence_[from].stays && !presence_[from].is_taken &&
                      presence_[to].born == moment && !presence_[to].is_taken &&
-                     sizes_.buffers[from] == sizes_.buffers[to] &&
+                     sizes_->buffers[from] == sizes_->buffers[to] &&
                      std::count(work.reads.begin(), work.reads.end(), from) == 1;
     if (!may) continue;
     presence_[from].is_taken = presence_[to].is_taken = true;
-    bytes += sizes_.buffers[from];
+    bytes += sizes_->buffers[from];
   }
   return bytes;
 }

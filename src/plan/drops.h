@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "plan/live_tree.h"
@@ -38,7 +39,7 @@ class Drops {
   // Bytes that holding a value for others should not pass.
   void set_target(Bytes bytes) { target_ = bytes; }
   int32_t stages() const { return stages_; }
-  Bytes size_of(BufferId id) const { return sizes_.buffers[id]; }
+  Bytes size_of(BufferId id) const { return sizes_->buffers[id]; }
   double ns_of(BufferId id) const { return ns_[maker_[id]]; }
   bool is_remakeable(BufferId id) const { return maker_[id] >= 0; }
   const std::vector<Need>& needs(BufferId id) const { return needs_[id]; }
@@ -51,6 +52,8 @@ class Drops {
   size_t find(const Gap& gap) const;
   // The stage where a value dropped before this need would be made again; -1 when it cannot be.
   int32_t find_remake(BufferId id, size_t need) const;
+  // Indices of needs that are remade in the stage, by buffer.
+  std::vector<std::pair<BufferId, size_t>> remade_in(int32_t stage) const;
   // Each change stands until the next one, or is taken back. False when it grew out of all bounds: take it back.
   bool drop(BufferId id, size_t need);
   bool drop_all(std::span<const Gap> gaps);  // as one change; sorted by maker
@@ -59,6 +62,8 @@ class Drops {
   // Does the last change leave everything it raised at or below the bound, or no higher than it was? `relieved` is
   // what stood where it took away.
   bool stays_below(Bytes bound, Bytes relieved);
+  // Are all stages of the last change in which tasks run again at or below the bound?
+  bool returns_below(Bytes bound);
 
   std::vector<TaskId> steps() const;
 
@@ -104,13 +109,13 @@ class Drops {
   void look_up(BufferId id, int32_t stage);
   size_t find_need(BufferId id, int32_t stage) const;
   bool fits(int32_t first, int32_t last, BufferId id) const {
-    return alive_.highest(first, last) + sizes_.buffers[id] <= target_;
+    return alive_.highest(first, last) + sizes_->buffers[id] <= target_;
   }
 
-  const Problem& problem_;
-  const Sizes& sizes_;
-  const bool in_place_;
-  const int32_t stages_;
+  const Problem* problem_;
+  const Sizes* sizes_;
+  bool in_place_;
+  int32_t stages_;
   std::vector<TaskId> order_;
   std::vector<std::vector<BufferId>> reads_, writes_;  // by stage, without variables; updates count as reads
   std::vector<double> ns_;                             // by stage

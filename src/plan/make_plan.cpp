@@ -44,12 +44,21 @@ class Planner {
   // The fastest of a fixed list of candidates that fits. The list and the way each is packed do not depend on the
   // line: a larger line can choose from all that a smaller one can, so it is never slower, and what it chooses
   // instead is higher than the smaller line.
-  Choice run() {
+  Choice run(Bytes line) {
+    limits_.bytes = line;
+    best_ = nullptr;
     for (Entry& entry : entries_) look_for_better(entry, entry.option.plain());
     for (Entry& entry : entries_)
       if (entry.option.bound().bytes <= limits_.bytes && is_faster(entry, entry.option.least_ns()))
         look_for_better(entry, entry.option.recomputing());
     return best_ == nullptr ? refuse() : Choice{best_->problem, finish(*best_, *best_candidate_)};
+  }
+
+  Floor floor() const {
+    const Entry* lowest = &entries_.front();
+    for (const Entry& entry : entries_)
+      if (entry.option.bound().bytes < lowest->option.bound().bytes) lowest = &entry;
+    return {lowest->problem, lowest->option.bound().bytes, task_of(*lowest, lowest->option.bound().task)};
   }
 
  private:
@@ -119,7 +128,8 @@ class Planner {
     for (const Entry& other : entries_) {
       if (other.option.bound().bytes >= plan.lower_bound_bytes) continue;
       plan.lower_bound_bytes = other.option.bound().bytes;
-      plan.lower_bound_task = task_of(other, other.option.bound().task);
+      // Tasks of another problem are not those of this plan.
+      plan.lower_bound_task = other.problem == entry.problem ? task_of(other, other.option.bound().task) : -1;
     }
     plan.decisions = describe(entry, candidate);
     return plan;
@@ -166,21 +176,27 @@ class Planner {
 
   // The lowest of all candidates, each packed as well as it can be: what is named here fits when it is asked for.
   Choice refuse() {
-    std::vector<std::pair<Entry*, Candidate*>> by_peak;
-    for (Entry& entry : entries_) {
-      for (Candidate& candidate : entry.option.plain()) by_peak.emplace_back(&entry, &candidate);
-      for (Candidate& candidate : entry.option.recomputing()) by_peak.emplace_back(&entry, &candidate);
-    }
-    std::stable_sort(by_peak.begin(), by_peak.end(),
-                     [](const auto& a, const auto& b) { return a.second->peak_bytes < b.second->peak_bytes; });
+    // From the option that promises most; one that cannot be lower is not searched.
+    std::vector<Entry*> by_bound;
+    for (Entry& entry : entries_) by_bound.push_back(&entry);
+    std::stable_sort(by_bound.begin(), by_bound.end(),
+                     [](const Entry* a, const Entry* b) { return a->option.bound().bytes < b->option.bound().bytes; });
     Entry* entry = nullptr;
     Candidate* lowest = nullptr;
-    for (const auto& [at, candidate] : by_peak) {
-      if (lowest != nullptr && candidate->peak_bytes >= entry->option.arena_bytes(*lowest)) break;
-      at->option.pack_for(*candidate, 0);
-      if (lowest != nullptr && at->option.arena_bytes(*candidate) >= entry->option.arena_bytes(*lowest)) continue;
-      entry = at;
-      lowest = candidate;
+    for (Entry* at : by_bound) {
+      if (lowest != nullptr && at->option.bound().bytes >= entry->option.arena_bytes(*lowest)) break;
+      std::vector<Candidate*> by_peak;
+      for (Candidate& candidate : at->option.plain()) by_peak.push_back(&candidate);
+      for (Candidate& candidate : at->option.recomputing()) by_peak.push_back(&candidate);
+      std::stable_sort(by_peak.begin(), by_peak.end(),
+                       [](const Candidate* a, const Candidate* b) { return a->peak_bytes < b->peak_bytes; });
+      for (Candidate* candidate : by_peak) {
+        if (lowest != nullptr && candidate->peak_bytes >= entry->option.arena_bytes(*lowest)) break;
+        at->option.pack_for(*candidate, 0);
+        if (lowest != nullptr && at->option.arena_bytes(*candidate) >= entry->option.arena_bytes(*lowest)) continue;
+        entry = at;
+        lowest = candidate;
+      }
     }
     const Bytes need = entry->option.arena_bytes(*lowest);
     const int32_t peak_step = std::max(lowest->stays.peak_step, 0);
@@ -203,7 +219,7 @@ class Planner {
   }
 
   const std::span<const Problem* const> problems_;
-  const Limits& limits_;
+  Limits limits_;  // options refer to it; only its bytes change
   Bytes unconstrained_bytes_ = 0, ordered_bytes_ = 0;
   double unconstrained_ns_ = 0;
   std::deque<Entry> entries_;
@@ -220,7 +236,16 @@ std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& li
 }
 
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits) {
-  return Planner(whole, problems, limits).run();
+  return Planner(whole, problems, limits).run(limits.bytes);
 }
+
+class LineSearch::Search : public Planner {
+  using Planner::Planner;
+};
+LineSearch::LineSearch(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits)
+    : search_(std::make_unique<Search>(whole, problems, limits)) {}
+LineSearch::~LineSearch() = default;
+Choice LineSearch::plan_at(Bytes line) { return search_->run(line); }
+Floor LineSearch::floor() const { return search_->floor(); }
 
 }  // namespace plimsoll

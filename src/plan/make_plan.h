@@ -1,6 +1,7 @@
 // The planner: a pure function from problems and limits to a plan, or to the reason why there is none.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <variant>
 
@@ -20,5 +21,28 @@ struct Choice {
   std::variant<Plan, Shortfall> answer;
 };
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
+
+// What no plan of any of the problems goes below, because this task needs its buffers at once.
+struct Floor {
+  size_t problem = 0;
+  Bytes bytes = 0;
+  TaskId task = -1;
+};
+
+// The same for many lines: what does not depend on the line is searched once. The problems must outlive it.
+class LineSearch {
+ public:
+  LineSearch(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
+  ~LineSearch();
+  LineSearch(const LineSearch&) = delete;
+  LineSearch& operator=(const LineSearch&) = delete;
+
+  Choice plan_at(Bytes line);
+  Floor floor() const;
+
+ private:
+  class Search;
+  std::unique_ptr<Search> search_;
+};
 
 }  // namespace plimsoll

@@ -31,10 +31,11 @@ Option::Option(const Problem& problem, const Limits& limits, const Split& split,
     : limits_(limits), staged_(stage(problem, limits, split, order, stored)) {
   double disk_ns = 0;
   for (size_t t = 0; t < staged_.meaning.size(); ++t)
-    if (staged_.meaning[t].kind != Step::Kind::Run) disk_ns += staged_.problem.tasks[t].fixed_ns;
+    if (staged_.meaning[t].kind != Step::Kind::Run) disk_ns += staged_.transfer_ns(static_cast<TaskId>(t));
   has_transfers_ = staged_.disk_bytes > 0;
   least_ns_ = std::max(staged_.ns, disk_ns);
-  bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place);
+  bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place,
+                            has_transfers_ ? Return::ByLoading : Return::ByRunning);
   std::vector<TaskId> steps(staged_.problem.tasks.size());
   std::iota(steps.begin(), steps.end(), 0);
   const Bytes peak = make_timeline(staged_.problem, staged_.sizes, steps, limits.levers.in_place).peak_bytes;
@@ -59,7 +60,8 @@ std::vector<Candidate>& Option::recomputing() {
   std::vector<TaskId> steps(staged_.problem.tasks.size());
   std::iota(steps.begin(), steps.end(), 0);
   const std::vector<Schedule> schedules =
-      propose_schedules(staged_.problem, staged_.sizes, steps, limits_.levers.in_place, limits_.batch, bound_.bytes);
+      propose_schedules(staged_.problem, staged_.sizes, steps, limits_.levers.in_place, limits_.batch, bound_.bytes,
+                        is_one_of_many() ? Effort::Quick : Effort::Thorough);
   for (const Schedule& schedule : schedules) add(recomputing_, schedule.steps, schedule.peak_bytes);
   keep_useful(recomputing_, plain_.back().peak_bytes);
   return recomputing_;
@@ -67,15 +69,17 @@ std::vector<Candidate>& Option::recomputing() {
 
 void Option::pack_for(Candidate& candidate, Bytes line) const {
   constexpr int64_t kShortSearch = 10;
+  // There are many options with parts and transfers: each gets less.
+  const int64_t nodes = limits_.pack_nodes / (is_one_of_many() ? 10 : 1);
   if (candidate.items.empty()) {
     candidate.stays = find_stays(staged_.problem, staged_.sizes, candidate.steps, limits_.levers.in_place);
     candidate.items = make_items(staged_.sizes, candidate.stays, candidate.steps);
-    candidate.packing = pack(candidate.items, kAlignment, 0, {.nodes = limits_.pack_nodes / kShortSearch});
+    candidate.packing = pack(candidate.items, kAlignment, 0, {.nodes = nodes / kShortSearch});
   }
   const Packing& packing = candidate.packing;
   if (arena_bytes(candidate) <= line || packing.height == packing.lower_bound) return;
   const Bytes room = std::max<Bytes>(line - staged_.sizes.variables, 0);
-  Packing longer = pack(candidate.items, kAlignment, room, {.nodes = limits_.pack_nodes});
+  Packing longer = pack(candidate.items, kAlignment, room, {.nodes = nodes});
   if (longer.height < packing.height) candidate.packing = std::move(longer);
 }
 

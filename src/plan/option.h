@@ -41,6 +41,7 @@ class Option {
   Bytes arena_bytes(const Candidate& candidate) const { return staged_.sizes.variables + candidate.packing.height; }
 
  private:
+  bool is_one_of_many() const { return has_transfers_ || staged_.parts.size() > 1; }
   void add(std::vector<Candidate>& candidates, const std::vector<TaskId>& steps, Bytes peak_bytes) const;
 
   const Limits& limits_;

@@ -1,6 +1,8 @@
 #include "plan/plan.h"
 
+#include <algorithm>
 #include <cassert>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -21,9 +23,31 @@ std::string describe(const Problem& problem, const Shortfall& shortfall) {
     text += fmt::format("{} {} ({}, {})", i == 0 ? ", which holds" : ",", shortfall.holders[i].name,
                         name_of(shortfall.holders[i].tag), format_bytes(shortfall.holders[i].bytes));
   if (shortfall.lower_bound_task >= 0)
-    text += fmt::format("; no plan is below {}, which {} needs at once", format_bytes(shortfall.lower_bound_bytes),
+    text += fmt::format("; no plan is below {}, which it takes to run {}", format_bytes(shortfall.lower_bound_bytes),
                         problem.tasks[shortfall.lower_bound_task].name);
   return text;
+}
+
+Tally count_work(const Problem& problem, const Plan& plan) {
+  Tally tally;
+  const int64_t samples = plan.part_samples.empty() ? 1 : plan.part_samples.front();
+  std::set<std::pair<TaskId, int32_t>> seen;
+  std::set<BufferId> moved;
+  for (const Step& step : plan.steps) {
+    if (step.kind == Step::Kind::Run) {
+      if (seen.emplace(step.task, step.part).second) continue;
+      ++tally.reruns;
+      const Task& task = problem.tasks[step.task];
+      const Work& work = step.variant < 0 ? static_cast<const Work&>(task) : task.variants[step.variant];
+      tally.rerun_ns += cost_ns(work, plan.part_samples.empty() ? 1 : plan.part_samples[step.part]);
+    } else {
+      ++(step.kind == Step::Kind::Save ? tally.saves : tally.loads);
+      if (!std::binary_search(plan.stored.begin(), plan.stored.end(), step.buffer)) moved.insert(step.buffer);
+    }
+  }
+  for (const BufferId id : plan.stored) tally.streamed_bytes += placed_bytes(problem.buffers[id], samples);
+  for (const BufferId id : moved) tally.spilled_bytes += placed_bytes(problem.buffers[id], samples);
+  return tally;
 }
 
 std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan) {

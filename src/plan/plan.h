@@ -89,6 +89,17 @@ struct Shortfall {
 
 std::string_view name_of(Exactness exactness);  // "bit-identical"
 
+// What a plan does beyond running each task once.
+struct Tally {
+  int64_t reruns = 0;  // tasks run again for the same part of the batch
+  double rerun_ns = 0;
+  int64_t saves = 0;  // transfers
+  int64_t loads = 0;
+  Bytes streamed_bytes = 0;  // variables that live in the scratch file
+  Bytes spilled_bytes = 0;   // other values that pass through it
+};
+Tally count_work(const Problem& problem, const Plan& plan);
+
 // "does not fit: needs 611 MiB of 512 MiB; tightest at conv5 backward; ..."
 std::string describe(const Problem& problem, const Shortfall& shortfall);
 

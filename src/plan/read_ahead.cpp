@@ -20,7 +20,7 @@ double predict_ns(const Staged& staged, const std::vector<TaskId>& steps) {
   for (const TaskId t : steps) {
     const Task& task = staged.problem.tasks[t];
     if (is_transfer(staged, t)) {
-      disk = std::max(disk, now) + task.fixed_ns;
+      disk = std::max(disk, now) + staged.transfer_ns(t);
       for (const BufferId id : task.writes) ready[id] = disk;
       continue;
     }

@@ -19,6 +19,13 @@ struct Offer {
   }
 };
 
+enum class Start {
+  Segments,  // whole runs of values first, each as long as it returns below the target
+  LongRuns,  // the same, but a return may be as high as that stage was before
+  Pieces,    // value by value
+  Relaxed,   // low enough already: only takes back
+};
+
 class Search {
  public:
   Search(Drops drops, int32_t buffers, Bytes target, int64_t work)
@@ -30,11 +37,11 @@ class Search {
     drops_.set_target(target);
   }
 
-  // In segments first, or piece by piece from the start.
-  const Drops& run(bool in_segments) {
-    constexpr int kPasses = 4, kRounds = 12;
+  const Drops& run(Start start) {
+    constexpr int kPasses = 40, kRounds = 12;
+    const bool in_segments = start == Start::Segments || start == Start::LongRuns;
     for (int pass = 0; in_segments && pass < kPasses && is_over(); ++pass)
-      if (!relieve_in_segments()) break;
+      if (!relieve_in_segments(start == Start::LongRuns)) break;
     for (int round = 0; round < kRounds && is_over(); ++round) {
       bool helps = relieve_cleanly();
       if (is_over()) helps = lower_the_peak() || helps;
@@ -118,6 +125,10 @@ class Search {
     while (is_over()) {
       const int32_t peak = drops_.alive().find_highest();
       const Bytes height = drops_.alive().highest();
+      if (keep_instead(peak, height)) {
+        helps = true;
+        continue;
+      }
       std::vector<Offer> offers = list_offers_at(peak);
       std::sort(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) { return b < a; });
       bool is_lower = false;
@@ -134,9 +145,20 @@ class Search {
     return helps;
   }
 
+  // Keeps something until the highest stage that was made again there, where that is the lower way.
+  bool keep_instead(int32_t peak, Bytes height) {
+    for (const auto& [id, need] : drops_.remade_in(peak)) {
+      if (is_tired()) return false;
+      if (drops_.keep(id, need) && drops_.stays_below(target_, height) && drops_.alive().highest(peak, peak) < height)
+        return true;
+      drops_.undo();
+    }
+    return false;
+  }
+
   // Drops whole runs of values made one after another, each run as long as its return stays below the target, with
   // one value kept between runs. Early runs return late, when little else is alive, so they may be longer.
-  bool relieve_in_segments() {
+  bool relieve_in_segments(bool may_stay_high) {
     const int32_t peak = drops_.alive().find_highest();
     std::vector<Gap> gaps;
     for (const Offer& offer : list_offers_at(peak)) gaps.push_back(offer.gap);
@@ -144,15 +166,26 @@ class Search {
       return std::pair(drops_.maker_of(a.id), a.id) < std::pair(drops_.maker_of(b.id), b.id);
     });
     const auto works = [&](size_t first, size_t count) {
-      if (drops_.drop_all(std::span(gaps).subspan(first, count)) && drops_.stays_below(target_, LiveTree::kNothing))
+      if (drops_.drop_all(std::span(gaps).subspan(first, count)) && drops_.stays_below(target_, LiveTree::kNothing) &&
+          (may_stay_high || drops_.returns_below(target_)))
         return true;
       drops_.undo();
       return false;
     };
+    // A run need relieve no more than what is over, and cannot return when it is larger than the target.
+    const auto sensible = [&](size_t first) {
+      const Bytes excess = drops_.alive().highest(peak, peak) - target_;
+      size_t end = first;
+      for (Bytes bytes = 0; end < gaps.size() && bytes < excess; ++end) {
+        bytes += drops_.size_of(gaps[end].id);
+        if (bytes > target_) break;
+      }
+      return std::max<size_t>(end - first, 1);
+    };
     bool helps = false;
     size_t first = 0, count = gaps.size();
     while (first < gaps.size() && is_over()) {
-      count = std::min(count, gaps.size() - first);
+      count = std::min(count, may_stay_high ? gaps.size() - first : sensible(first));
       while (count > 0 && !works(first, count) && !is_tired()) count -= (count + 7) / 8;
       helps = helps || count > 0;
       first += count + 1;
@@ -194,32 +227,81 @@ class Search {
   int64_t listed_ = 0;  // gaps looked at
 };
 
+// Searches for a fixed ladder of targets: down from the order as it is, each from there and from the rung above, then
+// up again, where each rung takes back what the one below it had to drop.
+class Ladder {
+ public:
+  Ladder(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place, int64_t batch)
+      : problem_(problem), sizes_(sizes), in_place_(in_place), plain_(problem, sizes, order, in_place, batch) {}
+
+  std::vector<Schedule> run(Bytes floor_bytes, Effort effort) {
+    const Bytes highest = plain_.alive().highest(), floor = std::max<Bytes>(floor_bytes - sizes_.variables, 1);
+    if (plain_.stages() == 0 || highest <= floor) return {};
+    constexpr int kFewestRungs = 16;
+    constexpr int kQuickRungs = 8;
+    const auto most = static_cast<int>(std::clamp(24'000 / plain_.stages(), kFewestRungs, 32));
+    is_large_ = most == kFewestRungs;
+    const bool is_quick = effort == Effort::Quick && !is_large_;
+    const int rungs = is_quick ? kQuickRungs : most;
+    work_ = is_large_ ? kWorkOfLarge / rungs : kWork / most;
+    std::vector<Drops> best;
+    for (int k = 1; k <= rungs; ++k) {
+      const double share =
+          std::pow(static_cast<double>(floor) / static_cast<double>(highest), static_cast<double>(k) / rungs);
+      const auto target = k == rungs ? floor : static_cast<Bytes>(static_cast<double>(highest) * share);
+      targets_.push_back(target);
+      best.push_back(search(plain_, target, Start::Segments));
+      // Where the search gets lost there is no use in asking for less, and it takes long.
+      if (is_large_ && k > 1 && best.back().alive().highest() > best[best.size() - 2].alive().highest()) break;
+      if (is_large_) continue;
+      if (is_quick) {
+        if (k > 1) take_better(best.back(), search(best[best.size() - 2], target, Start::Pieces), target);
+        continue;
+      }
+      take_better(best.back(), search(plain_, target, Start::LongRuns), target);
+      take_better(best.back(), search(plain_, target, Start::Pieces), target);
+      if (k > 1) take_better(best.back(), search(best[best.size() - 2], target, Start::Pieces), target);
+    }
+    for (int k = static_cast<int>(best.size()) - 2; k >= 0; --k)
+      take_better(best[k], search(best[k + 1], targets_[k], Start::Relaxed), targets_[k]);
+    return std::move(schedules_);
+  }
+
+ private:
+  static constexpr int64_t kWork = 4'000'000, kWorkOfLarge = 12'000'000;
+
+  Drops search(const Drops& from, Bytes target, Start start) {
+    Search search(from, static_cast<int32_t>(problem_.buffers.size()), target, work_);
+    const Drops& drops = search.run(start);
+    Schedule schedule{drops.steps(), 0, drops.extra_ns()};
+    schedule.peak_bytes = find_stays(problem_, sizes_, schedule.steps, in_place_).peak_bytes;
+    schedules_.push_back(std::move(schedule));
+    return drops;
+  }
+
+  // The fastest that is below the target, else the lowest.
+  static void take_better(Drops& best, Drops&& other, Bytes target) {
+    const auto key = [&](const Drops& drops) {
+      return std::pair(std::max(drops.alive().highest(), target), drops.extra_ns());
+    };
+    if (key(other) < key(best)) best = std::move(other);
+  }
+
+  const Problem& problem_;
+  const Sizes& sizes_;
+  const bool in_place_;
+  const Drops plain_;
+  int64_t work_ = 0;
+  bool is_large_ = false;
+  std::vector<Bytes> targets_;
+  std::vector<Schedule> schedules_;
+};
+
 }  // namespace
 
 std::vector<Schedule> propose_schedules(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order,
-                                        bool in_place, int64_t batch, Bytes floor_bytes) {
-  std::vector<Schedule> schedules;
-  const Drops plain(problem, sizes, order, in_place, batch);
-  const Bytes highest = plain.alive().highest(), floor = std::max<Bytes>(floor_bytes - sizes.variables, 1);
-  if (order.empty() || highest <= floor) return schedules;
-  constexpr int kFewestRungs = 6;
-  constexpr int64_t kWork = 4'000'000;
-  const auto tasks = static_cast<int64_t>(order.size());
-  const auto rungs = static_cast<int>(std::clamp<int64_t>(40'000 / tasks, kFewestRungs, 40));
-  for (int k = 1; k <= rungs; ++k) {
-    const double share =
-        std::pow(static_cast<double>(floor) / static_cast<double>(highest), static_cast<double>(k) / rungs);
-    const auto target = k == rungs ? floor : static_cast<Bytes>(static_cast<double>(highest) * share);
-    for (const bool in_segments : {true, false}) {
-      if (!in_segments && rungs == kFewestRungs) continue;
-      Search search(plain, static_cast<int32_t>(problem.buffers.size()), target, kWork / rungs);
-      const Drops& drops = search.run(in_segments);
-      Schedule schedule{drops.steps(), 0, drops.extra_ns()};
-      schedule.peak_bytes = find_stays(problem, sizes, schedule.steps, in_place).peak_bytes;
-      schedules.push_back(std::move(schedule));
-    }
-  }
-  return schedules;
+                                        bool in_place, int64_t batch, Bytes floor_bytes, Effort effort) {
+  return Ladder(problem, sizes, order, in_place, batch).run(floor_bytes, effort);
 }
 
 }  // namespace plimsoll

@@ -73,25 +73,33 @@ Sizes measure(const Problem& problem, int64_t batch, int64_t part_samples) {
   return sizes;
 }
 
-Timeline make_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place) {
-  Timeline timeline;
-  find_spans(problem, order, timeline);
-  assign_slots(problem, sizes, order, in_place, timeline);
-  std::vector<Bytes> change(std::max<size_t>(order.size(), 1) + 1, 0);
-  for (const Slot& slot : timeline.slots) {
+Peak find_peak(const Sizes& sizes, const std::vector<Slot>& slots, const std::vector<TaskId>& steps) {
+  std::vector<Bytes> change(std::max<size_t>(steps.size(), 1) + 1, 0);
+  for (const Slot& slot : slots) {
     change[slot.first_step] += slot.bytes;
     change[slot.last_step + 1] -= slot.bytes;
   }
   Bytes alive = sizes.variables;
-  timeline.peak_bytes = alive + (order.empty() ? change[0] : 0);
-  for (size_t s = 0; s < order.size(); ++s) {
+  Peak peak{.bytes = alive + (steps.empty() ? change[0] : 0)};
+  for (size_t s = 0; s < steps.size(); ++s) {
     alive += change[s];
-    const Bytes with_scratch = alive + sizes.scratch[order[s]];
-    timeline.area += static_cast<double>(alive);
-    if (timeline.peak_step >= 0 && with_scratch <= timeline.peak_bytes) continue;
-    timeline.peak_bytes = with_scratch;
-    timeline.peak_step = static_cast<int32_t>(s);
+    const Bytes with_scratch = alive + sizes.scratch[steps[s]];
+    peak.area += static_cast<double>(alive);
+    if (peak.step >= 0 && with_scratch <= peak.bytes) continue;
+    peak.bytes = with_scratch;
+    peak.step = static_cast<int32_t>(s);
   }
+  return peak;
+}
+
+Timeline make_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place) {
+  Timeline timeline;
+  find_spans(problem, order, timeline);
+  assign_slots(problem, sizes, order, in_place, timeline);
+  const Peak peak = find_peak(sizes, timeline.slots, order);
+  timeline.peak_bytes = peak.bytes;
+  timeline.peak_step = peak.step;
+  timeline.area = peak.area;
   return timeline;
 }
 

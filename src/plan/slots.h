@@ -22,6 +22,14 @@ struct Slot {
   Bytes bytes = 0;
 };
 
+// The step with the most bytes alive, variables and its own scratch included; -1 when there are no steps.
+struct Peak {
+  Bytes bytes = 0;
+  int32_t step = -1;
+  double area = 0;  // bytes alive without scratch, summed over the steps
+};
+Peak find_peak(const Sizes& sizes, const std::vector<Slot>& slots, const std::vector<TaskId>& steps);
+
 struct Timeline {
   std::vector<int32_t> first_step, last_step;  // by buffer; -1 when it is never alive
   std::vector<int32_t> slot_of;                // by buffer; -1 for variables and what is never alive

@@ -8,6 +8,8 @@ namespace {
 
 using When = Split::When;
 
+constexpr double kDiskBytesPerSecond = 1e9;
+
 constexpr TaskId kBegin = -1, kEnd = -2;  // in the sequence of tasks
 
 class Stager {
@@ -30,6 +32,8 @@ class Stager {
 
   Staged run() {
     staged_.problem.name = problem_.name;
+    if (limits_.disk_read_bytes_per_s > 0) staged_.load_factor = kDiskBytesPerSecond / limits_.disk_read_bytes_per_s;
+    if (limits_.disk_write_bytes_per_s > 0) staged_.save_factor = kDiskBytesPerSecond / limits_.disk_write_bytes_per_s;
     staged_.problem.buffers = problem_.buffers;
     staged_.buffer_of.resize(problem_.buffers.size());
     for (size_t b = 0; b < problem_.buffers.size(); ++b) staged_.buffer_of[b] = static_cast<BufferId>(b);
@@ -186,7 +190,7 @@ class Stager {
     task.name = "load " + problem_.buffers[id].name;
     task.writes = {into};
     task.recomputable = true;
-    task.fixed_ns = transfer_ns(id, limits_.disk_read_bytes_per_s) * times(when);
+    task.fixed_ns = transfer_ns(id) * times(when);
     push(std::move(task), {.kind = Step::Kind::Load, .buffer = id}, false);
   }
 
@@ -194,13 +198,13 @@ class Stager {
     Task task;
     task.name = "save " + problem_.buffers[id].name;
     task.reads = {now_[id]};
-    task.fixed_ns = transfer_ns(id, limits_.disk_write_bytes_per_s) * times(when);
+    task.fixed_ns = transfer_ns(id) * times(when);
     push(std::move(task), {.kind = Step::Kind::Save, .buffer = id}, false);
   }
 
-  double transfer_ns(BufferId id, double bytes_per_s) const {
+  double transfer_ns(BufferId id) const {
     const auto bytes = static_cast<double>(placed_bytes(problem_.buffers[id], staged_.parts.front()));
-    return bytes_per_s > 0 ? std::round(bytes / bytes_per_s * 1e9) : 0;
+    return std::round(bytes / kDiskBytesPerSecond * 1e9);
   }
 
   void push(Task task, const Step& meaning, bool has_rows) {

@@ -31,8 +31,14 @@ struct Staged {
   std::vector<BufferId> buffer_of;  // by buffer: that of the plan; a loaded value is a buffer of its own
   std::vector<int64_t> parts;       // samples of each
   TaskId begin = -1, end = -1;
+  // Transfers are searched for with the speed of an ordinary disk, so that what fits does not depend on a measurement;
+  // these make it the time of the disk at hand.
+  double load_factor = 1, save_factor = 1;
   double ns = 0;  // to compute all of it once, transfers not counted
   Bytes disk_bytes = 0;
+  double transfer_ns(TaskId task) const {
+    return problem.tasks[task].fixed_ns * (meaning[task].kind == Step::Kind::Load ? load_factor : save_factor);
+  }
   bool is_mark(TaskId task) const { return task == begin || task == end; }
 };
 Staged stage(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,

@@ -92,20 +92,9 @@ Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<T
   Stays found;
   find_spans(problem, steps, found);
   assign_slots(problem, sizes, steps, in_place, found);
-  std::vector<Bytes> change(std::max<size_t>(steps.size(), 1) + 1, 0);
-  for (const Slot& slot : found.slots) {
-    change[slot.first_step] += slot.bytes;
-    change[slot.last_step + 1] -= slot.bytes;
-  }
-  Bytes alive = sizes.variables;
-  found.peak_bytes = alive + (steps.empty() ? change[0] : 0);
-  for (size_t s = 0; s < steps.size(); ++s) {
-    alive += change[s];
-    const Bytes with_scratch = alive + sizes.scratch[steps[s]];
-    if (found.peak_step >= 0 && with_scratch <= found.peak_bytes) continue;
-    found.peak_bytes = with_scratch;
-    found.peak_step = static_cast<int32_t>(s);
-  }
+  const Peak peak = find_peak(sizes, found.slots, steps);
+  found.peak_bytes = peak.bytes;
+  found.peak_step = peak.step;
   return found;
 }
 

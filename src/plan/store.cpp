@@ -54,7 +54,9 @@ class Lister {
       return stores;
     }
     if (!limits_.levers.spill) return stores;
+    const bool in_parts = problem_.part_samples > 0 && problem_.part_samples < limits_.batch;
     for (const auto& [state, weights, values] : kShares) {
+      if (in_parts && state + weights < 2) continue;  // the whole step has the others
       Stored stored = store(state, weights, values);
       if (stored.bytes > 0 && stored.bytes <= limits_.disk_bytes && stored.bytes != stores.back().bytes)
         stores.push_back(std::move(stored));
@@ -67,11 +69,10 @@ class Lister {
 
   // With recomputation only what is dearer to make than to move, the dearest for its bytes first; else the largest.
   void sort_values() {
-    const double bytes_per_s =
-        1 / (1 / std::max(limits_.disk_read_bytes_per_s, 1.0) + 1 / std::max(limits_.disk_write_bytes_per_s, 1.0));
+    constexpr double kBytesPerSecond = 0.5e9;  // there and back, on an ordinary disk
     const auto worth = [&](size_t b) {
       const auto bytes = static_cast<double>(bytes_of(b));
-      return limits_.levers.recompute ? ns_[b] / (bytes / bytes_per_s * 1e9) : bytes;
+      return limits_.levers.recompute ? ns_[b] / (bytes / kBytesPerSecond * 1e9) : bytes;
     };
     if (limits_.levers.recompute)
       values_.erase(std::remove_if(values_.begin(), values_.end(), [&](size_t b) { return worth(b) < 1; }),

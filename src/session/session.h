@@ -63,6 +63,7 @@ struct PlannedStep {
   Request request;
   Program program;
   Plan plan;
+  Limits limits = {};                   // that the plan was made under
   std::vector<Bytes> file_places = {};  // by buffer, of what the plan saves and loads
   std::unique_ptr<Executor> executor;   // none before memory is taken
   std::vector<std::byte*> feed_places;  // of program.feeds
@@ -103,16 +104,21 @@ class Session {
 
   const std::vector<PlannedStep>& steps() const { return steps_; }
   const MemoryLine& line() const { return line_; }
-  Bytes arena_bytes() const { return arena_bytes_; }      // what open() takes
-  Bytes runtime_bytes() const { return runtime_bytes_; }  // held by the process before the arena, and the reserve
+  Bytes arena_bytes() const { return arena_bytes_; }  // what open() takes
+  // Held by the process before the arena, the reserve, and what moves to and from the scratch file.
+  Bytes runtime_bytes() const { return runtime_bytes_ + (file_bytes_ > 0 ? Homes::kBytes : 0); }
   int64_t step_count() const { return state_.step; }
   Bytes file_bytes() const { return file_bytes_; }  // of the scratch file
+
+  // All ways to set up that step, for a look at other lines: the whole first, then in parts of the batch.
+  std::vector<Problem> problems(size_t number);
 
  private:
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
-  std::vector<Program> lower_splits(const PlannedStep& step);  // in parts of the batch, of several sizes
+  // In parts of the batch, of several sizes.
+  std::vector<Program> lower_splits(const Request& request, const Program& whole);
   void accept(PlannedStep& step, Plan plan, const Limits& limits);
   Limits limits_for(const PlannedStep& step) const;
   Fit describe(const Problem& problem, const Shortfall& shortfall) const;

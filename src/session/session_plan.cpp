@@ -62,30 +62,41 @@ void Session::close_layouts() {
 }
 
 // Parts of half the batch, of a quarter, and so on down to one sample.
-std::vector<Program> Session::lower_splits(const PlannedStep& step) {
+std::vector<Program> Session::lower_splits(const Request& request, const Program& whole) {
   std::vector<Program> splits;
-  if (!options_.levers.micro_batch || step.request.batch == 1) return splits;
-  const Split split = find_split(step.program.problem);
+  if (!options_.levers.micro_batch || request.batch == 1) return splits;
+  const Split split = find_split(whole.problem);
   if (!split.is_possible()) return splits;
   LowerOptions lowering;
-  lowering.batch = step.request.batch;
+  lowering.batch = request.batch;
   lowering.waits.assign(graph_.nodes().size(), false);
-  for (size_t t = 0; t < step.program.tasks.size(); ++t) {
-    const std::vector<BufferId>& reads = step.program.problem.tasks[t].reads;
-    if (step.program.tasks[t].origin >= 0 && split.when[t] == Split::When::After)
-      lowering.waits[static_cast<size_t>(step.program.tasks[t].origin)] = std::any_of(
-          reads.begin(), reads.end(),
-          [&](BufferId id) { return step.program.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
+  for (size_t t = 0; t < whole.tasks.size(); ++t) {
+    const std::vector<BufferId>& reads = whole.problem.tasks[t].reads;
+    if (whole.tasks[t].origin >= 0 && split.when[t] == Split::When::After)
+      lowering.waits[static_cast<size_t>(whole.tasks[t].origin)] =
+          std::any_of(reads.begin(), reads.end(),
+                      [&](BufferId id) { return whole.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
   }
   for (int64_t samples = lowering.batch; samples > 1;) {
     samples = (samples + 1) / 2;
     lowering.part_samples = samples;
     KernelStore kernels;  // those of parts that are not chosen go with their program
-    if (auto program =
-            lower_in_parts(graph_, ids_of(step.request.fetches), step.request.updates, lowering, layouts_, kernels))
+    if (auto program = lower_in_parts(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels))
       splits.push_back(std::move(*program));
   }
   return splits;
+}
+
+std::vector<Problem> Session::problems(size_t number) {
+  const PlannedStep& step = steps_.at(number);
+  std::vector<Problem> problems;
+  LowerOptions lowering;
+  lowering.batch = step.request.batch;
+  KernelStore kernels;
+  const Program whole = lower(graph_, ids_of(step.request.fetches), step.request.updates, lowering, layouts_, kernels);
+  problems.push_back(whole.problem);
+  for (Program& split : lower_splits(step.request, whole)) problems.push_back(std::move(split.problem));
+  return problems;
 }
 
 // What the line must hold besides the arena.
@@ -169,7 +180,7 @@ void Session::plan_step(PlannedStep& step) {
   const auto* plan = std::get_if<Plan>(&answer);
   if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns)
     return accept(step, std::move(*std::get_if<Plan>(&answer)), limits);
-  std::vector<Program> splits = lower_splits(step);
+  std::vector<Program> splits = lower_splits(step.request, step.program);
   if (splits.empty()) {
     if (plan == nullptr) throw DoesNotFit(describe(whole, std::get<Shortfall>(answer)));
     return accept(step, std::move(std::get<Plan>(answer)), limits);
@@ -198,6 +209,7 @@ void Session::plan_step(PlannedStep& step) {
 
 void Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
   step.plan = std::move(plan);
+  step.limits = limits;
   const std::string fault = check(step.program.problem, step.plan, limits);
   if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
   if (!stored_) stored_ = step.plan.stored;

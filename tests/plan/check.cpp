@@ -157,7 +157,7 @@ TEST(Check, NamesEveryPlantedFault) {
   for (const Fault& fault : faults) {
     Plan plan = roomy_plan();
     fault.plant(plan);
-    const std::string answer = check(problem, plan, {.batch = 4});
+    const std::string answer = check(problem, plan, {.batch = 4, .disk_bytes = MiB});
     EXPECT_NE(answer, "") << fault.name;
     EXPECT_THAT(answer, HasSubstr(fault.says)) << fault.name;
   }
@@ -194,11 +194,11 @@ TEST(Check, AcceptsARecomputedValueAndRefusesAStaleOne) {
   const Problem problem = small_problem();
   Plan plan = roomy_plan();
   plan.steps = {{.task = 0}, {.task = 1}, {.task = 0}, {.task = 2}, {.task = 3}};
-  plan.lives = {{kScratch, 0, 0, kEnd, 64}, {kScratch, 2, 2, kEnd, 64}, {0, 0, 4, kW, 4096}, {1, 0, 2, kX, 4096},
-                {2, 0, 1, kH, 4096},        {2, 2, 3, kY, 4096},        {3, 1, 3, kG, 4096}, {4, 3, 4, kH, 4096}};
+  plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 4, kW, 4096},        {1, 0, 2, kX, 4096}, {2, 0, 1, kH, 4096},
+                {3, 1, 3, kG, 4096},        {kScratch, 2, 2, kEnd, 64}, {2, 2, 3, kY, 4096}, {4, 3, 4, kH, 4096}};
   EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
   plan.steps[2].task = 1;  // the second life of h is never filled
-  plan.lives.erase(plan.lives.begin() + 1);
+  plan.lives.erase(plan.lives.begin() + 5);
   EXPECT_EQ(check(problem, plan, {.batch = 4}), "b reads h at step 2, before anything wrote it");
 
   // The update runs before the recompute that needs the old weight.
@@ -227,14 +227,14 @@ TEST(Check, FollowsSpilledValues) {
       {.task = 0}, {.task = 1}, {.kind = Step::Kind::Save, .buffer = 2}, {.kind = Step::Kind::Load, .buffer = 2},
       {.task = 2}, {.task = 3}};
   plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 5, kW, 4096}, {1, 0, 0, kX, 4096}, {2, 0, 2, kH, 4096},
-                {2, 3, 4, kX, 4096},        {3, 1, 4, kG, 4096}, {4, 4, 5, kY, 4096}};
-  EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
+                {3, 1, 4, kG, 4096},        {2, 3, 4, kX, 4096}, {4, 4, 5, kY, 4096}};
+  EXPECT_EQ(check(problem, plan, {.batch = 4, .disk_bytes = MiB}), "");
   Plan late = plan;
   std::swap(late.steps[3], late.steps[4]);
-  EXPECT_EQ(check(problem, late, {.batch = 4}), "c reads h at step 3, before anything wrote it");
+  EXPECT_EQ(check(problem, late, {.batch = 4, .disk_bytes = MiB}), "c reads h at step 3, before anything wrote it");
   Plan early = plan;
   std::swap(early.steps[0], early.steps[2]);
-  EXPECT_NE(check(problem, early, {.batch = 4}), "");
+  EXPECT_NE(check(problem, early, {.batch = 4, .disk_bytes = MiB}), "");
 }
 
 // One layer in two parts: rows run for each part, the gradient adds up, the update runs once.
@@ -255,6 +255,7 @@ class CheckParts : public ::testing::Test {
     plan.arena_bytes = 64 + 4 * 64 + 2 * 64 + 64 + 4 * 64;
     plan.variable_bytes = 64;
     plan.part_samples = {2, 2};
+    plan.exactness = Exactness::WithinTolerance;
     for (int32_t part : {0, 1})
       for (TaskId task : {0, 1, 2}) plan.steps.push_back({.task = task, .part = part});
     plan.steps.push_back({.task = 3});

@@ -1,0 +1,25 @@
+// A plan in a file: limits, problem and plan in their text forms, so that anyone can check it later.
+#pragma once
+
+#include <string>
+
+#include "plan/limits.h"
+#include "plan/plan.h"
+
+namespace plimsoll {
+
+struct PlanFile {
+  Limits limits;
+  Problem problem;
+  Plan plan;
+};
+
+struct PlannedStep;
+// Throws Error(DiskFull) when it can't be written.
+void dump_plan(const PlannedStep& step, const std::string& path);
+
+bool is_plan_file(const std::string& path);
+// Throws Error(BadData) naming the file and the line.
+PlanFile read_plan(const std::string& path);
+
+}  // namespace plimsoll

@@ -1,0 +1,124 @@
+#include "cli/plan_words.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace plimsoll {
+namespace {
+
+std::string time_of(double ns) {
+  if (ns < 1e6) return fmt::format("{:.3g} µs", ns / 1e3);
+  return ns < 1e9 ? fmt::format("{:.3g} ms", ns / 1e6) : fmt::format("{:.3g} s", ns / 1e9);
+}
+
+// "weights and optimiser state", as far as there are both.
+std::string streamed_kinds(const Problem& problem, const Plan& plan) {
+  bool state = false;
+  bool weights = false;
+  for (const BufferId id : plan.stored)
+    (problem.buffers[static_cast<size_t>(id)].tag == Tag::Optimiser ? state : weights) = true;
+  return state && weights ? "weights and optimiser state" : state ? "optimiser state" : "weights";
+}
+
+}  // namespace
+
+std::string percent_more(double now, double before) {
+  return fmt::format("{:+.1f} %", before > 0 ? 100 * (now / before - 1) : 0.0);
+}
+
+std::string exactness_text(const Plan& plan) {
+  switch (plan.exactness) {
+    case Exactness::BitIdentical:
+      return "bit-identical";
+    case Exactness::WithinTolerance:
+      return plan.part_samples.size() > 1 ? "equal up to rounding (batch in parts)" : "equal up to rounding";
+    case Exactness::Lossy:
+      break;
+  }
+  return "lossy, as asked for";
+}
+
+std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder) {
+  const Tally tally = count_work(problem, plan);
+  const std::string folder = scratch_folder.empty() ? "the scratch file" : scratch_folder;
+  std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} parts of {} samples · ",
+                                                                plan.part_samples.size(), plan.part_samples.front())
+                                                  : "batch whole · ";
+  text += tally.reruns > 0 ? fmt::format("recomputes {} tasks ({}) · ", tally.reruns,
+                                         percent_more(plan.unconstrained_ns + tally.rerun_ns, plan.unconstrained_ns))
+                           : "nothing recomputed · ";
+  if (tally.streamed_bytes > 0)
+    text += fmt::format("streams {} of {} through {} · ", format_bytes(tally.streamed_bytes),
+                        streamed_kinds(problem, plan), folder);
+  if (tally.spilled_bytes > 0)
+    text += fmt::format("spills {} of values to {} · ", format_bytes(tally.spilled_bytes), folder);
+  if (tally.streamed_bytes + tally.spilled_bytes == 0) text += "nothing spilled · ";
+  return text + "results " + exactness_text(plan);
+}
+
+std::string time_text(const Plan& plan) {
+  return fmt::format("{} a step, {} against {} unconstrained", time_of(plan.predicted_ns),
+                     percent_more(plan.predicted_ns, plan.unconstrained_ns), time_of(plan.unconstrained_ns));
+}
+
+std::string decisions_text(const Plan& plan, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(most, plan.decisions.size()); ++i) {
+    const Decision& decision = plan.decisions[i];
+    text += fmt::format("        {} saves {}, costs {:.1f} ms\n", decision.what, format_bytes(decision.bytes_saved),
+                        decision.ns_paid / 1e6);
+  }
+  if (plan.decisions.size() > most)
+    text += fmt::format("        ... and {} more (--all)\n", plan.decisions.size() - most);
+  return text;
+}
+
+std::string peak_task(const Problem& problem, const Plan& plan) {
+  if (plan.peak_step < 0 || static_cast<size_t>(plan.peak_step) >= plan.steps.size()) return "start";
+  const Step& step = plan.steps[static_cast<size_t>(plan.peak_step)];
+  const std::string part = plan.part_samples.size() > 1 ? fmt::format(" (part {})", step.part + 1) : std::string();
+  if (step.kind == Step::Kind::Run) return problem.tasks[static_cast<size_t>(step.task)].name + part;
+  return (step.kind == Step::Kind::Save ? "saving " : "loading ") +
+         problem.buffers[static_cast<size_t>(step.buffer)].name + part;
+}
+
+std::string holders_text(const BytesByTag& bytes) {
+  std::string text;
+  for (size_t i = 0; i < kTagCount; ++i)
+    if (bytes[i] > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : " · ", name_of(static_cast<Tag>(i)), format_bytes(bytes[i]));
+  return text;
+}
+
+std::string needs_text(const Problem& problem, TaskId task, int64_t samples, size_t most) {
+  if (task < 0 || static_cast<size_t>(task) >= problem.tasks.size()) return "inputs and outputs are held throughout";
+  const Task& work = problem.tasks[static_cast<size_t>(task)];
+  std::vector<std::pair<Bytes, std::string>> needs;
+  std::vector<char> seen(problem.buffers.size(), 0);
+  for (const auto* list : {&work.reads, &work.writes, &work.updates})
+    for (const BufferId id : *list) {
+      if (std::exchange(seen[static_cast<size_t>(id)], 1) != 0) continue;
+      const Buffer& buffer = problem.buffers[static_cast<size_t>(id)];
+      needs.emplace_back(placed_bytes(buffer, samples), buffer.name);
+    }
+  if (const Bytes scratch = scratch_bytes(work, samples); scratch > 0) needs.emplace_back(scratch, "workspace");
+  std::stable_sort(needs.begin(), needs.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text = work.name + " needs at once ";
+  for (size_t i = 0; i < std::min(most, needs.size()); ++i)
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", needs[i].second, format_bytes(needs[i].first));
+  if (needs.size() > most) text += fmt::format(" and {} more", needs.size() - most);
+  return text;
+}
+
+nlohmann::json decisions_json(const Plan& plan) {
+  nlohmann::json decisions = nlohmann::json::array();
+  for (const Decision& decision : plan.decisions)
+    decisions.push_back(
+        {{"what", decision.what}, {"bytes_saved", decision.bytes_saved}, {"ns_paid", decision.ns_paid}});
+  return decisions;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,365 @@
+// Valid plans that faults are planted in, and what the planting needs.
+#include <algorithm>
+#include <stdexcept>
+
+#include "plan/faults.h"
+#include "plan/make_plan.h"
+#include "plan/problem_files.h"
+
+namespace plimsoll::testing {
+namespace {
+
+// Plans at lines from the smallest that fits to none.
+void add_plans(std::vector<Subject>& subjects, const Problem& problem, Limits limits, int lines) {
+  limits.pack_nodes = 20'000;
+  limits.bytes = 0;
+  const auto refused = make_plan(problem, limits);
+  const Bytes need = std::get<Shortfall>(refused).need_bytes;
+  limits.bytes = std::numeric_limits<Bytes>::max();
+  const Bytes plain = std::get<Plan>(make_plan(problem, limits)).arena_bytes;
+  for (int i = 0; i < lines; ++i) {
+    limits.bytes = lines == 1 ? need : need + (plain - need) * i / (lines - 1);
+    subjects.push_back({problem.name + " at " + std::to_string(limits.bytes), problem,
+                        std::get<Plan>(make_plan(problem, limits)), limits});
+  }
+}
+
+Subject make_subject(const std::string& name, const Problem& problem, const std::vector<Step>& steps,
+                     const std::vector<int64_t>& parts) {
+  int64_t batch = 0;
+  for (const int64_t samples : parts) batch += samples;
+  Subject subject{name, problem, lay_out(problem, steps, parts, batch), {.batch = batch}};
+  if (parts.size() > 1) subject.plan.exactness = Exactness::WithinTolerance;
+  subject.limits.bytes = subject.plan.arena_bytes;
+  subject.limits.disk_bytes = Bytes{1} << 40;
+  return subject;
+}
+
+// Two layers with rows, sums over parts, a sum of two terms and one that is scaled before its update.
+Problem layers_problem() {
+  Builder b;
+  const BufferId w1 = b.variable("w1", 640), w2 = b.variable("w2", 320);
+  const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 256);
+  const BufferId t = b.buffer("t", BufferKind::Input, Tag::Data, 0, 64);
+  const BufferId h1 = b.temporary("h1", 0, 320), h2 = b.temporary("h2", 0, 128);
+  const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 0, 64);
+  const BufferId loss = b.buffer("loss", BufferKind::Output, Tag::Activations, 4);
+  const BufferId d2 = b.temporary("d2", 0, 128), d1 = b.temporary("d1", 0, 320);
+  const BufferId dw2 = b.temporary("dw2", 320), dw1 = b.temporary("dw1", 640);
+  Task& forward = b.task("forward1", {x, w1}, {h1});
+  forward.scratch_per_sample_bytes = 64;
+  forward.batch_rule = BatchRule::Rows;
+  forward.recomputable = true;
+  b.task("forward2", {h1, w2}, {h2}).batch_rule = BatchRule::Rows;
+  b.task("head", {h2}, {y}).batch_rule = BatchRule::Rows;
+  b.task("judge", {h2, t}, {loss, d2}).batch_rule = BatchRule::Sums;
+  b.task("back_w2", {d2, h1}, {dw2}).batch_rule = BatchRule::Sums;
+  b.task("back_x2", {d2, w2}, {d1}).batch_rule = BatchRule::Rows;
+  b.task("back_w1", {d1, x}, {dw1}).batch_rule = BatchRule::Sums;
+  b.task("more_w1", {d1}, {}, {dw1}).batch_rule = BatchRule::Sums;
+  b.task("scale", {}, {}, {dw1});
+  b.task("sgd1", {dw1}, {}, {w1});
+  b.task("sgd2", {dw2}, {}, {w2});
+  return b.problem;
+}
+
+std::vector<Step> steps_in_parts(int32_t parts, bool reruns) {
+  constexpr TaskId kTasksInParts = 8;
+  std::vector<Step> steps;
+  for (int32_t part = 0; part < parts; ++part)
+    for (TaskId task = 0; task < kTasksInParts; ++task) {
+      if (reruns && task == 4) steps.push_back({.task = 0, .part = part});
+      steps.push_back({.task = task, .part = part});
+    }
+  for (const TaskId task : {8, 9, 10}) steps.push_back({.task = task});
+  return steps;
+}
+
+Step save(BufferId id, int32_t part = 0) { return {.kind = Step::Kind::Save, .buffer = id, .part = part}; }
+Step load(BufferId id, int32_t part = 0) { return {.kind = Step::Kind::Load, .buffer = id, .part = part}; }
+
+Subject spilling() {
+  Builder b;
+  const BufferId w = b.variable("w", 4096), x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 1024);
+  const BufferId h = b.temporary("h", 0, 1024), g = b.temporary("g", 0, 1024), k = b.temporary("k", 0, 1024);
+  const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 0, 1024);
+  b.task("a", {x, w}, {h}).scratch_fixed_bytes = 64;
+  b.task("b", {h}, {g});
+  b.task("c", {g}, {k});
+  b.task("d", {k, h}, {y});
+  b.task("sgd", {y}, {}, {w});
+  b.problem.name = "spill";
+  return make_subject("spill", b.problem,
+                      {{.task = 0}, {.task = 1}, save(h), save(g), {.task = 2}, load(h), {.task = 3}, {.task = 4}},
+                      {4});
+}
+
+Subject spilling_in_parts() {
+  std::vector<Step> steps = steps_in_parts(2, false);
+  const BufferId h1 = 4, dw1 = 11;
+  steps.insert(steps.begin() + 12, load(h1, 1));  // back_w2 of part 1 is next
+  steps.insert(steps.begin() + 10, save(h1, 1));  // forward2 of part 1 was last
+  steps.insert(steps.begin() + 8, {save(dw1), load(dw1)});
+  return make_subject("spill in parts", layers_problem(), steps, {3, 2});
+}
+
+Subject with_variants() {
+  Builder b;
+  const BufferId in = b.buffer("in", BufferKind::Input, Tag::Data, 1024), x = b.temporary("x", 1024),
+                 y = b.temporary("y", 1024), dy = b.temporary("dy", 1024), dx = b.temporary("dx", 1024),
+                 mask = b.temporary("mask", 64), out = b.buffer("out", BufferKind::Output, Tag::Activations, 64);
+  b.task("make", {in}, {x});
+  b.task("relu", {x}, {y});
+  b.task("use", {y}, {dy});
+  Task& back = b.task("back", {dy, x}, {dx});
+  Variant from_output, with_mask;
+  from_output.name = "from output";
+  from_output.reads = {dy, y};
+  from_output.writes = {dx};
+  from_output.scratch_fixed_bytes = 128;
+  with_mask.name = "with mask";
+  with_mask.reads = {dy, y};
+  with_mask.writes = {dx, mask};
+  with_mask.scratch_fixed_bytes = 128;
+  back.variants = {from_output, with_mask};
+  b.task("end", {dx}, {out});
+  return make_subject("variant", b.problem,
+                      {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3, .variant = 0}, {.task = 4}}, {1});
+}
+
+// A small value takes the place of a large one, whose rest is free only afterwards.
+Subject sharing() {
+  Builder b;
+  const BufferId in = b.buffer("in", BufferKind::Input, Tag::Data, 64), large = b.temporary("large", 4096),
+                 small = b.temporary("small", 1024), twice = b.temporary("twice", 1024),
+                 late = b.temporary("late", 1024), out = b.buffer("out", BufferKind::Output, Tag::Activations, 64);
+  b.task("make", {in}, {large});
+  b.task("shrink", {large}, {small}).may_share = {{0, 0}};
+  b.task("square", {small, small}, {twice}).may_share = {{0, 0}};
+  b.task("more", {twice}, {late});
+  b.task("end", {twice, late}, {out}).may_share = {{0, 0}};
+  Subject subject =
+      make_subject("in place", b.problem, {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}, {.task = 4}}, {1});
+  std::vector<Life>& lives = subject.plan.lives;
+  for (Life& life : lives) {
+    const auto large_life = std::find_if(lives.begin(), lives.end(), [&](const Life& l) { return l.buffer == large; });
+    if (life.buffer == small) life.offset = large_life->offset;
+    if (life.buffer == twice) life.offset = large_life->offset + 1024;
+    if (life.buffer == late) life.offset = large_life->offset + 2048;
+    if (life.buffer == out) life.offset = large_life->offset + 1024;
+  }
+  fit_arena(subject.plan);
+  subject.limits.bytes = subject.plan.arena_bytes;
+  return subject;
+}
+
+}  // namespace
+
+std::vector<Subject> planned_subjects() {
+  std::vector<Subject> subjects;
+  for (const char* name : {"mlp", "lenet", "fashion", "vgg16", "unet"}) {
+    const KeptProblem kept = read_kept_problem(name);
+    add_plans(subjects, kept.problem, kept.limits, 3);
+  }
+  const KeptProblem kept = read_kept_problem("resnet18");
+  add_plans(subjects, kept.problem, kept.limits, 1);
+  add_plans(subjects, training_chain(12, 512, 8192), {.batch = 8}, 4);
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    Problem problem = random_problem(seed, 40);
+    Dice dice(seed + 77);
+    for (Task& task : problem.tasks) task.recomputable = dice.below(5) > 0;
+    add_plans(subjects, problem, {.batch = 3}, 2);
+  }
+  Problem parts = training_chain(6, 4096, 1024);
+  parts.name = "parts";
+  parts.part_samples = 3;
+  add_plans(subjects, parts, {.batch = 8}, 3);
+  // Rows too large to keep, and a weight with a state that waits in the scratch file.
+  Problem spilled = training_chain(6, 64 * KiB, 64 * KiB);
+  spilled.name = "spilled";
+  for (size_t t = 0; t < spilled.tasks.size(); ++t) {
+    if (!spilled.tasks[t].name.starts_with("sgd")) continue;
+    spilled.buffers.push_back({"state" + std::to_string(t), Tag::Optimiser, BufferKind::Variable, 128 * KiB, 0});
+    spilled.tasks[t].updates.push_back(static_cast<BufferId>(spilled.buffers.size()) - 1);
+  }
+  Limits disk{.batch = 4, .disk_bytes = GiB, .disk_read_bytes_per_s = 1e9, .disk_write_bytes_per_s = 1e9};
+  add_plans(subjects, spilled, disk, 3);
+  spilled.name = "spilled in parts";
+  spilled.part_samples = 2;
+  add_plans(subjects, spilled, disk, 2);
+  return subjects;
+}
+
+std::vector<Subject> handmade_subjects() {
+  return {make_subject("three parts", layers_problem(), steps_in_parts(3, false), {2, 2, 1}),
+          make_subject("parts made again", layers_problem(), steps_in_parts(2, true), {2, 2}),
+          spilling(),
+          spilling_in_parts(),
+          with_variants(),
+          sharing()};
+}
+
+Plan lay_out(const Problem& problem, std::vector<Step> steps, std::vector<int64_t> part_samples, int64_t batch) {
+  Plan plan;
+  const int64_t samples = *std::max_element(part_samples.begin(), part_samples.end());
+  const auto last = static_cast<int32_t>(steps.size()) - 1;
+  std::vector<int32_t> now(problem.buffers.size(), -1), part_of(problem.buffers.size(), 0);
+  const auto open = [&](BufferId id, int32_t s) {
+    const Buffer& buffer = problem.buffers[id];
+    const bool is_whole = buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
+    const bool is_kept = buffer.kind == BufferKind::Variable || buffer.kind == BufferKind::Output;
+    now[id] = static_cast<int32_t>(plan.lives.size());
+    const Bytes bytes = placed_bytes(buffer, is_whole ? batch : samples);
+    plan.lives.push_back({id, s, is_kept ? last : s, plan.arena_bytes, bytes});
+    plan.arena_bytes += bytes;
+  };
+  const auto touch = [&](BufferId id, int32_t s) {
+    if (now[id] < 0) open(id, s);
+    plan.lives[now[id]].last_step = std::max(plan.lives[now[id]].last_step, s);
+  };
+  for (const BufferKind kind : {BufferKind::Variable, BufferKind::Input})
+    for (size_t id = 0; id < problem.buffers.size(); ++id)
+      if (problem.buffers[id].kind == kind) open(static_cast<BufferId>(id), 0);
+  for (const Life& life : plan.lives)
+    if (problem.buffers[life.buffer].kind == BufferKind::Variable) plan.variable_bytes += life.bytes;
+  for (int32_t s = 0; s <= last; ++s) {
+    const Step& step = steps[s];
+    if (step.kind != Step::Kind::Run) {
+      touch(step.buffer, s);
+      const bool is_loaded = std::any_of(steps.begin() + s, steps.end(), [&](const Step& later) {
+        return later.kind == Step::Kind::Load && later.buffer == step.buffer;
+      });
+      if (step.kind == Step::Kind::Save && is_loaded && problem.buffers[step.buffer].kind != BufferKind::Variable)
+        now[step.buffer] = -1;
+      continue;
+    }
+    const Task& task = problem.tasks[step.task];
+    const Work& work = step.variant < 0 ? static_cast<const Work&>(task) : task.variants[step.variant];
+    for (const auto* list : {&work.reads, &work.updates})
+      for (const BufferId id : *list) touch(id, s);
+    for (const BufferId id : work.writes) {
+      const Buffer& buffer = problem.buffers[id];
+      const bool is_other_part = part_of[id] != step.part && buffer.per_sample_bytes > 0;
+      if (is_other_part && buffer.kind == BufferKind::Temporary) now[id] = -1;
+      part_of[id] = step.part;
+      touch(id, s);
+    }
+    if (const Bytes bytes = scratch_bytes(work, part_samples[step.part]); bytes > 0) {
+      plan.lives.push_back({kScratch, s, s, plan.arena_bytes, bytes});
+      plan.arena_bytes += bytes;
+    }
+  }
+  plan.steps = std::move(steps);
+  plan.part_samples = std::move(part_samples);
+  sort_lives(plan);
+  return plan;
+}
+
+const Work& work_at(const Subject& subject, int32_t step) {
+  const Step& at = subject.plan.steps[step];
+  const Task& task = subject.problem.tasks.at(at.task);
+  return at.variant < 0 ? static_cast<const Work&>(task) : task.variants[at.variant];
+}
+
+bool reads(const Work& work, BufferId id) {
+  return std::count(work.reads.begin(), work.reads.end(), id) +
+         std::count(work.updates.begin(), work.updates.end(), id);
+}
+
+bool writes(const Work& work, BufferId id) { return std::count(work.writes.begin(), work.writes.end(), id) > 0; }
+
+std::string name_of(const Subject& subject, const Life& life) {
+  if (life.buffer != kScratch) return subject.problem.buffers[life.buffer].name;
+  return "scratch of " + subject.problem.tasks.at(subject.plan.steps.at(life.first_step).task).name;
+}
+
+bool is_variable(const Subject& subject, BufferId id) {
+  const std::vector<BufferId>& stored = subject.plan.stored;
+  return id != kScratch && subject.problem.buffers[id].kind == BufferKind::Variable &&
+         std::count(stored.begin(), stored.end(), id) == 0;
+}
+
+bool hands_place_on(const Plan& plan, int32_t step) {
+  for (const Life& before : plan.lives)
+    if (before.last_step == step && before.bytes > 0)
+      for (const Life& after : plan.lives)
+        if (&before != &after && after.first_step == step && after.offset == before.offset && after.bytes > 0)
+          return true;
+  return false;
+}
+
+void fit_arena(Plan& plan) {
+  plan.arena_bytes = plan.variable_bytes;
+  for (const Life& life : plan.lives) plan.arena_bytes = std::max(plan.arena_bytes, life.offset + life.bytes);
+  plan.live_bytes = plan.lower_bound_bytes = 0;
+  plan.peak_by_tag = {};
+}
+
+void move_life(Plan& plan, Life& life, Bytes offset) {
+  life.offset = offset;
+  fit_arena(plan);
+}
+
+void sort_lives(Plan& plan) {
+  std::stable_sort(plan.lives.begin(), plan.lives.end(), [](const Life& a, const Life& b) {
+    return std::pair(a.first_step, a.buffer) < std::pair(b.first_step, b.buffer);
+  });
+}
+
+void remove_step(Subject& subject, int32_t step) {
+  Plan& plan = subject.plan;
+  plan.steps.erase(plan.steps.begin() + step);
+  std::vector<Life> lives;
+  for (Life life : plan.lives) {
+    const bool is_temporary =
+        life.buffer == kScratch || subject.problem.buffers[life.buffer].kind == BufferKind::Temporary;
+    if (is_temporary && life.first_step == step && life.last_step == step) continue;
+    if (life.first_step > step) --life.first_step;
+    if (life.last_step >= step) life.last_step = std::max(life.last_step - 1, life.first_step);
+    lives.push_back(life);
+  }
+  const auto last = static_cast<int32_t>(plan.steps.size()) - 1;
+  for (Life& life : lives) {
+    life.first_step = std::min(life.first_step, last);
+    life.last_step = std::min(life.last_step, last);
+  }
+  plan.lives = std::move(lives);
+  plan.peak_step = std::min(plan.peak_step, last);
+  sort_lives(plan);
+  fit_arena(plan);
+}
+
+void insert_step(Subject& subject, int32_t at, const Step& step) {
+  Plan& plan = subject.plan;
+  const bool is_end = at == static_cast<int32_t>(plan.steps.size());
+  for (Life& life : plan.lives) {
+    const bool is_kept =
+        life.buffer != kScratch && (subject.problem.buffers[life.buffer].kind == BufferKind::Variable ||
+                                    subject.problem.buffers[life.buffer].kind == BufferKind::Output);
+    if (life.first_step >= at) ++life.first_step;
+    if (life.last_step >= at || (is_end && is_kept && life.last_step == at - 1)) ++life.last_step;
+  }
+  plan.steps.insert(plan.steps.begin() + at, step);
+  if (step.kind == Step::Kind::Run)
+    if (const Bytes bytes = scratch_bytes(work_at(subject, at), plan.part_samples.at(step.part)); bytes > 0)
+      plan.lives.push_back({kScratch, at, at, plan.arena_bytes, bytes});
+  for (Life& life : plan.lives)  // variables are there from step 0, also when this is it
+    if (at == 0 && life.first_step == 1 && life.buffer != kScratch &&
+        (subject.problem.buffers[life.buffer].kind == BufferKind::Variable ||
+         subject.problem.buffers[life.buffer].kind == BufferKind::Input))
+      life.first_step = 0;
+  sort_lives(plan);
+  fit_arena(plan);
+  subject.limits.bytes = std::max(subject.limits.bytes, plan.arena_bytes);
+}
+
+void move_step(Subject& subject, int32_t from, int32_t to) {
+  const Step step = subject.plan.steps[from];
+  const Bytes top = subject.plan.arena_bytes;  // scratch goes where nothing else is: it is not what is wrong
+  for (Life& life : subject.plan.lives)
+    if (life.buffer == kScratch) move_life(subject.plan, life, top);
+  remove_step(subject, from);
+  insert_step(subject, to, step);
+}
+
+}  // namespace plimsoll::testing

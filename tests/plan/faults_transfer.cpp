@@ -1,0 +1,369 @@
+// Faults of transfers to and from the scratch file, of variants, and of what a plan only tells.
+#include <algorithm>
+
+#include "plan/faults.h"
+
+namespace plimsoll::testing {
+namespace {
+
+using Kind = Step::Kind;
+
+// A transfer whose buffer is also moved the other way.
+int32_t pick_transfer(Subject& s, Dice& dice, Kind kind) {
+  const Kind other = kind == Kind::Save ? Kind::Load : Kind::Save;
+  return pick(s.plan.steps, dice, [&](const Step& step, int32_t) {
+    return step.kind == kind && std::any_of(s.plan.steps.begin(), s.plan.steps.end(),
+                                            [&](const Step& o) { return o.kind == other && o.buffer == step.buffer; });
+  });
+}
+
+Words set_transfer(Subject& s, Dice& dice, Kind kind, void (*to)(Subject&, Step&), const char* words) {
+  const int32_t i = pick_transfer(s, dice, kind);
+  if (i < 0) return {};
+  const std::string name = s.problem.buffers[s.plan.steps[i].buffer].name;
+  to(s, s.plan.steps[i]);
+  return {words};
+}
+
+// Somewhere between the save and the load of one buffer.
+bool find_gap(Subject& s, Dice& dice, int32_t& save, int32_t& load) {
+  save = pick_transfer(s, dice, Kind::Save);
+  if (save < 0) return false;
+  load = pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+    return n > save && step.kind == Kind::Load && step.buffer == s.plan.steps[save].buffer;
+  });
+  return load >= 0;
+}
+
+std::string name_at(const Subject& s, int32_t step) { return s.problem.buffers[s.plan.steps[step].buffer].name; }
+
+Words set_variant(Subject& s, int32_t variant, Words words) {
+  for (Step& step : s.plan.steps)
+    if (step.variant >= 0 && s.problem.tasks[step.task].variants.size() > 1) {
+      step.variant = variant;
+      return words;
+    }
+  return {};
+}
+
+template <typename Field, typename Value>
+Words set_field(Subject& s, Field Plan::*field, Value value, const char* words) {
+  s.plan.*field = static_cast<Field>(value);
+  return {words};
+}
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+std::vector<Fault> transfer_faults() {
+  return {
+      {"never saved",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         const std::string name = name_at(s, i);
+         remove_step(s, i);
+         return {"never saved before|is stored as", name};
+       }},
+      {"never loaded",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Load);
+         if (i < 0) return {};
+         const std::string name = name_at(s, i);
+         remove_step(s, i);
+         return {"before anything wrote it|lacks the parts before|dropped after", name};
+       }},
+      {"loaded before it is saved",
+       [](Subject& s, Dice& d) -> Words {
+         int32_t save = -1, load = -1;
+         if (!find_gap(s, d, save, load)) return {};
+         std::swap(s.plan.steps[save], s.plan.steps[load]);
+         return {"never saved before", name_at(s, save)};
+       }},
+      {"saved where it should be loaded",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Load);
+         if (i < 0) return {};
+         s.plan.steps[i].kind = Kind::Save;
+         return {"is saved at step", "before anything wrote it", name_at(s, i)};
+       }},
+      {"loaded where it should be saved",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         s.plan.steps[i].kind = Kind::Load;
+         return {"never saved before|is stored as", name_at(s, i)};
+       }},
+      {"saved before it is made",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0 || s.problem.buffers[s.plan.steps[i].buffer].kind == BufferKind::Variable) return {};
+         const std::string name = name_at(s, i);
+         move_step(s, i, 0);
+         return {"is moved at step 0, where it has no place|is saved at step 0, before anything", name};
+       }},
+      {"saved after it was dropped",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         const BufferId id = s.plan.steps[i].buffer;
+         const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
+           return life.buffer == id && life.last_step == i && life.first_step < i;
+         });
+         if (l < 0) return {};
+         --s.plan.lives[l].last_step;
+         return {"where it has no place", name_at(s, i)};
+       }},
+      {"place comes after the load",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Load);
+         if (i < 0) return {};
+         const BufferId id = s.plan.steps[i].buffer;
+         const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
+           return life.buffer == id && life.first_step == i && life.last_step > i;
+         });
+         if (l < 0) return {};
+         ++s.plan.lives[l].first_step;
+         sort_lives(s.plan);
+         return {"where it has no place", name_at(s, i)};
+       }},
+      {"another buffer loaded",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Load);
+         if (i < 0) return {};
+         const std::string was = name_at(s, i);
+         const int32_t to = pick(s.problem.buffers, d, [&](const Buffer& b, int32_t n) {
+           return b.kind == BufferKind::Temporary && n != s.plan.steps[i].buffer;
+         });
+         s.plan.steps[i].buffer = to;
+         return {"is moved|never saved|before anything wrote|instead of|lacks the parts", was + "|" + name_at(s, i)};
+       }},
+      {"another buffer saved",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         const std::string was = name_at(s, i);
+         const int32_t to = pick(s.problem.buffers, d, [&](const Buffer& b, int32_t n) {
+           return b.kind == BufferKind::Temporary && n != s.plan.steps[i].buffer;
+         });
+         s.plan.steps[i].buffer = to;
+         return {"is moved|never saved|is saved", was + "|" + name_at(s, i)};
+       }},
+      {"an older value loaded",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t v = pick(s.problem.buffers, d, [&](const Buffer&, int32_t id) { return is_variable(s, id); });
+         if (v < 0 || std::none_of(s.problem.tasks.begin(), s.problem.tasks.end(), [&](const Task& t) {
+               return std::count(t.updates.begin(), t.updates.end(), v) > 0;
+             }))
+           return {};
+         insert_step(s, 0, {.kind = Kind::Save, .buffer = v});
+         insert_step(s, static_cast<int32_t>(s.plan.steps.size()), {.kind = Kind::Load, .buffer = v});
+         s.limits.disk_bytes = Bytes{1} << 40;
+         return {"ends with the value before the step", s.problem.buffers[v].name};
+       }},
+      {"read while it is away",
+       [](Subject& s, Dice& d) -> Words {
+         int32_t save = -1, load = -1;
+         if (!find_gap(s, d, save, load)) return {};
+         const BufferId id = s.plan.steps[load].buffer;
+         const int32_t reader = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+           return n > load && step.kind == Kind::Run && reads(work_at(s, n), id);
+         });
+         if (reader < 0) return {};
+         const std::string task = s.problem.tasks[s.plan.steps[reader].task].name;
+         move_step(s, reader, load);
+         return {"reads|writes", task};
+       }},
+      {"loaded onto another value",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Load);
+         if (i < 0) return {};
+         const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
+           return life.buffer == s.plan.steps[i].buffer && life.first_step == i;
+         });
+         const int32_t other = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
+           return life.buffer != kScratch && life.first_step < i && life.last_step > i && life.bytes > 0 &&
+                  s.problem.buffers[life.buffer].kind != BufferKind::Variable;
+         });
+         if (l < 0 || other < 0) return {};
+         move_life(s.plan, s.plan.lives[l], s.plan.lives[other].offset);
+         s.limits.bytes = std::max(s.limits.bytes, s.plan.arena_bytes);
+         return {"overlaps", name_at(s, i)};
+       }},
+      {"buffer past the last loaded",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Load,
+             [](Subject& x, Step& step) { step.buffer = static_cast<BufferId>(x.problem.buffers.size()); },
+             "moves buffer");
+       }},
+      {"buffer below zero saved",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Save, [](Subject&, Step& step) { step.buffer = -1; }, "moves buffer -1");
+       }},
+      {"transfer for a part past the last",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Save, [](Subject&, Step& step) { step.part = 99; }, "runs part 99");
+       }},
+      {"transfer of an unknown kind",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Save, [](Subject&, Step& step) { step.kind = static_cast<Kind>(9); }, "does not exist");
+       }},
+      {"scratch at a transfer",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         s.plan.lives.push_back({kScratch, i, i, s.plan.arena_bytes, kAlignment});
+         sort_lives(s.plan);
+         fit_arena(s.plan);
+         return {"has scratch but runs nothing"};
+       }},
+      {"transfer that became a run",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Save, [](Subject&, Step& step) { step.kind = Kind::Run; }, "runs task -1");
+       }},
+      {"stored buffer past the last",
+       [](Subject& s, Dice&) -> Words {
+         s.plan.stored.push_back(static_cast<BufferId>(s.problem.buffers.size()));
+         return {"is stored between steps but is no variable"};
+       }},
+      {"stored buffer below zero",
+       [](Subject& s, Dice&) -> Words {
+         s.plan.stored.push_back(-1);
+         return {"is stored between steps but is no variable"};
+       }},
+      {"stored value that is no variable",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i =
+             pick(s.problem.buffers, d, [](const Buffer& b, int32_t) { return b.kind == BufferKind::Temporary; });
+         s.plan.stored.push_back(i);
+         return {"is stored between steps but is no variable"};
+       }},
+      {"stored variable that stays in memory",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick(s.problem.buffers, d, [&](const Buffer&, int32_t id) { return is_variable(s, id); });
+         if (i < 0 || placed_bytes(s.problem.buffers[i], 1) == 0) return {};
+         s.plan.stored.push_back(i);
+         return {"lies at byte|variables take"};
+       }},
+      {"stored variable that is not listed",
+       [](Subject& s, Dice&) -> Words {
+         if (s.plan.stored.empty()) return {};
+         const BufferId id = s.plan.stored.back();
+         s.plan.stored.pop_back();
+         return {"variable", s.problem.buffers[id].name};
+       }},
+      {"stored variable whose new value is not saved",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t) {
+           return step.kind == Kind::Save && s.problem.buffers[step.buffer].kind == BufferKind::Variable;
+         });
+         if (i < 0) return {};
+         const std::string name = name_at(s, i);
+         remove_step(s, i);
+         return {"is stored as", name};
+       }},
+      {"no room in the scratch file",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         s.limits.disk_bytes = placed_bytes(s.problem.buffers[s.plan.steps[i].buffer], s.limits.batch) - 1;
+         return {"does not fit in a scratch file of"};
+       }},
+      {"no scratch file",
+       [](Subject& s, Dice& d) -> Words {
+         if (pick_transfer(s, d, Kind::Save) < 0) return {};
+         s.limits.disk_bytes = 0;
+         return {"does not fit in a scratch file of 0 bytes"};
+       }},
+      {"own work where the variant's operands are kept",
+       [](Subject& s, Dice&) -> Words {
+         std::erase_if(s.plan.lives, [](const Life& life) { return life.buffer == kScratch; });
+         fit_arena(s.plan);
+         return set_variant(s, -1, {"reads x", "dropped after"});
+       }},
+      {"variant that writes what has no place",
+       [](Subject& s, Dice&) {
+         return set_variant(s, 1, {"writes mask", "no place"});
+       }},
+      {"variant without its scratch",
+       [](Subject& s, Dice&) -> Words {
+         const auto scratch = std::erase_if(s.plan.lives, [](const Life& life) { return life.buffer == kScratch; });
+         fit_arena(s.plan);
+         return scratch == 0 ? Words{} : set_variant(s, 0, {"has no scratch", "back"});
+       }},
+      {"variant whose operand was dropped",
+       [](Subject& s, Dice&) -> Words {
+         const Words words = set_variant(s, 0, {"reads y", "dropped after"});
+         if (words.empty()) return {};
+         for (Life& life : s.plan.lives)
+           if (name_of(s, life) == "y") --life.last_step;
+         return words;
+       }},
+      {"variant past the last of several", [](Subject& s, Dice&) { return set_variant(s, 2, {"runs variant 2 of"}); }},
+  };
+}
+
+std::vector<Fault> report_faults() {
+  return {
+      {"peak after the last step",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::peak_step, s.plan.steps.size(), "the peak is at step"); }},
+      {"peak before the first step",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::peak_step, -2, "the peak is at step -2"); }},
+      {"more alive than the arena holds",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::live_bytes, s.plan.arena_bytes + 1, "said to live"); }},
+      {"alive below zero", [](Subject& s, Dice&) { return set_field(s, &Plan::live_bytes, -1, "said to live"); }},
+      {"tags add up to more",
+       [](Subject& s, Dice& d) -> Words {
+         s.plan.peak_by_tag[d.below(kTagCount)] += kAlignment;
+         return {"tags at the peak"};
+       }},
+      {"tags add up to less",
+       [](Subject& s, Dice&) -> Words {
+         for (Bytes& bytes : s.plan.peak_by_tag)
+           if (bytes > 0) {
+             --bytes;
+             return {"tags at the peak"};
+           }
+         return {};
+       }},
+      {"a tag below zero",
+       [](Subject& s, Dice&) -> Words {
+         s.plan.peak_by_tag[0] -= Bytes{1} << 50;
+         s.plan.peak_by_tag[1] += Bytes{1} << 50;
+         return {"tags at the peak"};
+       }},
+      {"tags past counting",
+       [](Subject& s, Dice&) -> Words {
+         s.plan.peak_by_tag.fill(std::numeric_limits<Bytes>::max());
+         return {"tags at the peak"};
+       }},
+      {"lower bound over the arena",
+       [](Subject& s, Dice&) {
+         return set_field(s, &Plan::lower_bound_bytes, s.plan.arena_bytes + 1, "the lower bound of");
+       }},
+      {"lower bound below zero",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::lower_bound_bytes, -1, "the lower bound of -1"); }},
+      {"lower bound of no task",
+       [](Subject& s, Dice&) {
+         return set_field(s, &Plan::lower_bound_task, s.problem.tasks.size(), "the lower bound is of task");
+       }},
+      {"no size without a line",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::unconstrained_bytes, -1, "bytes without a line"); }},
+      {"time below zero",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::predicted_ns, -1, "said to take -1 ns"); }},
+      {"time that is no number",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::predicted_ns, kNever - kNever, "said to take"); }},
+      {"time without end",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::unconstrained_ns, kNever, "said to take inf ns"); }},
+      {"exactness of an unknown kind",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::exactness, 3, "exactness of the results is unknown"); }},
+  };
+}
+
+}  // namespace plimsoll::testing

@@ -1,0 +1,78 @@
+// The problems of all built-in models, planned over a sweep of lines: every plan passes the check, and the laws hold.
+#include <gtest/gtest.h>
+
+#include "plan/check.h"
+#include "plan/make_plan.h"
+#include "plan/problem_files.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr size_t kLargeProblem = 500;  // tasks from which fewer lines must do
+
+Plan must_plan(const Problem& problem, const Limits& limits) {
+  auto answer = make_plan(problem, limits);
+  if (const auto* shortfall = std::get_if<Shortfall>(&answer)) {
+    ADD_FAILURE() << "at line " << limits.bytes << ": " << describe(problem, *shortfall);
+    return {};
+  }
+  Plan plan = std::get<Plan>(std::move(answer));
+  EXPECT_EQ(check(problem, plan, limits), "") << "at line " << limits.bytes;
+  return plan;
+}
+
+// 0 when it was planned after all.
+Bytes named_need(const Problem& problem, Limits limits, Bytes bytes) {
+  limits.bytes = bytes;
+  const auto answer = make_plan(problem, limits);
+  const auto* shortfall = std::get_if<Shortfall>(&answer);
+  return shortfall == nullptr ? 0 : shortfall->need_bytes;
+}
+
+class Replay : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Replay, LawsHoldOverASweepOfLines) {
+  auto [problem, limits] = testing::read_kept_problem(GetParam());
+  EXPECT_EQ(problem.name, GetParam());
+  const Plan plain = must_plan(problem, limits);
+  EXPECT_EQ(plain.predicted_ns, plain.unconstrained_ns);
+  const Bytes need = named_need(problem, limits, 0);
+  ASSERT_GT(need, 0);
+  ASSERT_LE(need, plain.arena_bytes);
+  EXPECT_EQ(named_need(problem, limits, need - 1), need) << "refusal names the same need whoever asks";
+  const int lines = problem.tasks.size() < kLargeProblem ? 20 : 8;
+  Bytes last_peak = plain.arena_bytes;
+  double last_ns = plain.predicted_ns;
+  for (int i = 0; i < lines; ++i) {
+    limits.bytes = need + (plain.arena_bytes - need) * (lines - 1 - i) / (lines - 1);
+    const Plan plan = must_plan(problem, limits);
+    EXPECT_LE(plan.arena_bytes, limits.bytes);
+    EXPECT_LE(plan.arena_bytes, last_peak) << "the peak rises at line " << limits.bytes;
+    EXPECT_GE(plan.predicted_ns, last_ns) << "the time falls at line " << limits.bytes;
+    EXPECT_GE(plan.arena_bytes, plan.live_bytes);
+    EXPECT_GE(plan.live_bytes, plan.lower_bound_bytes);
+    last_peak = plan.arena_bytes;
+    last_ns = plan.predicted_ns;
+  }
+  EXPECT_EQ(last_peak, need) << "the smallest line is what it says";
+}
+
+INSTANTIATE_TEST_SUITE_P(, Replay, ::testing::ValuesIn(testing::kept_problem_names()), [](const auto& parameter) {
+  std::string name = parameter.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(ReplayFiles, HoldAllModelsAndPrintAsTheyRead) {
+  const std::vector<std::string> names = testing::kept_problem_names();
+  EXPECT_GE(names.size(), 11U);
+  for (const std::string& name : names) {
+    const testing::KeptProblem kept = testing::read_kept_problem(name);
+    EXPECT_EQ(to_text(kept.problem), testing::read_text(std::string(PLIMSOLL_PROBLEMS_DIR "/") + name + ".problem"));
+    EXPECT_NO_THROW(require_valid(kept.problem)) << name;
+    EXPECT_GT(kept.limits.batch, 0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll
