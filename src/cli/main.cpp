@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/plan_report.h"
+#include "cli/remedies.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
 
@@ -25,6 +26,7 @@ void add_line(CLI::App& app, Settings& s) {
   app.add_option("-m,--memory", s.memory, "The line: 512MiB, 1.5GB, 80% (default: what the surroundings allow)");
   app.add_option("--without", s.without,
                  "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill; none takes back")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
   app.add_option("--scratch", s.scratch,
                  "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has "
@@ -34,11 +36,23 @@ void add_line(CLI::App& app, Settings& s) {
   app.add_option("--threads", s.threads, "Threads (default: all)")->check(CLI::PositiveNumber);
 }
 
+void add_batch(CLI::App& app, Settings& s) {
+  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(CLI::PositiveNumber);
+}
+
+void add_auto_batch(CLI::App& app, Settings& s) {
+  app.add_flag("--auto-batch", s.auto_batch, "The largest batch that fits the line whole; --batch is then the most");
+}
+
+void add_optimiser(CLI::App& app, Settings& s) {
+  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop")->capture_default_str();
+}
+
 void add_model(CLI::App& app, Settings& s, bool required = true) {
   auto* model =
       app.add_option("model", s.model, "Built-in model: " + fmt::format("{}", fmt::join(model_names(), ", ")));
   if (required) model->required();
-  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(CLI::PositiveNumber);
+  add_batch(app, s);
   app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
   app.add_option("--channels", s.model_options.channels, "Channels of the image");
   app.add_option("--classes", s.model_options.classes, "Classes, or words");
@@ -46,7 +60,7 @@ void add_model(CLI::App& app, Settings& s, bool required = true) {
   app.add_option("--layers", s.model_options.layers, "Layers");
   app.add_option("--width", s.model_options.width, "Units of a layer");
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
-  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop")->capture_default_str();
+  add_optimiser(app, s);
   app.add_option("--lr", s.learning_rate, "Learning rate (default: the optimiser's)")->check(CLI::PositiveNumber);
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
@@ -68,6 +82,20 @@ void add_run(CLI::App& app, Settings& s) {
   app.add_option("--progress", s.progress, "auto, bar, line, json, none")->capture_default_str();
 }
 
+// The refusal with what works instead: on standard error for people, as one JSON document for programs.
+int refuse(const Settings& settings, Purpose purpose, const DoesNotFit& e) {
+  std::fflush(stdout);
+  fmt::print(stderr, "plimsoll: {}\n", e.what());
+  const std::vector<Remedy> remedies = find_remedies(settings, purpose, e.fit());
+  fmt::print(stderr, "{}", remedies_text(remedies));
+  if (settings.json) {
+    nlohmann::json json = fit_json(e.fit());
+    json["remedies"] = remedies_json(remedies);
+    fmt::print("{}\n", json.dump(2));
+  }
+  return e.exit_code();
+}
+
 int run(int argc, char** argv) {
   std::locale::global(std::locale(std::locale::classic(), new Grouped));
   Settings s;
@@ -77,12 +105,15 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", PLIMSOLL_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
+  // Flags put behind a command count more than those in it: remedies are pasted there.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 
   auto* train = app.add_subcommand("train", "Train a model; prints the plan first");
   add_model(*train, s);
   add_data(*train, s);
   add_run(*train, s);
   add_line(*train, s);
+  add_auto_batch(*train, s);
   train->add_option("--weights", s.weights, "Start from these weights");
   train->callback([&] { exit_code = run_train(s); });
 
@@ -96,6 +127,7 @@ int run(int argc, char** argv) {
   auto* plan = app.add_subcommand("plan", "Tell whether and how training fits, without touching data");
   add_model(*plan, s);
   add_line(*plan, s);
+  add_auto_batch(*plan, s);
   plan->add_flag("--all", s.all, "Every decision");
   plan->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
   plan->add_option("--dump", s.dump, "Write problem and plan as text to this file");
@@ -104,6 +136,7 @@ int run(int argc, char** argv) {
   auto* profile = app.add_subcommand("profile", "Measure where the time of a training step goes, on made-up data");
   add_model(*profile, s);
   add_line(*profile, s);
+  add_auto_batch(*profile, s);
   profile->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
   profile->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
   profile->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file");
@@ -128,8 +161,13 @@ int run(int argc, char** argv) {
   demo->add_option("--data", d.data, "Folder of the data set");
   demo->add_option("--save", d.save, "Write the weights to this file (safetensors)");
   demo->add_option("--progress", d.progress, "auto, bar, line, json, none")->capture_default_str();
+  add_batch(*demo, d);
+  add_optimiser(*demo, d);
   add_line(*demo, d);
-  demo->callback([&] { exit_code = run_demo(d); });
+  demo->callback([&] {
+    complete_demo(d);
+    exit_code = run_train(d);
+  });
 
   auto* bench = app.add_subcommand("bench", "Benchmarks");
   bench->require_subcommand(1);
@@ -145,8 +183,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : static_cast<int>(ErrorKind::Usage);
   } catch (const DoesNotFit& e) {
-    if (s.json || d.json) fmt::print("{}\n", fit_json(e.fit()).dump(2));
-    throw;
+    return refuse(demo->parsed() ? d : s, eval->parsed() ? Purpose::Evaluate : Purpose::Train, e);
   }
   return exit_code;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/auto_batch.h"
 #include "cli/plan_dump.h"
 #include "cli/plan_report.h"
 #include "cli/verbs.h"
@@ -11,8 +12,8 @@
 namespace plimsoll {
 int run_plan(const Settings& settings) {
   if (settings.curve) return run_curve(settings);
-  const auto load = make_workload(settings, Purpose::Train);
-  if (!settings.dump.empty()) dump_plan(load->session->steps().front(), settings.dump);
+  const auto load = make_sized_workload(settings, Purpose::Train);
+  if (!settings.dump.empty()) dump_plan(load->session->steps().front(), load->spec.name(), settings.dump);
   const SmallestLine smallest = find_smallest_line(*load);
   if (settings.json)
     fmt::print("{}\n", plan_json(*load, smallest).dump(2));

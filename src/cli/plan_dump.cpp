@@ -36,10 +36,11 @@ std::string section(const std::string& text, std::string_view begin, std::string
 
 }  // namespace
 
-void dump_plan(const PlannedStep& step, const std::string& path) {
+void dump_plan(const PlannedStep& step, const std::string& name, const std::string& path) {
+  Problem problem = step.program.problem;
+  problem.name = name;
   std::ofstream file(path);
-  file << kFirstLine << to_text(step.limits) << to_text(step.program.problem)
-       << to_text(step.plan, step.program.problem) << kLastLine;
+  file << kFirstLine << to_text(step.limits) << to_text(problem) << to_text(step.plan, problem) << kLastLine;
   file.flush();
   if (!file) throw Error(fmt::format("'{}' can't be written", path), ErrorKind::DiskFull);
 }

@@ -16,7 +16,7 @@ struct PlanFile {
 
 struct PlannedStep;
 // Throws Error(DiskFull) when it can't be written.
-void dump_plan(const PlannedStep& step, const std::string& path);
+void dump_plan(const PlannedStep& step, const std::string& name, const std::string& path);
 
 bool is_plan_file(const std::string& path);
 // Throws Error(BadData) naming the file and the line.

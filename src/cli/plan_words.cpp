@@ -47,7 +47,7 @@ std::string actions_text(const Problem& problem, const Plan& plan, const std::st
   std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} parts of {} samples · ",
                                                                 plan.part_samples.size(), plan.part_samples.front())
                                                   : "batch whole · ";
-  text += tally.reruns > 0 ? fmt::format("recomputes {} tasks ({}) · ", tally.reruns,
+  text += tally.reruns > 0 ? fmt::format("recomputes {} {} ({}) · ", tally.reruns, tally.reruns == 1 ? "task" : "tasks",
                                          percent_more(plan.unconstrained_ns + tally.rerun_ns, plan.unconstrained_ns))
                            : "nothing recomputed · ";
   if (tally.streamed_bytes > 0)
@@ -94,7 +94,8 @@ std::string holders_text(const BytesByTag& bytes) {
 }
 
 std::string needs_text(const Problem& problem, TaskId task, int64_t samples, size_t most) {
-  if (task < 0 || static_cast<size_t>(task) >= problem.tasks.size()) return "inputs and outputs are held throughout";
+  if (task < 0 || static_cast<size_t>(task) >= problem.tasks.size())
+    return "variables, inputs, outputs and sums are held throughout";
   const Task& work = problem.tasks[static_cast<size_t>(task)];
   std::vector<std::pair<Bytes, std::string>> needs;
   std::vector<char> seen(problem.buffers.size(), 0);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "cli/auto_batch.h"
 #include "cli/peak.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
@@ -156,7 +157,7 @@ double Profile::predicted_over_measured(const ProfileRow& row) const {
 }
 
 int run_profile(const Settings& settings) {
-  const auto load = make_workload(settings, Purpose::Train);
+  const auto load = make_sized_workload(settings, Purpose::Train);
   const Times times = measure(*load, settings.steps > 0 ? settings.steps : kDefaultRuns);
   Profile profile = make_profile(*load, times);
   profile.planned_bytes = load->session->arena_bytes() + load->session->runtime_bytes() + load->data_bytes;

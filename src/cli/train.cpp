@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/auto_batch.h"
 #include "cli/evaluate.h"
 #include "cli/plan_report.h"
 #include "cli/progress.h"
@@ -130,7 +131,7 @@ int run_train(const Settings& settings) {
   watch_signals();
   Progress::parse_form(settings.progress, settings.json);  // a wrong word is refused before anything else
   const DataFiles files = find_data(settings);             // names only: nothing is opened before the plan stands
-  const auto load = make_workload(settings, Purpose::Train);
+  const auto load = make_sized_workload(settings, Purpose::Train);
   if (!settings.save.empty()) expect_room_for_weights(load->graph, settings.save);
   if (settings.json)
     fmt::print("{}\n", plan_json(*load).dump());
@@ -149,12 +150,10 @@ int run_train(const Settings& settings) {
               ErrorKind::Stopped);
 }
 
-int run_demo(const Settings& settings) {
-  Settings demo = settings;
-  demo.model = "fashion";
-  if (demo.memory.empty()) demo.memory = "48MiB";
-  if (demo.data.empty()) demo.data = "/usr/share/datasets/fashion-mnist";
-  return run_train(demo);
+void complete_demo(Settings& settings) {
+  settings.model = "fashion";
+  if (settings.memory.empty()) settings.memory = "48MiB";
+  if (settings.data.empty()) settings.data = "/usr/share/datasets/fashion-mnist";
 }
 
 }  // namespace plimsoll

@@ -13,7 +13,7 @@ int run_curve(const Settings& settings);
 int run_doctor(const Settings& settings);
 int run_inspect(const Settings& settings);
 int inspect_plan(const Settings& settings);  // a file that plan --dump wrote
-int run_demo(const Settings& settings);
+void complete_demo(Settings& settings);      // model, line and data of the demo, where none were given
 
 struct PackSettings {
   std::string file;

@@ -1,0 +1,28 @@
+// What to do when a training does not fit: each way was planned before it is named, and has its price.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/workload.h"
+#include "session/fit.h"
+
+namespace plimsoll {
+
+struct Remedy {
+  std::string flags;             // to put behind the command that was refused
+  std::string what;              // in words
+  double slowdown = 1;           // predicted time for a sample, against the same step without a line
+  bool changes_results = false;  // another batch or optimiser; parts and the disk do not count
+  Bytes scratch_file_bytes = 0;
+};
+
+// Those that keep results first, and then by price. Starts no further planning after a few seconds.
+std::vector<Remedy> find_remedies(const Settings& settings, Purpose purpose, const Fit& refused);
+
+std::string remedies_text(const std::vector<Remedy>& remedies);
+nlohmann::json remedies_json(const std::vector<Remedy>& remedies);
+
+}  // namespace plimsoll

@@ -1,0 +1,166 @@
+// plan: the scratch folder, the curve, and plans in files.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/disk_folder.h"
+#include "support/program.h"
+
+namespace plimsoll::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void write_file(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+// A line with scratch that is below what memory alone needs, so that something is streamed.
+nlohmann::json smallest_with_scratch(const std::string& folder) {
+  const Outcome refused = run_program(fmt::format("plan mlp --width 2048 --json --memory 2MiB --scratch {}", folder));
+  EXPECT_EQ(refused.exit_code, 3) << refused.errors;
+  return nlohmann::json::parse(refused.output, nullptr, false);
+}
+
+TEST(Plan, StreamsOnlyWithAScratchFolder) {
+  const DiskFolder folder;
+  const int64_t line = smallest_with_scratch(folder)["smallest_line_bytes"].get<int64_t>() + (1 << 20);
+  EXPECT_EQ(run_program(fmt::format("plan mlp --width 2048 --json --memory {}", line)).exit_code, 3);
+  const std::string command =
+      fmt::format("mlp --width 2048 --memory {} --scratch {}", line, static_cast<const std::string&>(folder));
+  const Outcome planned = run_program("plan " + command);
+  ASSERT_EQ(planned.exit_code, 0) << planned.errors;
+  EXPECT_THAT(planned.output, HasSubstr("streams "));
+  EXPECT_THAT(planned.output, HasSubstr("through " + static_cast<const std::string&>(folder)));
+  const auto json = nlohmann::json::parse(run_program("plan --json " + command).output, nullptr, false);
+  EXPECT_GT(json["streamed_bytes"], 0);
+  EXPECT_GE(json["scratch_file_bytes"], json["streamed_bytes"]);
+  // The other verbs take the same flags and run the same plan.
+  const Outcome profiled = run_program("profile --steps 1 " + command);
+  EXPECT_EQ(profiled.exit_code, 0) << profiled.errors;
+  EXPECT_THAT(profiled.output, HasSubstr("from disk"));
+  const Outcome trained = run_program("train --data /usr/share/datasets/fashion-mnist --steps 5 --json " + command);
+  EXPECT_EQ(trained.exit_code, 0) << trained.errors;
+  const auto end = trained.event("end");
+  EXPECT_LE(end["measured_peak_bytes"], end["planned_peak_bytes"]);
+  EXPECT_TRUE(folder.is_empty());
+}
+
+TEST(Plan, AWrongScratchFolderIsOneClearError) {
+  const std::pair<const char*, const char*> cases[] = {{"--scratch /no/such", "'/no/such'"},
+                                                       {"--scratch /dev/shm", "tmpfs"},
+                                                       {"--disk-limit 1GiB", "--scratch DIR"},
+                                                       {"--scratch . --disk-limit 9KiB", "too small"},
+                                                       {"--scratch . --disk-limit 900TiB", "free"}};
+  for (const auto& [flags, message] : cases) {
+    const Outcome outcome = run_program(fmt::format("plan mlp {}", flags));
+    EXPECT_EQ(outcome.exit_code, 2) << flags << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr(message)) << flags;
+  }
+  EXPECT_EQ(run_program("plan mlp --scratch /dev/shm --without spill").exit_code, 0);
+}
+
+TEST(Plan, SaysWhatItDoesAndWhy) {
+  const Outcome outcome = run_program("plan fashion --memory 48MiB");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  for (const char* words : {"in ", " parts of ", "equal up to rounding (batch in parts)", "unconstrained",
+                            "smallest possible", "where ", "holds   weights"})
+    EXPECT_THAT(outcome.output, HasSubstr(words));
+}
+
+TEST(Plan, ACurveNeverTurnsBack) {
+  const DiskFolder folder;
+  for (const std::string& flags : {std::string("mlp"), std::string("fashion"), std::string("lenet --without spill"),
+                                   "lenet --scratch " + static_cast<const std::string&>(folder),
+                                   std::string("resnet18 --image-size 32 --batch 16")}) {
+    const Outcome outcome = run_program("plan --curve --json " + flags);
+    ASSERT_EQ(outcome.exit_code, 0) << flags << outcome.errors;
+    const auto points = nlohmann::json::parse(outcome.output)["points"];
+    ASSERT_FALSE(points.empty());
+    for (size_t i = 0; i < points.size(); ++i) {
+      EXPECT_LE(points[i]["peak_bytes"], points[i]["line_bytes"]) << flags;
+      if (i == 0) continue;
+      EXPECT_GE(points[i]["line_bytes"], points[i - 1]["line_bytes"]) << flags;
+      EXPECT_GE(points[i]["peak_bytes"], points[i - 1]["peak_bytes"]) << flags;
+      EXPECT_LE(points[i]["predicted_step_ns"], points[i - 1]["predicted_step_ns"]) << flags;
+    }
+    EXPECT_EQ(points.back()["slowdown"], 1);
+  }
+}
+
+TEST(Plan, ACurveUsesPartsOfTheBatch) {
+  const auto curve = nlohmann::json::parse(run_program("plan fashion --curve --json").output, nullptr, false);
+  EXPECT_GT(curve["points"].front()["parts"], 1);
+  EXPECT_EQ(curve["points"].back()["parts"], 1);
+  EXPECT_THAT(run_program("plan fashion --curve").output, HasSubstr("parts"));
+}
+
+class Dumped : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Outcome outcome = run_program(fmt::format("plan fashion --memory 48MiB --dump {}", path_));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+    text_ = read_file(path_);
+  }
+  // The same file with one thing changed.
+  Outcome inspect_changed(const std::string& from, const std::string& to) {
+    std::string text = text_;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    write_file(path_, text.replace(at, from.size(), to));
+    return run_program("inspect " + path_);
+  }
+  const std::string path_ = ::testing::TempDir() + "cli_dumped.plan";
+  std::string text_;
+};
+
+TEST_F(Dumped, PlanIsReadAndHolds) {
+  const Outcome outcome = run_program("inspect " + path_);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("check: holds"));
+  EXPECT_THAT(outcome.output, HasSubstr(" parts of "));
+  EXPECT_THAT(outcome.output, HasSubstr("equal up to rounding"));
+  const auto json = nlohmann::json::parse(run_program("inspect --json " + path_).output, nullptr, false);
+  EXPECT_EQ(json["holds"], true);
+  EXPECT_EQ(json["problem"], "fashion");
+}
+
+TEST_F(Dumped, PlanWithAFaultIsExitCodeOneAndSaysWhich) {
+  const size_t arena = text_.find("\narena ") + 1;
+  const Outcome small = inspect_changed(text_.substr(arena, text_.find('\n', arena) - arena), "arena 64");
+  EXPECT_EQ(small.exit_code, 1) << small.errors;
+  EXPECT_THAT(small.output, HasSubstr("past the arena"));
+  const size_t step = text_.find("\nstep run ") + 1;
+  const Outcome missing = inspect_changed(text_.substr(step, text_.find('\n', step) - step + 1), "");
+  EXPECT_EQ(missing.exit_code, 1) << missing.errors;
+  EXPECT_THAT(missing.output, ::testing::Not(HasSubstr("check: holds")));
+  const size_t bytes = text_.find("\nbytes ") + 1;
+  EXPECT_EQ(inspect_changed(text_.substr(bytes, text_.find('\n', bytes) - bytes), "bytes 4096").exit_code, 1);
+}
+
+TEST_F(Dumped, DamagedFileIsExitCodeFour) {
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\nbuffer ", "\nbaffle "},
+                                 {"step run ", "step fly "},
+                                 {"limits\n", "limit\n"},
+                                 {"plan 1\n", "plan 9\n"},
+                                 {"\nbatch 128", "\nbatch many"}}) {
+    const Outcome outcome = inspect_changed(from, to);
+    EXPECT_EQ(outcome.exit_code, 4) << from << outcome.errors << outcome.output;
+    EXPECT_THAT(outcome.errors, HasSubstr(path_));
+  }
+  for (const size_t size : {text_.size() - 1, text_.size() / 2, size_t{100}, size_t{10}, size_t{0}}) {
+    write_file(path_, text_.substr(0, size));
+    EXPECT_EQ(run_program("inspect " + path_).exit_code, 4) << size;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::testing

@@ -1,0 +1,97 @@
+// A refusal names what works instead: each of it does, when its flags are put behind the command.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/program.h"
+
+namespace plimsoll::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The refusal of this command, whose remedies were all tried.
+nlohmann::json refuse_and_try(const std::string& command) {
+  const Outcome refused = run_program(command + " --json");
+  EXPECT_EQ(refused.exit_code, 3) << command << refused.errors;
+  const auto json = nlohmann::json::parse(refused.output, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << refused.output;
+  for (const auto& remedy : json.value("remedies", nlohmann::json::array())) {
+    const std::string flags = remedy["flags"];
+    EXPECT_THAT(refused.errors, HasSubstr("  " + flags));
+    const Outcome outcome = run_program(fmt::format("{} --json {}", command, flags));
+    EXPECT_EQ(outcome.exit_code, 0) << command << " " << flags << "\n" << outcome.errors;
+  }
+  return json;
+}
+
+bool names(const nlohmann::json& refusal, const std::string& flag) {
+  for (const auto& remedy : refusal["remedies"])
+    if (remedy["flags"].get<std::string>().find(flag) != std::string::npos) return true;
+  return false;
+}
+
+void expect_ranked(const nlohmann::json& refusal) {
+  const auto& remedies = refusal["remedies"];
+  for (size_t i = 0; i < remedies.size(); ++i) {
+    EXPECT_GE(remedies[i]["slowdown"], 1);
+    if (i == 0) continue;
+    const bool before = remedies[i - 1]["changes_results"];
+    const bool now = remedies[i]["changes_results"];
+    EXPECT_LE(before, now) << "what changes results comes last";
+    if (before == now) {
+      EXPECT_LE(remedies[i - 1]["slowdown"], remedies[i]["slowdown"]);
+    }
+  }
+}
+
+TEST(Remedies, OfALineBelowTheVariables) {
+  const auto refusal = refuse_and_try("plan mlp --memory 27MiB");
+  expect_ranked(refusal);
+  EXPECT_TRUE(names(refusal, "--memory"));
+  EXPECT_TRUE(names(refusal, "--scratch"));
+  EXPECT_TRUE(names(refusal, "--optimizer sgd"));
+}
+
+TEST(Remedies, OfABatchThatMixes) {
+  const auto refusal = refuse_and_try("plan resnet18 --image-size 64 --batch 64 --memory 220MiB --without recompute");
+  expect_ranked(refusal);
+  EXPECT_TRUE(names(refusal, "--memory"));
+  EXPECT_TRUE(names(refusal, "--without none"));
+  EXPECT_TRUE(names(refusal, "--batch"));
+}
+
+TEST(Remedies, OfADiskLimitThatIsTooLow) {
+  const auto refusal = refuse_and_try("plan mlp --memory 29MiB --scratch . --disk-limit 1MiB");
+  expect_ranked(refusal);
+  EXPECT_TRUE(names(refusal, "--disk-limit"));
+}
+
+TEST(Remedies, AreNoneWithoutALineThatCanBeMet) {
+  const auto refusal = refuse_and_try("plan lenet --memory 2MiB");
+  ASSERT_EQ(refusal["remedies"].size(), 1U);
+  EXPECT_THAT(refusal["remedies"][0]["flags"].get<std::string>(), HasSubstr("--memory"));
+}
+
+TEST(AutoBatch, IsTheLargestThatFitsWithoutParts) {
+  const std::string command = "plan resnet18 --image-size 64 --memory 260MiB --json";
+  const Outcome outcome = run_program(command + " --auto-batch");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const auto plan = nlohmann::json::parse(outcome.output);
+  const int64_t batch = plan["batch"];
+  EXPECT_GT(batch, 16);
+  EXPECT_THAT(plan["batch_reason"].get<std::string>(), HasSubstr(fmt::format("batch {} is the largest", batch)));
+  EXPECT_EQ(run_program(fmt::format("{} --batch {}", command, batch)).exit_code, 0);
+  EXPECT_EQ(run_program(fmt::format("{} --batch {} --without micro-batch", command, batch + batch / 8)).exit_code, 3);
+}
+
+TEST(AutoBatch, TakesTheBatchAsTheMost) {
+  const Outcome outcome = run_program("plan mlp --memory 1GiB --json --auto-batch --batch 96");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_EQ(nlohmann::json::parse(outcome.output)["batch"], 96);
+  EXPECT_TRUE(names(refuse_and_try("plan mlp --memory 2MiB --auto-batch"), "--memory"));
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
