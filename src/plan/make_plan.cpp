@@ -63,6 +63,7 @@ class Planner {
 
  private:
   struct Entry {
+    size_t number;
     size_t problem;
     Stored stored;
     Option option;
@@ -93,14 +94,14 @@ class Planner {
     std::iota(order.begin(), order.end(), 0);
     if (limits_.levers.order) order = choose_order(problem, sizes, limits_.levers.in_place);
     for (Stored& stored : list_stores(problem, limits_, split)) {
-      Option option(problem, limits_, split, order, stored);
-      entries_.push_back({index, std::move(stored), std::move(option)});
+      Option option(problem, limits_, split, order, stored, unconstrained_ns_);
+      entries_.push_back({entries_.size(), index, std::move(stored), std::move(option)});
     }
   }
 
   // Ties go to the option, then the candidate, that comes first.
   bool is_faster(const Entry& entry, double ns) const {
-    return best_ == nullptr || ns < best_ns_ || (ns == best_ns_ && &entry < best_);
+    return best_ == nullptr || ns < best_ns_ || (ns == best_ns_ && entry.number < best_->number);
   }
 
   void look_for_better(Entry& entry, std::vector<Candidate>& candidates) {
