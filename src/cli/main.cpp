@@ -153,7 +153,7 @@ int run(int argc, char** argv) {
   add_line(*doctor, s);
   doctor->callback([&] { exit_code = run_doctor(s); });
 
-  auto* demo = app.add_subcommand("demo", "Train on Fashion-MNIST under 96 MiB");
+  auto* demo = app.add_subcommand("demo", "Train on Fashion-MNIST under 48 MiB");
   Settings d;
   d.epochs = 5;
   demo->add_option("-e,--epochs", d.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();

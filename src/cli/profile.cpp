@@ -77,7 +77,7 @@ ProfileRow describe_step(const PlannedStep& planned, const Step& step) {
   const double share = static_cast<double>(samples) / static_cast<double>(most);
   row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);
   row.task = task.name;
-  row.predicted_ns = way.fixed_ns + way.per_sample_ns * static_cast<double>(samples);
+  row.predicted_ns = cost_ns(way, samples);
   row.flops = work.cost.flops * share;
   row.bytes = work.cost.bytes * share;
   return row;

@@ -152,7 +152,7 @@ int run_train(const Settings& settings) {
 
 void complete_demo(Settings& settings) {
   settings.model = "fashion";
-  if (settings.memory.empty()) settings.memory = "96MiB";
+  if (settings.memory.empty()) settings.memory = "48MiB";
   if (settings.data.empty()) settings.data = "/usr/share/datasets/fashion-mnist";
 }
 

@@ -63,7 +63,7 @@ class Planner {
 
  private:
   struct Entry {
-    size_t number;  // in the order they are listed
+    size_t number;
     size_t problem;
     Stored stored;
     Option option;
@@ -94,7 +94,7 @@ class Planner {
     std::iota(order.begin(), order.end(), 0);
     if (limits_.levers.order) order = choose_order(problem, sizes, limits_.levers.in_place);
     for (Stored& stored : list_stores(problem, limits_, split)) {
-      Option option(problem, limits_, split, order, stored);
+      Option option(problem, limits_, split, order, stored, unconstrained_ns_);
       entries_.push_back({entries_.size(), index, std::move(stored), std::move(option)});
     }
   }

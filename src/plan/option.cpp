@@ -27,13 +27,13 @@ void keep_useful(std::vector<Candidate>& candidates, Bytes below) {
 }  // namespace
 
 Option::Option(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,
-               const Stored& stored)
+               const Stored& stored, double least_ns)
     : limits_(limits), staged_(stage(problem, limits, split, order, stored)) {
   double disk_ns = 0;
   for (size_t t = 0; t < staged_.meaning.size(); ++t)
     if (staged_.meaning[t].kind != Step::Kind::Run) disk_ns += staged_.transfer_ns(static_cast<TaskId>(t));
   has_transfers_ = staged_.disk_bytes > 0;
-  least_ns_ = std::max(staged_.ns, disk_ns);
+  least_ns_ = std::max({staged_.ns, disk_ns, least_ns});
   bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place,
                             has_transfers_ ? Return::ByLoading : Return::ByRunning);
   std::vector<TaskId> steps(staged_.problem.tasks.size());
@@ -47,12 +47,12 @@ void Option::add(std::vector<Candidate>& candidates, const std::vector<TaskId>& 
   if (has_transfers_) {
     std::vector<TaskId> ahead = read_ahead(staged_, steps, limits_.levers.in_place, peak_bytes);
     if (ahead != steps) {
-      const double ns = predict_ns(staged_, ahead);
+      const double ns = std::max(predict_ns(staged_, ahead), least_ns_);
       const Bytes peak = find_stays(staged_.problem, staged_.sizes, ahead, limits_.levers.in_place).peak_bytes;
       candidates.push_back({std::move(ahead), ns, peak});
     }
   }
-  candidates.push_back({steps, predict_ns(staged_, steps), peak_bytes});
+  candidates.push_back({steps, std::max(predict_ns(staged_, steps), least_ns_), peak_bytes});
 }
 
 std::vector<Candidate>& Option::recomputing() {

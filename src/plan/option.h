@@ -22,8 +22,10 @@ struct Candidate {
 
 class Option {
  public:
+  // `least_ns`: what the whole step takes. Parts that fit a cache better may look faster than that; they are not asked
+  // for, because a sum over parts rounds differently.
   Option(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,
-         const Stored& stored);
+         const Stored& stored, double least_ns);
 
   const Staged& staged() const { return staged_; }
   const Bound& bound() const { return bound_; }
