@@ -35,7 +35,7 @@ Option::Option(const Problem& problem, const Limits& limits, const Split& split,
   has_transfers_ = staged_.disk_bytes > 0;
   least_ns_ = std::max({staged_.ns, disk_ns, least_ns});
   bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place,
-                            has_transfers_ ? Return::ByLoading : Return::ByRunning);
+                            is_one_of_many() ? Return::ByLoading : Return::ByRunning);
   std::vector<TaskId> steps(staged_.problem.tasks.size());
   std::iota(steps.begin(), steps.end(), 0);
   const Bytes peak = make_timeline(staged_.problem, staged_.sizes, steps, limits.levers.in_place).peak_bytes;

@@ -241,9 +241,10 @@ class Ladder {
     constexpr int kQuickRungs = 8;
     const auto most = static_cast<int>(std::clamp(24'000 / plain_.stages(), kFewestRungs, 32));
     is_large_ = most == kFewestRungs;
-    const bool is_quick = effort == Effort::Quick && !is_large_;
-    const int rungs = is_quick ? kQuickRungs : most;
-    work_ = is_large_ ? kWorkOfLarge / rungs : kWork / most;
+    constexpr int kQuickRungsOfLarge = 3;
+    const bool is_quick = effort == Effort::Quick;
+    const int rungs = !is_quick ? most : is_large_ ? kQuickRungsOfLarge : kQuickRungs;
+    work_ = (is_large_ ? kWorkOfLarge : kWork) / most;
     std::vector<Drops> best;
     for (int k = 1; k <= rungs; ++k) {
       const double share =
@@ -262,6 +263,7 @@ class Ladder {
       take_better(best.back(), search(plain_, target, Start::Pieces), target);
       if (k > 1) take_better(best.back(), search(best[best.size() - 2], target, Start::Pieces), target);
     }
+    if (is_quick) return std::move(schedules_);
     for (int k = static_cast<int>(best.size()) - 2; k >= 0; --k)
       take_better(best[k], search(best[k + 1], targets_[k], Start::Relaxed), targets_[k]);
     return std::move(schedules_);

@@ -61,7 +61,7 @@ void Session::close_layouts() {
   for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
 }
 
-// Parts of half the batch, of a quarter, and so on down to one sample.
+// Parts of half the batch, of a quarter, and so on down to one sample; in larger strides where each takes long.
 std::vector<Program> Session::lower_splits(const Request& request, const Program& whole) {
   std::vector<Program> splits;
   if (!options_.levers.micro_batch || request.batch == 1) return splits;
@@ -77,8 +77,10 @@ std::vector<Program> Session::lower_splits(const Request& request, const Program
           std::any_of(reads.begin(), reads.end(),
                       [&](BufferId id) { return whole.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
   }
+  constexpr size_t kManyTasks = 5000;
+  const int64_t stride = whole.tasks.size() > kManyTasks ? 8 : 2;
   for (int64_t samples = lowering.batch; samples > 1;) {
-    samples = (samples + 1) / 2;
+    samples = (samples + stride - 1) / stride;
     lowering.part_samples = samples;
     KernelStore kernels;  // those of parts that are not chosen go with their program
     if (auto program = lower_in_parts(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels))
