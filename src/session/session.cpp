@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "memory/process.h"
 #include "session/variables.h"
 
 namespace plimsoll {
@@ -35,6 +36,7 @@ Session::~Session() { close(); }
 void Session::open() {
   if (closed_) throw Error("the session is closed and can't run again; make another one");
   if (arena_) return;
+  if (options_.covers_process) trim_allocator();  // what planning needed for itself
   take_arena();
   if (!steps_.empty())
     homes_ = Homes(steps_.front().program.problem, steps_.front().plan, arena_->data(), options_.scratch_folder,
