@@ -35,10 +35,8 @@ std::string exactness_text(const Plan& plan) {
       return "bit-identical";
     case Exactness::WithinTolerance:
       return plan.part_samples.size() > 1 ? "equal up to rounding (batch in parts)" : "equal up to rounding";
-    case Exactness::Lossy:
-      break;
   }
-  return "lossy, as asked for";
+  return "unknown";
 }
 
 std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder) {

@@ -28,9 +28,11 @@ Optimiser make_optimiser(const Settings& settings) {
 
 Levers parse_levers(const std::vector<std::string>& without) {
   Levers levers;
-  const std::pair<std::string_view, bool*> known[] = {
-      {"order", &levers.order},         {"in-place", &levers.in_place},       {"variants", &levers.variants},
-      {"recompute", &levers.recompute}, {"micro-batch", &levers.micro_batch}, {"spill", &levers.spill}};
+  const std::pair<std::string_view, bool*> known[] = {{"order", &levers.order},
+                                                      {"in-place", &levers.in_place},
+                                                      {"recompute", &levers.recompute},
+                                                      {"micro-batch", &levers.micro_batch},
+                                                      {"spill", &levers.spill}};
   for (const std::string& name : without) {
     bool found = name == "none";
     if (found) levers = {};
@@ -40,10 +42,8 @@ Levers parse_levers(const std::vector<std::string>& without) {
       found = true;
     }
     if (!found)
-      throw Error(
-          fmt::format("lever '{}' is unknown; known are order, in-place, variants, recompute, micro-batch, spill",
-                      name),
-          ErrorKind::Usage);
+      throw Error(fmt::format("lever '{}' is unknown; known are order, in-place, recompute, micro-batch, spill", name),
+                  ErrorKind::Usage);
   }
   return levers;
 }

@@ -174,7 +174,7 @@ std::string check_report(const Problem& problem, const Plan& plan) {
   if (plan.unconstrained_bytes < 0) return fmt::format("{} bytes without a line", plan.unconstrained_bytes);
   for (const double ns : {plan.predicted_ns, plan.unconstrained_ns})
     if (!(ns >= 0) || !std::isfinite(ns)) return fmt::format("a step is said to take {} ns", ns);
-  if (plan.exactness > Exactness::Lossy) return "the exactness of the results is unknown";
+  if (plan.exactness > Exactness::WithinTolerance) return "the exactness of the results is unknown";
   return "";
 }
 

@@ -10,15 +10,13 @@
 
 namespace plimsoll {
 
-// Each lever can be switched off; lossy ones are off until asked for.
+// Each lever can be switched off.
 struct Levers {
   bool order = true;
   bool in_place = true;
-  bool variants = true;
   bool recompute = true;
   bool micro_batch = true;
   bool spill = true;
-  bool half_storage = false;
   bool operator==(const Levers&) const = default;
 };
 
@@ -29,7 +27,6 @@ struct Limits {
   std::optional<std::vector<int32_t>> stored = {};  // variables in the scratch file, when another plan decided it
   double disk_read_bytes_per_s = 0;
   double disk_write_bytes_per_s = 0;
-  double copy_bytes_per_s = 0;
   int64_t pack_nodes = 200'000;  // effort of the exact packer: a count, because a clock would not repeat
   Levers levers{};
   bool operator==(const Limits&) const = default;

@@ -55,10 +55,8 @@ class Planner {
   }
 
   Floor floor() const {
-    const Entry* lowest = &entries_.front();
-    for (const Entry& entry : entries_)
-      if (entry.option.bound().bytes < lowest->option.bound().bytes) lowest = &entry;
-    return {lowest->problem, lowest->option.bound().bytes, task_of(*lowest, lowest->option.bound().task)};
+    const Entry& lowest = find_lowest_bound();
+    return {lowest.problem, lowest.option.bound().bytes, task_of(lowest, lowest.option.bound().task)};
   }
 
  private:
@@ -119,19 +117,26 @@ class Planner {
     return staged < 0 ? -1 : entry.option.staged().meaning[staged].task;
   }
 
+  const Entry& find_lowest_bound() const {
+    return *std::min_element(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+      return a.option.bound().bytes < b.option.bound().bytes;
+    });
+  }
+
+  // What no option goes below. Its task is named only where it is one of this problem.
+  Bound bound_for(size_t problem) const {
+    const Floor lowest = floor();
+    return {lowest.bytes, lowest.problem == problem ? lowest.task : -1};
+  }
+
   Plan finish(Entry& entry, const Candidate& candidate) const {
     Plan plan = expand(*problems_[entry.problem], entry.option, candidate);
     plan.predicted_ns = candidate.ns;
     plan.unconstrained_ns = unconstrained_ns_;
     plan.unconstrained_bytes = unconstrained_bytes_;
-    plan.lower_bound_bytes = entry.option.bound().bytes;
-    plan.lower_bound_task = task_of(entry, entry.option.bound().task);
-    for (const Entry& other : entries_) {
-      if (other.option.bound().bytes >= plan.lower_bound_bytes) continue;
-      plan.lower_bound_bytes = other.option.bound().bytes;
-      // Tasks of another problem are not those of this plan.
-      plan.lower_bound_task = other.problem == entry.problem ? task_of(other, other.option.bound().task) : -1;
-    }
+    const Bound bound = bound_for(entry.problem);
+    plan.lower_bound_bytes = bound.bytes;
+    plan.lower_bound_task = bound.task;
     plan.decisions = describe(entry, candidate);
     return plan;
   }
@@ -175,39 +180,46 @@ class Planner {
     return decisions;
   }
 
-  // The lowest of all candidates, each packed as well as it can be: what is named here fits when it is asked for.
-  Choice refuse() {
-    // From the option that promises most; one that cannot be lower is not searched.
+  struct Lowest {
+    Entry* entry = nullptr;
+    Candidate* candidate = nullptr;
+    Bytes bytes = 0;
+    bool is_below(Bytes other) const { return candidate != nullptr && bytes <= other; }
+  };
+
+  // From the option that promises most; what cannot be lower is neither searched nor packed.
+  Lowest find_lowest() {
     std::vector<Entry*> by_bound;
     for (Entry& entry : entries_) by_bound.push_back(&entry);
     std::stable_sort(by_bound.begin(), by_bound.end(),
                      [](const Entry* a, const Entry* b) { return a->option.bound().bytes < b->option.bound().bytes; });
-    Entry* entry = nullptr;
-    Candidate* lowest = nullptr;
-    for (Entry* at : by_bound) {
-      if (lowest != nullptr && at->option.bound().bytes >= entry->option.arena_bytes(*lowest)) break;
+    Lowest lowest;
+    for (Entry* entry : by_bound) {
+      if (lowest.is_below(entry->option.bound().bytes)) break;
       std::vector<Candidate*> by_peak;
-      for (Candidate& candidate : at->option.plain()) by_peak.push_back(&candidate);
-      for (Candidate& candidate : at->option.recomputing()) by_peak.push_back(&candidate);
+      for (Candidate& candidate : entry->option.plain()) by_peak.push_back(&candidate);
+      for (Candidate& candidate : entry->option.recomputing()) by_peak.push_back(&candidate);
       std::stable_sort(by_peak.begin(), by_peak.end(),
                        [](const Candidate* a, const Candidate* b) { return a->peak_bytes < b->peak_bytes; });
       for (Candidate* candidate : by_peak) {
-        if (lowest != nullptr && candidate->peak_bytes >= entry->option.arena_bytes(*lowest)) break;
-        at->option.pack_for(*candidate, 0);
-        if (lowest != nullptr && at->option.arena_bytes(*candidate) >= entry->option.arena_bytes(*lowest)) continue;
-        entry = at;
-        lowest = candidate;
+        if (lowest.is_below(candidate->peak_bytes)) break;
+        entry->option.pack_for(*candidate, 0);
+        const Bytes bytes = entry->option.arena_bytes(*candidate);
+        if (!lowest.is_below(bytes)) lowest = {entry, candidate, bytes};
       }
     }
-    const Bytes need = entry->option.arena_bytes(*lowest);
+    return lowest;
+  }
+
+  // The lowest of all candidates, each packed as well as it can be: what is named here fits when it is asked for.
+  Choice refuse() {
+    const auto [entry, lowest, need] = find_lowest();
     const int32_t peak_step = std::max(lowest->stays.peak_step, 0);
     std::vector<Holder> holders = holders_at(entry->option, *lowest, peak_step);
     const BytesByTag by_tag = sum_by_tag(holders);
     constexpr size_t kLargestHolders = 10;
     holders.resize(std::min(holders.size(), kLargestHolders));
-    const Entry* lowest_bound = entry;
-    for (const Entry& other : entries_)
-      if (other.option.bound().bytes < lowest_bound->option.bound().bytes) lowest_bound = &other;
+    const Bound bound = bound_for(entry->problem);
     return {entry->problem,
             Shortfall{.need_bytes = need,
                       .limit_bytes = limits_.bytes,
@@ -215,8 +227,8 @@ class Planner {
                       .tightest_task = lowest->steps.empty() ? -1 : task_of(*entry, lowest->steps[peak_step]),
                       .holders = std::move(holders),
                       .by_tag = by_tag,
-                      .lower_bound_bytes = lowest_bound->option.bound().bytes,
-                      .lower_bound_task = task_of(*lowest_bound, lowest_bound->option.bound().task)}};
+                      .lower_bound_bytes = bound.bytes,
+                      .lower_bound_task = bound.task}};
   }
 
   const std::span<const Problem* const> problems_;

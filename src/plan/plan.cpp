@@ -10,7 +10,7 @@
 namespace plimsoll {
 
 std::string_view name_of(Exactness exactness) {
-  constexpr std::array<std::string_view, 3> kNames{"bit-identical", "within-tolerance", "lossy"};
+  constexpr std::array<std::string_view, 2> kNames{"bit-identical", "within-tolerance"};
   return kNames[static_cast<size_t>(exactness)];
 }
 

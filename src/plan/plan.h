@@ -35,7 +35,7 @@ struct Life {
   bool operator==(const Life&) const = default;
 };
 
-enum class Exactness : uint8_t { BitIdentical, WithinTolerance, Lossy };
+enum class Exactness : uint8_t { BitIdentical, WithinTolerance };
 
 // One thing that was done to save memory, and its price.
 struct Decision {

@@ -11,13 +11,11 @@
 namespace plimsoll {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, bool Levers::*>, 7> kLevers{{{"order", &Levers::order},
+constexpr std::array<std::pair<std::string_view, bool Levers::*>, 5> kLevers{{{"order", &Levers::order},
                                                                               {"in_place", &Levers::in_place},
-                                                                              {"variants", &Levers::variants},
                                                                               {"recompute", &Levers::recompute},
                                                                               {"micro_batch", &Levers::micro_batch},
-                                                                              {"spill", &Levers::spill},
-                                                                              {"half_storage", &Levers::half_storage}}};
+                                                                              {"spill", &Levers::spill}}};
 
 int32_t parse_name(WordReader& reader, const Names& names, std::string_view expected) {
   const std::string& word = reader.word(expected);
@@ -71,7 +69,7 @@ Life parse_life(WordReader& reader, const Names& buffers) {
 
 Exactness parse_exactness(WordReader& reader) {
   const std::string& word = reader.word("exactness");
-  for (const Exactness exactness : {Exactness::BitIdentical, Exactness::WithinTolerance, Exactness::Lossy})
+  for (const Exactness exactness : {Exactness::BitIdentical, Exactness::WithinTolerance})
     if (name_of(exactness) == word) return exactness;
   reader.refuse(fmt::format("'{}' is no exactness", word));
 }
@@ -118,10 +116,9 @@ void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Pl
 }  // namespace
 
 std::string to_text(const Limits& limits) {
-  std::string text =
-      fmt::format("limits\nbytes {}\nbatch {}\ndisk_bytes {}\ndisk_read {}\ndisk_write {}\ncopy {}\npack_nodes {}\n",
-                  limits.bytes, limits.batch, limits.disk_bytes, limits.disk_read_bytes_per_s,
-                  limits.disk_write_bytes_per_s, limits.copy_bytes_per_s, limits.pack_nodes);
+  std::string text = fmt::format(
+      "limits\nbytes {}\nbatch {}\ndisk_bytes {}\ndisk_read {}\ndisk_write {}\npack_nodes {}\n", limits.bytes,
+      limits.batch, limits.disk_bytes, limits.disk_read_bytes_per_s, limits.disk_write_bytes_per_s, limits.pack_nodes);
   if (limits.stored) text += fmt::format("stored {}\n", fmt::join(*limits.stored, " "));
   for (const auto& [name, lever] : kLevers)
     text += fmt::format("lever {} {}\n", name, limits.levers.*lever ? "on" : "off");
@@ -145,8 +142,6 @@ Limits parse_limits(std::string_view text) {
       limits.disk_read_bytes_per_s = reader.number("disk_read");
     } else if (reader.take("disk_write")) {
       limits.disk_write_bytes_per_s = reader.number("disk_write");
-    } else if (reader.take("copy")) {
-      limits.copy_bytes_per_s = reader.number("copy");
     } else if (reader.take("pack_nodes")) {
       limits.pack_nodes = reader.integer("pack_nodes");
     } else if (reader.take("stored")) {

@@ -71,7 +71,7 @@ TEST(Text, OddNamesReadBack) {
 TEST(Text, LimitsReadBack) {
   Limits limits{.bytes = 123456789, .batch = 32, .disk_bytes = GiB, .disk_read_bytes_per_s = 1.1e9};
   limits.levers.spill = false;
-  limits.levers.half_storage = true;
+  limits.levers.recompute = false;
   EXPECT_EQ(parse_limits(to_text(limits)), limits);
   EXPECT_EQ(parse_limits(to_text(Limits{})), Limits{});
 }
