@@ -1,17 +1,15 @@
 // The worker of bench/compare and bench/scaling: plain steps of a built-in model in this process, as one line of JSON.
 #include <omp.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/random.h"
 #include "memory/process.h"
+#include "model/made_up.h"
 #include "model/training.h"
 #include "session/fit.h"
 #include "session/session.h"
@@ -33,25 +31,9 @@ struct Arguments {
   bool plan_only = false;
 };
 
-// Kept below the line for code pages of kernels not yet run and thread stacks, as in the command line.
-constexpr Bytes kRuntimeReserve = 5 * MiB;
-
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-// Reals in [0, 1), or whole numbers below the number of classes.
-std::vector<std::byte> made_up(const TensorType& type, int64_t batch, int64_t classes) {
-  const int64_t count = element_count(type.shape).at(batch);
-  std::vector<std::byte> bytes(static_cast<size_t>(count * size_of(type.dtype)));
-  for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = mix_bits(static_cast<uint64_t>(i));
-    const auto real = static_cast<float>(unit_real(bits));
-    const auto whole = static_cast<int32_t>(bits % static_cast<uint64_t>(std::max<int64_t>(1, classes)));
-    std::memcpy(bytes.data() + i * 4, type.dtype == DType::F32 ? static_cast<const void*>(&real) : &whole, 4);
-  }
-  return bytes;
 }
 
 // The graph of the work, with what a step fetches, changes and is fed.

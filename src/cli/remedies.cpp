@@ -94,7 +94,7 @@ class Search {
   void raise_line() { try_line(settings_, refused_.smallest_line, "", "the smallest line that works as asked"); }
 
   void take_back_levers() {
-    if (parse_levers(settings_.without) == Levers{} || !has_time()) return;
+    if (parse_without(settings_.without) == Allowed{} || !has_time()) return;
     Settings all = settings_;
     all.without.clear();
     const Attempt tried = attempt(all, purpose_);
@@ -112,7 +112,7 @@ class Search {
   }
 
   void use_a_disk() {
-    if (!settings_.scratch.empty() || !parse_levers(settings_.without).spill || !has_time()) return;
+    if (!settings_.scratch.empty() || !parse_without(settings_.without).levers.spill || !has_time()) return;
     Settings disk = settings_;
     disk.scratch = choose_scratch_dir("");
     try {

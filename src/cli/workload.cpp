@@ -48,7 +48,9 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   options.reserve = kRuntimeReserve;
   options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
-  options.levers = parse_levers(settings.without);
+  const Allowed allowed = parse_without(settings.without);
+  options.levers = allowed.levers;
+  options.masks = allowed.masks;
   const Scratch scratch = resolve_scratch(settings);
   load->scratch_folder = options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
