@@ -50,6 +50,15 @@ Allowed parse_without(const std::vector<std::string>& without) {
   return allowed;
 }
 
+void allow_split(Graph& graph, const std::vector<std::string>& ops) {
+  for (const std::string& op : ops) {
+    if (op != "batch_norm")
+      throw Error(fmt::format("--split '{}' is unknown; what mixes samples and can be split is batch_norm", op),
+                  ErrorKind::Usage);
+    graph.allow_split(op);
+  }
+}
+
 Scratch resolve_scratch(const Settings& settings) {
   constexpr Bytes kLeftFree = GiB;  // a full disk disturbs others
   constexpr Bytes kLeast = MiB;

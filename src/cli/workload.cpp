@@ -34,6 +34,7 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   {}
   load->spec = find_model(settings.model, settings.model_options);
   load->batch = settings.batch > 0 ? settings.batch : load->spec.batch;
+  allow_split(load->graph, settings.split);
   load->training = build_training(load->graph, load->spec, make_optimiser(settings));
   load->line_origin = resolve_line(settings);
   load->line = std::make_unique<MemoryLine>(load->line_origin.bytes);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "autodiff/gradients.h"
+#include "base/error.h"
 #include "lower/run_once.h"
 #include "ops/ops.h"
 
@@ -97,6 +98,59 @@ TEST(LowerInParts, WhatMixesSamplesWaitsForTheirRows) {
   const auto program = lower_in_parts(graph, std::vector{sum.id()}, {}, in_parts, layouts, kernels);
   ASSERT_TRUE(program);
   for (const Buffer& buffer : program->problem.buffers) EXPECT_TRUE(buffer.name != y.name() || buffer.is_collected);
+}
+
+// Each part is normalised with its own statistics; their mean moves the running ones, once.
+TEST(LowerInParts, BatchNormByName) {
+  constexpr int64_t kChannels = 3, kBatch = 5, kPart = 2;
+  constexpr double kMomentum = 0.9;
+  Graph graph;
+  graph.allow_split("batch_norm");
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), kChannels});
+  const auto variable = [&](const char* name) { return graph.variable(name, DType::F32, {kChannels}, Init::zeros()); };
+  const Tensor gamma = variable("gamma"), beta = variable("beta"), mean = variable("mean"), spread = variable("spread");
+  const Tensor y = batch_norm(x, gamma, beta, mean, spread, true, kMomentum, 1e-3);
+  const Tensor loss = reduce_sum(mul(y, y));
+  std::vector<NodeId> updates;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    if (graph.node(id).op->traits.updates != 0) updates.push_back(id);
+  const Tensor dgamma = gradients(loss, std::vector{gamma})[0].value;
+  const Ran ran = run_once(graph, {y, dgamma}, options(graph, kBatch, kPart), updates);
+  ASSERT_FALSE(ran.program.tasks.empty());
+
+  for (int64_t c = 0; c < kChannels; ++c) {
+    const double scale = testing::pattern(gamma.id(), c), shift = testing::pattern(beta.id(), c);
+    double running_mean = 0, running_spread = 0, slope = 0;
+    for (int64_t first = 0; first < kBatch; first += kPart) {
+      const int64_t count = std::min(kPart, kBatch - first);
+      const auto at = [&](int64_t i) { return testing::pattern(x.id(), (first + i) * kChannels + c); };
+      double middle = 0, square = 0;
+      for (int64_t i = 0; i < count; ++i) middle += at(i) / static_cast<double>(count);
+      for (int64_t i = 0; i < count; ++i) square += std::pow(at(i) - middle, 2) / static_cast<double>(count);
+      for (int64_t i = 0; i < count; ++i) {
+        const double unit = (at(i) - middle) / std::sqrt(square + 1e-3), expected = unit * scale + shift;
+        EXPECT_NEAR(ran.fetches[0][static_cast<size_t>((first + i) * kChannels + c)], expected, 1e-5) << first + i;
+        slope += 2 * expected * unit;
+      }
+      running_mean += middle * static_cast<double>(count) / kBatch;
+      running_spread += square * static_cast<double>(count) / kBatch;
+    }
+    const auto i = static_cast<size_t>(c);
+    EXPECT_NEAR(ran.fetches[1][i], slope, 1e-4) << "summed over the parts";
+    const auto moved = [&](Tensor variable, double to) {
+      return kMomentum * testing::pattern(variable.id(), c) + (1 - kMomentum) * to;
+    };
+    EXPECT_NEAR(ran.variables.at(mean.id())[i], moved(mean, running_mean), 1e-5) << "moved once";
+    EXPECT_NEAR(ran.variables.at(spread.id())[i], moved(spread, running_spread), 1e-5);
+  }
+}
+
+TEST(LowerInParts, BatchNormForbidsItElsewhere) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 3});
+  const auto variable = [&](const char* name) { return graph.variable(name, DType::F32, {3}, Init::zeros()); };
+  const Tensor y = batch_norm(x, variable("gamma"), variable("beta"), variable("mean"), variable("spread"), true);
+  EXPECT_THROW(run_once(graph, {y}, options(graph, 4, 2)), Error);
 }
 
 TEST(LowerInParts, ImagesInBlocks) {
