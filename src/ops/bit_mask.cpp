@@ -244,12 +244,13 @@ struct Packing {
         const int64_t end = pixels * (i % cut + 1) / cut;
         const int64_t group = i / cut % padded_groups;
         const int64_t row = i / cut / padded_groups;
-        MaskPlane plane{end - begin, 8, block, 1};
+        const int64_t here = std::clamp<int64_t>(channels - group * 8, 0, 8);
+        MaskPlane plane{end - begin, here, block, 1};
         int64_t at = ((row * (padded_groups * 8 / block) + group * 8 / block) * pixels + begin) * block;
         if (block > 1) {
           at += group * 8 % block;
         } else {
-          plane = {end - begin, std::min<int64_t>(8, channels - group * 8), 1, pixels};
+          plane = {end - begin, here, 1, pixels};
           at = (row * channels + group * 8) * pixels + begin;
         }
         body(plane, at, group < groups ? (row * groups + group) * pixels + begin : -1);
@@ -285,7 +286,8 @@ Prepared prepare_masked(const Facts& facts) {
   const bool sums = facts.in.size() == 3;
   const Layout layout = packing.layout(facts.in[1]);
   return {.kernel = make_kernel([=](const Args& args) {
-            packing.for_planes([&](const MaskPlane& plane, int64_t at, int64_t bits) {
+            packing.for_planes([&](MaskPlane plane, int64_t at, int64_t bits) {
+              if (packing.block > 1) plane.channels = 8;  // no bit is set in the padding: it becomes zero
               float* out = args.output<float>(0) + at;
               if (bits >= 0) {
                 run(plane, args.input<uint8_t>(0) + bits, args.input<float>(1) + at,

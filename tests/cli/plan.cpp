@@ -71,7 +71,7 @@ TEST(Plan, AWrongScratchFolderIsOneClearError) {
 TEST(Plan, SaysWhatItDoesAndWhy) {
   const Outcome outcome = run_program("plan fashion --memory 48MiB");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-  for (const char* words : {"in ", " parts of ", "equal up to rounding (batch in parts)", "unconstrained",
+  for (const char* words : {"in ", " parts of ", "equal up to rounding (batch in parts; within 1e-4", "unconstrained",
                             "smallest possible", "where ", "holds   weights"})
     EXPECT_THAT(outcome.output, HasSubstr(words));
 }
