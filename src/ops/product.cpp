@@ -1,6 +1,7 @@
 #include "ops/product.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ops/parallel.h"
 
@@ -11,23 +12,23 @@
 #include "ops/tile_math-inl.h"
 #include "ops/vector_math-inl.h"
 
-//  c is made in blocks: kDepth of the inner dimension at a time, kWidth columns, kHeight rows.
-//  a, packed: panels of kPanel rows, column after column    b, packed: strips of two vectors, row after row
+//  A thread takes a chunk of c and makes it over kDepth of the inner dimension at a time:
+//
+//            chunk_columns             b, packed: strips of two vectors, row after row
+//          +---+---+---+---+
+//  kUnit   |   |   |   |   |           a, read where it is or, if its rows are not consecutive, packed as panels of
+//  rows    +---+---+---+---+           kPanel rows, column after column
+//
 #ifndef PLIMSOLL_OPS_PRODUCT_ONCE
 #define PLIMSOLL_OPS_PRODUCT_ONCE
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kPanel = 6;      // rows in registers at once: 6 x 2 vectors fill the sixteen of AVX2
-constexpr int64_t kDepth = 256;    // a strip of b of this depth stays in the first cache
-constexpr int64_t kWidth = 2048;   // columns of b packed at once
-constexpr int64_t kHeight = 1152;  // rows of a packed at once
-constexpr int64_t kUnitRows = 96;  // a thread's piece of work: its part of a stays in the second cache
-constexpr int64_t kUnitStrips = 8;
-constexpr int64_t kDirectWidth = 256;  // for fewer columns than this, packing a costs more than it saves
-constexpr double kAloneFlops = 1e6;    // less work than this is not worth waking threads
+constexpr int64_t kPanel = 6;    // rows in registers at once: 6 x 2 vectors fill the sixteen of AVX2
+constexpr int64_t kDepth = 256;  // a strip of b of this depth stays in the first cache
+constexpr int64_t kUnit = 96;    // rows: that part of a stays in the second cache
 
-// What one thread does between two barriers: a rows x columns piece of c over one stretch of the inner dimension.
+// The rows of a unit times a chunk of columns, over one stretch of the inner dimension.
 struct Piece {
   int64_t rows, columns, inner;
   const float* a;  // at its first row
@@ -165,29 +166,60 @@ namespace {
 HWY_EXPORT(strip_width);
 HWY_EXPORT(multiply_piece);
 
-// to[k][i] = from[i][k], for `lines` lines of `depth` numbers, in rows of `width` that end with zeros.
-void pack(const float* from, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth, int64_t width,
-          float* to) {
-  if (line_stride == 1) {
-    for (int64_t k = 0; k < depth; ++k, from += depth_stride, to += width) {
-      std::copy(from, from + lines, to);
-      std::fill(to + lines, to + width, 0.0F);
-    }
-    return;
-  }
-  constexpr int64_t kAtOnce = 16;  // a cache line of each
-  for (int64_t first = 0; first < depth; first += kAtOnce) {
-    const int64_t last = std::min(depth, first + kAtOnce);
-    for (int64_t i = 0; i < lines; ++i) {
-      const float* line = from + i * line_stride;
-      for (int64_t k = first; k < last; ++k) to[k * width + i] = line[k * depth_stride];
-    }
-    for (int64_t k = first; k < last; ++k) std::fill(to + k * width + lines, to + (k + 1) * width, 0.0F);
-  }
+using Four [[gnu::vector_size(16)]] = float;
+
+Four load_four(const float* from) {
+  Four four;
+  std::memcpy(&four, from, sizeof four);
+  return four;
 }
 
-// Floats of a packed strip or panel start are apart by whole cache lines.
-int64_t padded(int64_t floats) { return (floats + 15) / 16 * 16; }
+// to[k][i] = from[i][k] for four lines of four.
+void transpose_four(const float* from, int64_t line_stride, float* to, int64_t width) {
+  const Four a = load_four(from), b = load_four(from + line_stride);
+  const Four c = load_four(from + 2 * line_stride), d = load_four(from + 3 * line_stride);
+  const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Four rows[] = {
+      __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  for (int64_t k = 0; k < 4; ++k) std::memcpy(to + k * width, &rows[k], sizeof rows[k]);
+}
+
+// Lines of numbers beside each other: to[k][i] = from[i][k], each row of `to` filled up with zeros.
+struct Lines {
+  const float* from;
+  int64_t line_stride, depth_stride, lines, depth;
+
+  void pack(float* to, int64_t width) const {
+    if (line_stride == 1 && lines == kPanel && width == kPanel) return copy_rows<kPanel>(to);
+    if (line_stride == 1 && lines == 16 && width == 16) return copy_rows<16>(to);
+    int64_t done = 0;
+    if (depth_stride == 1) {
+      const int64_t whole_lines = lines / 4 * 4;
+      done = depth / 4 * 4;
+      for (int64_t k = 0; k < done; k += 4) {
+        for (int64_t i = 0; i < whole_lines; i += 4)
+          transpose_four(from + i * line_stride + k, line_stride, to + k * width + i, width);
+        for (int64_t i = whole_lines; i < lines; ++i)
+          for (int64_t j = k; j < k + 4; ++j) to[j * width + i] = from[i * line_stride + j];
+      }
+    }
+    for (int64_t k = done; k < depth; ++k)
+      for (int64_t i = 0; i < lines; ++i) to[k * width + i] = from[i * line_stride + k * depth_stride];
+    if (lines < width)
+      for (int64_t k = 0; k < depth; ++k) std::fill(to + k * width + lines, to + (k + 1) * width, 0.0F);
+  }
+
+ private:
+  template <int64_t kLines>
+  void copy_rows(float* to) const {
+    for (int64_t k = 0; k < depth; ++k)
+      std::memcpy(to + k * kLines, from + k * depth_stride, static_cast<size_t>(kLines) * sizeof(float));
+  }
+};
+
+int64_t up_to(int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
 }  // namespace
 
@@ -197,78 +229,82 @@ Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, b
       c_stride_(c_stride),
       accumulate_(accumulate),
       activation_(activation),
-      packs_a_(b.columns > kDirectWidth),
-      strip_(HWY_DYNAMIC_DISPATCH(strip_width)()) {}
+      strip_(HWY_DYNAMIC_DISPATCH(strip_width)()),
+      slots_(thread_slots()) {
+  constexpr int64_t kFewColumns = 256;  // packing a for so few costs more than it saves
+  packs_a_ = a.column_stride != 1 && b.columns > kFewColumns;
+  // Each chunk packs its part of b, and of a: what it packs it should use often. Several for each thread, so that one
+  // that is held up holds up nobody; first side by side, since those above each other pack the same part of b.
+  const int64_t widest = packs_a_ ? 512 : 128;
+  constexpr int64_t kFewestRows = 48;
+  chunk_columns_ = std::min(up_to((b.columns + 2 * slots_ - 1) / (2 * slots_), strip_), widest);
+  const int64_t across = std::max<int64_t>(1, (b.columns + chunk_columns_ - 1) / std::max<int64_t>(1, chunk_columns_));
+  const int64_t down =
+      std::clamp<int64_t>((4 * slots_ + across - 1) / across, 1, std::max<int64_t>(1, a.rows / kFewestRows));
+  chunk_rows_ = up_to((a.rows + down - 1) / down, kPanel);
+}
 
-Bytes Product::scratch_bytes() const {
+int64_t Product::slot_floats() const {
   const int64_t depth = std::min(a_.columns, kDepth);
-  const int64_t of_b = (std::min(b_.columns, kWidth) + strip_ - 1) / strip_ * strip_ * depth;
-  const int64_t of_a = packs_a_ ? (std::min(a_.rows, kHeight) + kPanel - 1) / kPanel * kPanel * depth : 0;
-  return (padded(of_b) + padded(of_a)) * static_cast<Bytes>(sizeof(float));
+  return up_to(depth * (chunk_columns_ + (packs_a_ ? kUnit : 0)), 16);
+}
+
+Bytes Product::scratch_bytes() const { return slots_ * slot_floats() * static_cast<Bytes>(sizeof(float)); }
+
+void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* packed) const noexcept {
+  const int64_t rows = std::min(chunk_rows_, a_.rows - row);
+  const int64_t columns = std::min(chunk_columns_, b_.columns - column);
+  float* packed_a = packed + chunk_columns_ * std::min(a_.columns, kDepth);
+  for (int64_t k = 0; k < a_.columns; k += kDepth) {
+    const int64_t depth = std::min(kDepth, a_.columns - k);
+    for (int64_t first = 0; first < columns; first += strip_) {
+      const int64_t used = std::min(strip_, columns - first);
+      // A last strip of one vector is packed as that.
+      Lines{in.b + k * b_.row_stride + (column + first) * b_.column_stride, b_.column_stride, b_.row_stride, used,
+            depth}
+          .pack(packed + first * depth, used > strip_ / 2 ? strip_ : strip_ / 2);
+    }
+    for (int64_t first = 0; first < rows; first += kUnit) {
+      Piece piece;
+      piece.rows = std::min(kUnit, rows - first);
+      piece.columns = columns;
+      piece.inner = depth;
+      piece.a = in.a + (row + first) * a_.row_stride + k * a_.column_stride;
+      piece.a_row_stride = a_.row_stride;
+      piece.a_column_stride = a_.column_stride;
+      piece.a_panel_stride = kPanel * a_.row_stride;
+      if (packs_a_) {
+        for (int64_t panel = 0; panel < piece.rows; panel += kPanel)
+          Lines{piece.a + panel * a_.row_stride, a_.row_stride, a_.column_stride, std::min(kPanel, piece.rows - panel),
+                depth}
+              .pack(packed_a + panel * depth, kPanel);
+        piece.a = packed_a;
+        piece.a_row_stride = 1;
+        piece.a_column_stride = kPanel;
+        piece.a_panel_stride = kPanel * depth;
+      }
+      piece.b = packed;
+      piece.bias = k == 0 && in.bias != nullptr ? in.bias + column : nullptr;
+      piece.c = in.c + (row + first) * c_stride_ + column;
+      piece.c_stride = c_stride_;
+      piece.adds = accumulate_ || k > 0;
+      piece.activation = k + depth == a_.columns ? activation_ : Activation::None;
+      HWY_DYNAMIC_DISPATCH(multiply_piece)(piece);
+    }
+  }
 }
 
 void Product::run(const float* a, const float* b, const float* bias, float* c, void* scratch) const noexcept {
-  const int64_t rows = a_.rows, columns = b_.columns, inner = a_.columns;
-  auto* packed_b = static_cast<float*>(scratch);
-  float* packed_a =
-      packed_b + padded((std::min(columns, kWidth) + strip_ - 1) / strip_ * strip_ * std::min(inner, kDepth));
-  const bool is_small =
-      2.0 * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(inner) < kAloneFlops;
-#pragma omp parallel if (!is_small)
-  for (int64_t column = 0; column < columns; column += kWidth) {
-    const int64_t width = std::min(kWidth, columns - column);
-    const int64_t strips = (width + strip_ - 1) / strip_;
-    for (int64_t k = 0; k < inner; k += kDepth) {
-      const int64_t depth = std::min(kDepth, inner - k);
-#pragma omp for schedule(static)
-      for (int64_t strip = 0; strip < strips; ++strip) {
-        const int64_t first = strip * strip_;
-        const int64_t used = std::min(strip_, width - first);
-        // A last strip of one vector is packed as that.
-        pack(b + k * b_.row_stride + (column + first) * b_.column_stride, b_.column_stride, b_.row_stride, used, depth,
-             used > strip_ / 2 ? strip_ : strip_ / 2, packed_b + first * depth);
-      }
-      for (int64_t row = 0; row < rows; row += kHeight) {
-        const int64_t height = std::min(kHeight, rows - row);
-        if (packs_a_) {
-          const int64_t panels = (height + kPanel - 1) / kPanel;
-#pragma omp for schedule(static)
-          for (int64_t panel = 0; panel < panels; ++panel)
-            pack(a + (row + panel * kPanel) * a_.row_stride + k * a_.column_stride, a_.row_stride, a_.column_stride,
-                 std::min(kPanel, height - panel * kPanel), depth, kPanel, packed_a + panel * kPanel * depth);
-        }
-        const int64_t row_units = (height + kUnitRows - 1) / kUnitRows;
-        const int64_t strip_units = (strips + kUnitStrips - 1) / kUnitStrips;
-#pragma omp for schedule(dynamic)
-        for (int64_t unit = 0; unit < row_units * strip_units; ++unit) {
-          const int64_t first_row = unit / strip_units * kUnitRows;
-          const int64_t first_column = unit % strip_units * kUnitStrips * strip_;
-          Piece piece;
-          piece.rows = std::min(kUnitRows, height - first_row);
-          piece.columns = std::min(kUnitStrips * strip_, width - first_column);
-          piece.inner = depth;
-          if (packs_a_) {
-            piece.a = packed_a + first_row * depth;
-            piece.a_row_stride = 1;
-            piece.a_column_stride = kPanel;
-            piece.a_panel_stride = kPanel * depth;
-          } else {
-            piece.a = a + (row + first_row) * a_.row_stride + k * a_.column_stride;
-            piece.a_row_stride = a_.row_stride;
-            piece.a_column_stride = a_.column_stride;
-            piece.a_panel_stride = kPanel * a_.row_stride;
-          }
-          piece.b = packed_b + first_column * depth;
-          piece.bias = k == 0 && bias != nullptr ? bias + column + first_column : nullptr;
-          piece.c = c + (row + first_row) * c_stride_ + column + first_column;
-          piece.c_stride = c_stride_;
-          piece.adds = accumulate_ || k > 0;
-          piece.activation = k + depth == inner ? activation_ : Activation::None;
-          HWY_DYNAMIC_DISPATCH(multiply_piece)(piece);
-        }
-      }
-    }
-  }
+  const Operands in{a, b, bias, c};
+  const int64_t across = (b_.columns + chunk_columns_ - 1) / chunk_columns_;
+  const int64_t chunks = across * ((a_.rows + chunk_rows_ - 1) / chunk_rows_);
+  auto* packed = static_cast<float*>(scratch);
+  constexpr double kAloneFlops = 1e6;  // less is not worth waking threads
+  const bool is_small = 2.0 * static_cast<double>(a_.rows * b_.columns) * static_cast<double>(a_.columns) < kAloneFlops;
+#pragma omp parallel for schedule(dynamic) num_threads(slots_) if (!is_small)
+  for (int64_t chunk = 0; chunk < chunks; ++chunk)
+    run_chunk(in, chunk / across * chunk_rows_, chunk % across * chunk_columns_,
+              packed + omp_get_thread_num() * slot_floats());
 }
 
 }  // namespace plimsoll

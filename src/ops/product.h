@@ -24,12 +24,21 @@ class Product {
   void run(const float* a, const float* b, const float* bias, float* c, void* scratch) const noexcept;
 
  private:
+  struct Operands {
+    const float *a, *b, *bias;
+    float* c;
+  };
+  void run_chunk(const Operands& in, int64_t row, int64_t column, float* packed) const noexcept;
+  int64_t slot_floats() const;  // scratch of one thread
+
   MatrixOrder a_, b_;
   int64_t c_stride_;
   bool accumulate_;
   Activation activation_;
-  bool packs_a_;
   int64_t strip_;  // columns of b that are multiplied at once
+  int slots_;      // threads
+  bool packs_a_;
+  int64_t chunk_rows_, chunk_columns_;
 };
 
 }  // namespace plimsoll

@@ -34,7 +34,7 @@ HWY_INLINE Floats load_some(FloatTag d, const float* from, int64_t count, float 
 
 // In pieces of fixed size: a masked store takes tens of cycles on some processors.
 HWY_INLINE void store_some(FloatTag d, Floats v, float* to, int64_t count) {
-  HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
+  alignas(64) float buffer[16] = {};
   hn::Store(v, d, buffer);
   const float* from = buffer;
   if ((count & 8) != 0) std::memcpy(to, from, 32), to += 8, from += 8;
