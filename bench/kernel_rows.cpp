@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "autodiff/gradients.h"
+#include "lower/tiles.h"
 #include "model/training.h"
 #include "ops/ops.h"
 
@@ -151,9 +152,11 @@ class Collector {
 
   // Every operand once, what is updated twice; where a table or a second pass is involved, what the operator needs.
   static double bytes_to_move(const LoweredCase& from, const Task& task, const KernelRow& row) {
+    // A tile of an update works on that much of each.
+    const bool is_tile = task.name.find("/tile") != std::string::npos;
     const auto size = [&](BufferId id) {
-      return static_cast<double>(
-          placed_bytes(from.program.problem.buffers[static_cast<size_t>(id)], from.program.batch));
+      const Bytes all = placed_bytes(from.program.problem.buffers[static_cast<size_t>(id)], from.program.batch);
+      return static_cast<double>(is_tile ? std::min(all, kTileBytes) : all);
     };
     double bytes = 0;
     for (const BufferId id : task.reads) bytes += size(id);

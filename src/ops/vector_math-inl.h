@@ -22,7 +22,8 @@ using Floats = hn::Vec<FloatTag>;
 
 // The first `count` (< one vector) numbers at `from`, then `otherwise`; reads nothing beyond.
 HWY_INLINE Floats load_some(FloatTag d, const float* from, int64_t count, float otherwise = 0) {
-#if HWY_MEM_OPS_MIGHT_FAULT
+  // Masked loads of floats read nothing beyond in AVX2 too; gathering them in memory first stalls what loads them.
+#if HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2
   HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
   for (int64_t i = 0; i < static_cast<int64_t>(hn::Lanes(d)); ++i) buffer[i] = i < count ? from[i] : otherwise;
   return hn::Load(d, buffer);
