@@ -24,7 +24,7 @@ struct Arguments {
   ModelOptions options;
   int64_t batch = 0;
   bool inference = false;
-  std::string memory;
+  std::string memory, scratch;
   int threads = 2;
   int64_t least_steps = 5, most_steps = 100;
   double seconds = 10;     // of timed steps, unless the least number takes longer
@@ -93,6 +93,8 @@ nlohmann::json measure(const Arguments& arguments) {
   options.covers_process = true;
   options.reserve = kRuntimeReserve;
   options.seed = 1;
+  options.scratch_folder = arguments.scratch;
+  if (!arguments.scratch.empty()) options.disk_limit = 64 * GiB;
   const int64_t plan_ns = now_ns();
   Session session(work.graph, line, {work.request}, options);
   const int64_t planned_ns = now_ns();
@@ -140,6 +142,7 @@ int main(int argc, char** argv) {
   app.add_flag("--inference", arguments.inference);
   app.add_flag("--plan-only", arguments.plan_only);
   app.add_option("--memory", arguments.memory, "line for the whole process");
+  app.add_option("--scratch", arguments.scratch, "folder for what the line leaves no room for");
   app.add_option("--threads", arguments.threads);
   app.add_option("--least-steps", arguments.least_steps);
   app.add_option("--most-steps", arguments.most_steps);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -45,13 +46,26 @@ class Planner {
   // line: a larger line can choose from all that a smaller one can, so it is never slower, and what it chooses
   // instead is higher than the smaller line.
   Choice run(Bytes line) {
+    std::optional<Choice> choice = run_below(line, std::numeric_limits<double>::infinity());
+    return choice ? std::move(*choice) : refuse();
+  }
+
+  // Nothing when no plan takes less time than this.
+  std::optional<Choice> run_below(Bytes line, double ns) {
     limits_.bytes = line;
     best_ = nullptr;
+    best_ns_ = ns;
     for (Entry& entry : entries_) look_for_better(entry, entry.option.plain());
+    // From the option that promises most: what it finds spares others the search.
+    std::vector<std::pair<double, Entry*>> by_promise;
     for (Entry& entry : entries_)
-      if (entry.option.bound().bytes <= limits_.bytes && is_faster(entry, entry.option.least_ns()))
-        look_for_better(entry, entry.option.recomputing());
-    return best_ == nullptr ? refuse() : Choice{best_->problem, finish(*best_, *best_candidate_)};
+      if (entry.option.bound().bytes <= line) by_promise.emplace_back(entry.option.least_ns(line), &entry);
+    std::stable_sort(by_promise.begin(), by_promise.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [promise, entry] : by_promise)
+      if (is_faster(*entry, promise)) look_for_better(*entry, entry->option.recomputing());
+    if (best_ == nullptr) return std::nullopt;
+    return Choice{best_->problem, finish(*best_, *best_candidate_)};
   }
 
   Floor floor() const {
@@ -99,7 +113,7 @@ class Planner {
 
   // Ties go to the option, then the candidate, that comes first.
   bool is_faster(const Entry& entry, double ns) const {
-    return best_ == nullptr || ns < best_ns_ || (ns == best_ns_ && entry.number < best_->number);
+    return ns < best_ns_ || (ns == best_ns_ && best_ != nullptr && entry.number < best_->number);
   }
 
   void look_for_better(Entry& entry, std::vector<Candidate>& candidates) {
@@ -250,6 +264,11 @@ std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& li
 
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits) {
   return Planner(whole, problems, limits).run(limits.bytes);
+}
+
+std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const Problem* const> problems,
+                                         const Limits& limits, double ns) {
+  return Planner(whole, problems, limits).run_below(limits.bytes, ns);
 }
 
 class LineSearch::Search : public Planner {

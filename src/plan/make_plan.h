@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <variant>
 
@@ -21,6 +22,9 @@ struct Choice {
   std::variant<Plan, Shortfall> answer;
 };
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
+// The same, when a plan that takes `ns` is known: nothing where none is faster.
+std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const Problem* const> problems,
+                                         const Limits& limits, double ns);
 
 // What no plan of any of the problems goes below, because this task needs its buffers at once.
 struct Floor {

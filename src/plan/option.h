@@ -1,10 +1,12 @@
 // One way to set the step up (its parts, what is stored) with the schedules found for it.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "plan/bound.h"
 #include "plan/pack.h"
+#include "plan/relief.h"
 #include "plan/staged.h"
 #include "plan/stays.h"
 
@@ -29,8 +31,9 @@ class Option {
 
   const Staged& staged() const { return staged_; }
   const Bound& bound() const { return bound_; }
-  // No candidate of this option is faster.
-  double least_ns() const { return least_ns_; }
+  // No candidate that fits the line is faster. One that runs tasks again is not taken to be faster than one that does
+  // not, however well its transfers fall.
+  double least_ns(Bytes line) const { return std::max(plain_.front().ns, staged_.ns + relief_.least_ns(line)); }
   // Nothing is done twice in these; by rising time and falling peak.
   std::vector<Candidate>& plain() { return plain_; }
   // The same with tasks that run again; found when first asked for.
@@ -49,7 +52,8 @@ class Option {
   const Limits& limits_;
   Staged staged_;
   Bound bound_;
-  double least_ns_ = 0;
+  Relief relief_;
+  double least_ns_ = 0;  // of all candidates found from now on
   bool has_transfers_ = false;
   bool is_searched_ = false;
   std::vector<Candidate> plain_, recomputing_;

@@ -181,7 +181,7 @@ void Session::plan_step(PlannedStep& step) {
   auto answer = make_plan(whole, limits);
   const auto* plan = std::get_if<Plan>(&answer);
   if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns)
-    return accept(step, std::move(*std::get_if<Plan>(&answer)), limits);
+    return accept(step, std::move(std::get<Plan>(answer)), limits);
   std::vector<Program> splits = lower_splits(step.request, step.program);
   if (splits.empty()) {
     if (plan == nullptr) throw DoesNotFit(describe(whole, std::get<Shortfall>(answer)));
@@ -194,14 +194,15 @@ void Session::plan_step(PlannedStep& step) {
       plan == nullptr ? std::optional(describe(whole, std::get<Shortfall>(answer))) : std::nullopt;
   take_surroundings();
   const Limits limits_of_parts = limits_for(step);
-  Choice choice = choose_plan(whole, problems, limits_of_parts);
-  const auto* in_parts = std::get_if<Plan>(&choice.answer);
-  if (in_parts != nullptr && (plan == nullptr || in_parts->predicted_ns < plan->predicted_ns)) {
-    step.program = std::move(splits[choice.problem]);
-    return accept(step, std::move(std::get<Plan>(choice.answer)), limits_of_parts);
+  std::optional<Choice> choice = plan == nullptr
+                                     ? choose_plan(whole, problems, limits_of_parts)
+                                     : choose_faster_plan(whole, problems, limits_of_parts, plan->predicted_ns);
+  if (choice && std::holds_alternative<Plan>(choice->answer)) {
+    step.program = std::move(splits[choice->problem]);
+    return accept(step, std::move(std::get<Plan>(choice->answer)), limits_of_parts);
   }
   if (plan == nullptr) {
-    Fit parts_fit = describe(*problems[choice.problem], std::get<Shortfall>(choice.answer));
+    Fit parts_fit = describe(*problems[choice->problem], std::get<Shortfall>(choice->answer));
     throw DoesNotFit(parts_fit.need < whole_fit->need ? std::move(parts_fit) : *whole_fit);
   }
   splits.clear();
