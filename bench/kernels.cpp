@@ -15,9 +15,9 @@
 namespace plimsoll {
 namespace {
 
-constexpr double kLeastShare = 0.015;  // of a step, for a kernel to have a row
+constexpr double kLeastShare = 0.02;   // of a step, for a kernel to have a row
 constexpr double kSeconds = 0.25;      // of each row, all rivals together
-constexpr int kRounds = 5;             // at least
+constexpr int kRounds = 3;             // at least
 constexpr double kShortestNs = 100e3;  // shorter runs are repeated within one measurement
 constexpr double kProductGoal = 0.85, kCopyGoal = 0.80;
 
