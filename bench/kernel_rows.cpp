@@ -106,7 +106,7 @@ class Collector {
   void merge(KernelRow row) {
     for (KernelRow& other : found_.rows)
       if (other.kernel == row.kernel || (row.op != "fused" && other.op == row.op && other.shape == row.shape)) {
-        other.runs.merge(row.runs);
+        for (const auto& [name, count] : row.runs) other.runs[name] += count;
         return;
       }
     found_.rows.push_back(std::move(row));
