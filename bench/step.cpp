@@ -1,16 +1,15 @@
 // The worker of bench/compare and bench/scaling: plain steps of a built-in model in this process, as one line of JSON.
 #include <omp.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <ctime>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/random.h"
 #include "memory/process.h"
+#include "model/made_up.h"
 #include "model/training.h"
 #include "session/fit.h"
 #include "session/session.h"
@@ -32,25 +31,9 @@ struct Arguments {
   bool plan_only = false;
 };
 
-// Kept below the line for code pages of kernels not yet run and thread stacks, as in the command line.
-constexpr Bytes kRuntimeReserve = 5 * MiB;
-
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-// Reals in [0, 1), or whole numbers below the number of classes.
-std::vector<std::byte> made_up(const TensorType& type, int64_t batch, int64_t classes) {
-  const int64_t count = element_count(type.shape).at(batch);
-  std::vector<std::byte> bytes(static_cast<size_t>(count * size_of(type.dtype)));
-  for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = mix_bits(static_cast<uint64_t>(i));
-    const auto real = static_cast<float>(unit_real(bits));
-    const auto whole = static_cast<int32_t>(bits % static_cast<uint64_t>(std::max<int64_t>(1, classes)));
-    std::memcpy(bytes.data() + i * 4, type.dtype == DType::F32 ? static_cast<const void*>(&real) : &whole, 4);
-  }
-  return bytes;
 }
 
 // The graph of the work, with what a step fetches, changes and is fed.
@@ -96,13 +79,18 @@ nlohmann::json measure(const Arguments& arguments) {
   options.scratch_folder = arguments.scratch;
   if (!arguments.scratch.empty()) options.disk_limit = 64 * GiB;
   const int64_t plan_ns = now_ns();
+  const std::clock_t plan_clock = std::clock();
   Session session(work.graph, line, {work.request}, options);
   const int64_t planned_ns = now_ns();
+  const double plan_processor_s = static_cast<double>(std::clock() - plan_clock) / CLOCKS_PER_SEC;
   const PlannedStep& step = session.steps().front();
-  nlohmann::json result{
-      {"weights", count_weights(work.graph)},   {"tasks", step.program.problem.tasks.size()},
-      {"build_ns", plan_ns - build_ns},         {"plan_ns", planned_ns - plan_ns},
-      {"predicted_ns", step.plan.predicted_ns}, {"planned_bytes", session.arena_bytes() + session.runtime_bytes()}};
+  nlohmann::json result{{"weights", count_weights(work.graph)},
+                        {"tasks", step.program.problem.tasks.size()},
+                        {"build_ns", plan_ns - build_ns},
+                        {"plan_ns", planned_ns - plan_ns},
+                        {"plan_processor_ns", plan_processor_s * 1e9},
+                        {"predicted_ns", step.plan.predicted_ns},
+                        {"planned_bytes", session.arena_bytes() + session.runtime_bytes()}};
   if (arguments.plan_only) return result;
 
   float first = session.run_step(0, feeds).front().floats()[0];

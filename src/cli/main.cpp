@@ -25,8 +25,12 @@ struct Grouped : std::numpunct<char> {
 void add_line(CLI::App& app, Settings& s) {
   app.add_option("-m,--memory", s.memory, "The line: 512MiB, 1.5GB, 80% (default: what the surroundings allow)");
   app.add_option("--without", s.without,
-                 "Levers not to pull: order,in-place,recompute,micro-batch,spill; none takes back")
+                 "Levers not to pull: order,in-place,recompute,micro-batch,spill,masks; none takes back")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->delimiter(',');
+  app.add_option("--split", s.split,
+                 "Changes results: batch_norm, which mixes samples and so forbids parts of a batch, may take each part "
+                 "for a batch of its own")
       ->delimiter(',');
   app.add_option("--scratch", s.scratch,
                  "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has "

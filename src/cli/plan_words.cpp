@@ -34,7 +34,8 @@ std::string exactness_text(const Plan& plan) {
     case Exactness::BitIdentical:
       return "bit-identical";
     case Exactness::WithinTolerance:
-      return plan.part_samples.size() > 1 ? "equal up to rounding (batch in parts)" : "equal up to rounding";
+      return plan.part_samples.size() > 1 ? "equal up to rounding (batch in parts; within 1e-4 in a few steps)"
+                                          : "equal up to rounding";
   }
   return "unknown";
 }

@@ -2,7 +2,6 @@
 #include "cli/profile.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <map>
 
@@ -10,30 +9,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "cli/auto_batch.h"
 #include "cli/peak.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
+#include "model/made_up.h"
 
 namespace plimsoll {
 namespace {
 
 constexpr int kWarmUp = 2;
 constexpr int64_t kDefaultRuns = 5;
-
-// Reals in [0, 1), or whole numbers below the number of classes.
-std::vector<std::byte> made_up(const TensorType& type, int64_t batch, int64_t classes) {
-  const int64_t count = element_count(type.shape).at(batch);
-  std::vector<std::byte> bytes(static_cast<size_t>(count * size_of(type.dtype)));
-  for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = mix_bits(static_cast<uint64_t>(i));
-    const auto real = static_cast<float>(unit_real(bits));
-    const auto whole = static_cast<int32_t>(bits % static_cast<uint64_t>(std::max<int64_t>(1, classes)));
-    std::memcpy(bytes.data() + i * 4, type.dtype == DType::F32 ? static_cast<const void*>(&real) : &whole, 4);
-  }
-  return bytes;
-}
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size()) / 2, values.end());

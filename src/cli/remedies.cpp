@@ -34,6 +34,7 @@ class Search {
     take_back_levers();
     allow_more_disk();
     if (purpose_ == Purpose::Train) drop_state();
+    if (purpose_ == Purpose::Train) split_norms();
     lower_batch();
     use_a_disk();
     // A price is one against the step as it was asked for, whose time every plan of it knows.
@@ -94,7 +95,7 @@ class Search {
   void raise_line() { try_line(settings_, refused_.smallest_line, "", "the smallest line that works as asked"); }
 
   void take_back_levers() {
-    if (parse_levers(settings_.without) == Levers{} || !has_time()) return;
+    if (parse_without(settings_.without) == Allowed{} || !has_time()) return;
     Settings all = settings_;
     all.without.clear();
     const Attempt tried = attempt(all, purpose_);
@@ -112,7 +113,7 @@ class Search {
   }
 
   void use_a_disk() {
-    if (!settings_.scratch.empty() || !parse_levers(settings_.without).spill || !has_time()) return;
+    if (!settings_.scratch.empty() || !parse_without(settings_.without).levers.spill || !has_time()) return;
     Settings disk = settings_;
     disk.scratch = choose_scratch_dir("");
     try {
@@ -138,6 +139,16 @@ class Search {
     if (tried.load)
       keep(*tried.load, settings_.momentum > 0 ? "--optimizer sgd --momentum 0" : "--optimizer sgd",
            "an optimiser without state: other results, and another --lr", true);
+  }
+
+  void split_norms() {
+    if (!settings_.split.empty() || !parse_without(settings_.without).levers.micro_batch || !has_time()) return;
+    Settings split = settings_;
+    split.split = {"batch_norm"};
+    const Attempt tried = attempt(split, purpose_);
+    // A model without it goes in parts anyway.
+    if (tried.load && tried.load->session->steps().front().plan.part_samples.size() > 1)
+      keep(*tried.load, "--split batch_norm", "statistics of each part instead of the batch: other results", true);
   }
 
   void lower_batch() {

@@ -26,26 +26,37 @@ Optimiser make_optimiser(const Settings& settings) {
   return optimiser;
 }
 
-Levers parse_levers(const std::vector<std::string>& without) {
-  Levers levers;
-  const std::pair<std::string_view, bool*> known[] = {{"order", &levers.order},
-                                                      {"in-place", &levers.in_place},
-                                                      {"recompute", &levers.recompute},
-                                                      {"micro-batch", &levers.micro_batch},
-                                                      {"spill", &levers.spill}};
+Allowed parse_without(const std::vector<std::string>& without) {
+  Allowed allowed;
+  Levers& levers = allowed.levers;
+  const std::pair<std::string_view, bool*> known[] = {
+      {"order", &levers.order},         {"in-place", &levers.in_place},
+      {"recompute", &levers.recompute}, {"micro-batch", &levers.micro_batch},
+      {"spill", &levers.spill},         {"masks", &allowed.masks},
+  };
   for (const std::string& name : without) {
     bool found = name == "none";
-    if (found) levers = {};
+    if (found) allowed = {};
     for (const auto& [lever, on] : known) {
       if (name != lever) continue;
       *on = false;
       found = true;
     }
     if (!found)
-      throw Error(fmt::format("lever '{}' is unknown; known are order, in-place, recompute, micro-batch, spill", name),
-                  ErrorKind::Usage);
+      throw Error(
+          fmt::format("lever '{}' is unknown; known are order, in-place, recompute, micro-batch, spill, masks", name),
+          ErrorKind::Usage);
   }
-  return levers;
+  return allowed;
+}
+
+void allow_split(Graph& graph, const std::vector<std::string>& ops) {
+  for (const std::string& op : ops) {
+    if (op != "batch_norm")
+      throw Error(fmt::format("--split '{}' is unknown; what mixes samples and can be split is batch_norm", op),
+                  ErrorKind::Usage);
+    graph.allow_split(op);
+  }
 }
 
 Scratch resolve_scratch(const Settings& settings) {
@@ -56,7 +67,7 @@ Scratch resolve_scratch(const Settings& settings) {
     throw Error("--disk-limit says how large the scratch file may be; say where it may be made with --scratch DIR",
                 ErrorKind::Usage);
   }
-  if (!parse_levers(settings.without).spill) return {};
+  if (!parse_without(settings.without).levers.spill) return {};
   const Bytes free = available_disk_bytes(settings.scratch);
   if (is_memory_backed(settings.scratch))
     throw Error(fmt::format("'{}' is a folder in memory (tmpfs): what is put aside there still takes memory; give a "

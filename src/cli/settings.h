@@ -26,7 +26,8 @@ struct Settings {
 
   // The line.
   std::string memory;
-  std::vector<std::string> without;  // levers that the planner must not pull
+  std::vector<std::string> without;  // levers that must not be pulled
+  std::vector<std::string> split;    // operators that may take each part of a batch for a batch of its own
   std::string disk_limit;            // of the scratch file; empty: what is free, less a reserve
   bool auto_batch = false;           // the largest batch that fits whole
 
@@ -55,8 +56,17 @@ struct Settings {
 
 Optimiser make_optimiser(const Settings& settings);
 
-// All levers but these; throws Error(Usage) that names the known ones.
-Levers parse_levers(const std::vector<std::string>& without);
+// What --without can switch off: the planner's levers, and what is done before it.
+struct Allowed {
+  Levers levers;
+  bool masks = true;
+  bool operator==(const Allowed&) const = default;
+};
+// Everything but these; throws Error(Usage) that names what is known.
+Allowed parse_without(const std::vector<std::string>& without);
+
+// Throws Error(Usage) that names what can be split.
+void allow_split(Graph& graph, const std::vector<std::string>& ops);
 
 // Where what does not fit in memory may go, and how much of it; an empty folder: nowhere.
 struct Scratch {

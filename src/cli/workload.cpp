@@ -34,6 +34,7 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   {}
   load->spec = find_model(settings.model, settings.model_options);
   load->batch = settings.batch > 0 ? settings.batch : load->spec.batch;
+  allow_split(load->graph, settings.split);
   load->training = build_training(load->graph, load->spec, make_optimiser(settings));
   load->line_origin = resolve_line(settings);
   load->line = std::make_unique<MemoryLine>(load->line_origin.bytes);
@@ -48,7 +49,9 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   options.reserve = kRuntimeReserve;
   options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
-  options.levers = parse_levers(settings.without);
+  const Allowed allowed = parse_without(settings.without);
+  options.levers = allowed.levers;
+  options.masks = allowed.masks;
   const Scratch scratch = resolve_scratch(settings);
   load->scratch_folder = options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;

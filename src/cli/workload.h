@@ -13,8 +13,6 @@ namespace plimsoll {
 
 // Slots that batches are read into ahead of their use.
 constexpr int kPrefetchSlots = 2;
-// Kept below the line for what happens after planning: code pages of kernels not yet run, stacks, output.
-constexpr Bytes kRuntimeReserve = 5 * MiB;
 
 struct Workload {
   enum Steps : size_t { Train, Evaluate };

@@ -1,6 +1,7 @@
 // Values and the nodes that make them, in program order. Built once, finalised, then read by every later stage.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <initializer_list>
@@ -95,6 +96,10 @@ class Graph {
   }
   Outputs add(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs = {}, std::string_view name = "");
 
+  // Operators of that name, added from now on, may take each part of a batch for a batch of its own.
+  void allow_split(std::string_view op) { split_.emplace_back(op); }
+  bool may_split(std::string_view op) const { return std::find(split_.begin(), split_.end(), op) != split_.end(); }
+
   // After this the graph can't grow: further calls throw Error.
   void finalize() { finalized_ = true; }
   bool is_finalized() const { return finalized_; }
@@ -146,6 +151,7 @@ class Graph {
   std::unordered_map<std::string_view, ValueId> by_name_;  // -1: a node's name
   std::unordered_map<std::string, int32_t> next_suffix_;
   std::vector<OpenScope> scopes_{OpenScope{"", false}};  // the first is that of the graph itself
+  std::vector<std::string> split_;
   bool finalized_ = false;
 };
 

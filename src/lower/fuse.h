@@ -11,10 +11,10 @@ void fuse_activation(Draft& draft);
 // The backward of batch_norm with a fused activation masks its gradient itself.
 void fuse_norm_backward(Draft& draft);
 
+// The gradient of relu or clip behind a max_pool is masked before it is spread: by the pooled output, which is smaller.
+void fuse_pool_backward(Draft& draft);
+
 // Chains of element-wise operators over one shape run tile by tile as one operator.
 void fuse_elementwise(Draft& draft);
-
-// All of them, in order.
-void fuse(Draft& draft);
 
 }  // namespace plimsoll

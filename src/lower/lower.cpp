@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "lower/draft.h"
 #include "lower/fuse.h"
+#include "lower/masks.h"
 #include "lower/tiles.h"
 
 namespace plimsoll {
@@ -24,7 +25,7 @@ class Lowering {
         kernels_(kernels),
         samples_(options.part_samples > 0 ? options.part_samples : options.batch),
         last_samples_(options.batch % samples_),
-        homes_(graph_.values().size()) {
+        homes_(draft.value_count()) {
     program_.batch = options.batch;
     program_.part_samples = program_.problem.part_samples = options.part_samples;
   }
@@ -49,13 +50,13 @@ class Lowering {
   };
 
   ConcreteType concrete(ValueId value, int64_t samples) const {
-    const TensorType& type = graph_.value(value).type;
+    const TensorType& type = draft_.type(value);
     return {type.dtype, at_batch(type.shape, samples), {}, false};
   }
   ConcreteType concrete(ValueId value) const { return concrete(value, samples_); }
 
   // Whether the bytes of a value grow with the batch.
-  bool is_batched(ValueId value) const { return element_count(graph_.value(value).type.shape).is_batch(); }
+  bool is_batched(ValueId value) const { return element_count(draft_.type(value).shape).is_batch(); }
 
   BufferId add_buffer(ValueId value, const ConcreteType& type, Tag tag, BufferKind kind, std::string name) {
     Buffer buffer{std::move(name), tag, kind, 0, 0};
@@ -70,7 +71,7 @@ class Lowering {
     return static_cast<BufferId>(program_.problem.buffers.size()) - 1;
   }
 
-  std::string name_of_value(ValueId value) const { return std::string(graph_.name(graph_.value(value))); }
+  std::string name_of_value(ValueId value) const { return draft_.name(value); }
 
   // Variables come first and all of them, used or not, so that their buffers are the same in every program.
   void add_variables() {
@@ -116,18 +117,18 @@ class Lowering {
 
   // What an update reads besides variables is a gradient in the report.
   void mark_gradients() {
-    is_gradient_.assign(graph_.values().size(), false);
+    is_gradient_.assign(draft_.value_count(), false);
     for (const DraftNode& node : draft_.nodes) {
       if (node.op->traits.updates == 0) continue;
       for (const ValueId value : node.in)
-        if (graph_.value(value).kind == ValueKind::Computed) is_gradient_[static_cast<size_t>(value)] = true;
+        if (draft_.kind(value) == ValueKind::Computed) is_gradient_[static_cast<size_t>(value)] = true;
     }
   }
 
   Home& home_of(ValueId value) {
     Home& home = homes_[static_cast<size_t>(value)];
     if (home.buffer >= 0) return home;
-    if (graph_.value(value).kind != ValueKind::Placeholder)
+    if (draft_.kind(value) != ValueKind::Placeholder)
       throw Error(fmt::format("'{}' is used before it is made", name_of_value(value)));
     home.type = concrete(value);
     home.buffer = add_buffer(value, home.type, Tag::Data, BufferKind::Input, name_of_value(value));
@@ -260,7 +261,7 @@ class Lowering {
   BatchRule batch_rule_of(const DraftNode& node) const {
     if (node.op->batch_rule == nullptr) return node.op->traits.batch;
     std::vector<TensorType> types;
-    for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
+    for (const ValueId value : node.in) types.push_back(draft_.type(value));
     return node.op->batch_rule(*node.attrs, types);
   }
 
@@ -293,11 +294,11 @@ class Lowering {
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
       Home& home = homes_[static_cast<size_t>(node.in[i])];
       if (updated && buffer != home.buffer)
-        throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name,
-                                graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
+        throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name, draft_.name(node),
+                                name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
     }
-    task.name = std::string(graph_.name(graph_.node(node.origin)));
+    task.name = draft_.name(node);
     for (size_t i = 0; i < node.out.size(); ++i) {
       Home& home = homes_[static_cast<size_t>(node.out[i])];
       home.type = out[i];
@@ -334,7 +335,7 @@ class Lowering {
       const Bytes first = tile * kTileBytes, bytes = tile + 1 == tiles ? total - first : kTileBytes;
       std::vector<ConcreteType> in = types;
       Task task;
-      task.name = fmt::format("{}/tile{}", graph_.name(graph_.node(node.origin)), tile);
+      task.name = fmt::format("{}/tile{}", draft_.name(node), tile);
       task.batch_rule = node.op->traits.batch;
       ProgramTask work{nullptr, node.origin, {}, {}, node.op};
       for (size_t i = 0; i < node.in.size(); ++i) {
@@ -408,13 +409,23 @@ class Lowering {
   Program program_;
 };
 
+void rewrite(Draft& draft, const LowerOptions& options) {
+  if (options.fuse) {
+    fuse_activation(draft);
+    fuse_norm_backward(draft);
+    fuse_pool_backward(draft);
+  }
+  if (options.masks) use_masks(draft);
+  if (options.fuse) fuse_elementwise(draft);
+}
+
 }  // namespace
 
 std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueId> fetches,
                                       std::span<const NodeId> updates, const LowerOptions& options,
                                       VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
-  if (options.fuse) fuse(draft);
+  rewrite(draft, options);
   return Lowering(draft, options, layouts, kernels).run();
 }
 

@@ -18,6 +18,7 @@ struct LowerOptions {
   std::vector<bool> waits = {};  // with parts, by node: runs once after all of them, on their collected rows
   MachineSpeed speed;
   bool fuse = true;
+  bool masks = true;  // for the backward part, bits of what it needs only the sign of
 };
 
 // The layout of each variable, shared by all programs of a session. A variable that is missing is open: the first

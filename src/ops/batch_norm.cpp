@@ -1,5 +1,6 @@
 // batch_norm: each channel (dimension 1) less its mean, over its deviation, times gamma, plus beta. Statistics are
-// those of the batch, which then move the running ones, or the running ones themselves.
+// those of the batch, which then move the running ones, or the running ones themselves. With the setting `split` each
+// part of the batch has its own: every sample has a row with those of its part, and their mean moves the running ones.
 #include <cmath>
 #include <limits>
 
@@ -23,6 +24,14 @@ void expect_channels(const Infer& n, size_t first, size_t last) {
     if (!(n.in[i].shape == Shape{x[1]}))
       n.fail(fmt::format("input {} must have one number for each of {} channels but is {}", i, to_string(x[1]),
                          to_string(n.in[i])));
+}
+
+bool is_split(const Attrs& attrs) { return attrs.i("split", 0) != 0; }
+
+// What batch_norm tells of the batch, or of the part that each sample is in.
+TensorType statistic_of(const Infer& n) {
+  const Shape& x = n.in[0].shape;
+  return {DType::F32, is_split(n.attrs) ? Shape{x[0], x[1]} : Shape{x[1]}};
 }
 
 // The layout of a value that the passes can walk; sigmoid would fill the padding with halves.
@@ -96,8 +105,7 @@ void infer(Infer& n) {
   n.expect_inputs(3, 3);
   expect_channels(n, 1, 3);
   parse_activation(n.attrs.s("activation"));
-  const TensorType statistic{DType::F32, {n.in[0].shape[1]}};
-  n.out = {n.in[0], statistic, statistic};
+  n.out = {n.in[0], statistic_of(n), statistic_of(n)};
 }
 
 Prepared prepare(const Facts& facts) {
@@ -108,6 +116,7 @@ Prepared prepare(const Facts& facts) {
   const double epsilon = facts.attrs.f("epsilon", kEpsilon);
   const Layout layout = order.layout(DType::F32, facts.in[0].dims);
   const int64_t numbers = round_up(pieces.numbers(), 16);
+  const int64_t channels = order.channels(), rows_of_statistics = is_split(facts.attrs) ? order.samples() : 1;
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
             auto* means = static_cast<float*>(args.scratch);
@@ -120,6 +129,9 @@ Prepared prepare(const Facts& facts) {
               fill_affine(part, mean, variance, args.input<float>(1), args.input<float>(2), epsilon, rows);
               apply_affine(part, affine_of(rows), activation, x, args.output<float>(0));
             }
+            for (float* statistic : {mean, variance})
+              for (int64_t row = 1; row < rows_of_statistics; ++row)
+                std::copy_n(statistic, channels, statistic + row * channels);
           }),
           .in = {layout, {}, {}},
           .out = {layout, {}, {}},
@@ -134,7 +146,10 @@ void infer_grad(Infer& n) {
   if (is_masked && activation != Activation::Relu && activation != Activation::Relu6)
     n.fail("only relu and relu6 can be part of the gradient");
   n.expect_inputs(is_masked ? 6 : 5, is_masked ? 6 : 5);
-  expect_channels(n, 2, 5);
+  expect_channels(n, 4, 5);
+  for (const size_t i : {2, 3})
+    if (!(n.in[i].shape == statistic_of(n).shape))
+      n.fail(fmt::format("input {} must be {} but is {}", i, to_string(statistic_of(n)), to_string(n.in[i])));
   const TensorType parameter{DType::F32, {n.in[0].shape[1]}};
   n.out = {n.in[0], parameter, parameter};
 }
@@ -157,6 +172,7 @@ Prepared prepare_grad(const Facts& facts) {
   if (from != From::None) prepared.in.push_back(from == From::Output ? layout : Layout());
   prepared.out = {layout, {}, {}};
   prepared.scratch_bytes = (2 * numbers + ChannelRows::floats(order, 6)) * static_cast<Bytes>(sizeof(float));
+  const bool accumulate = facts.accumulate;
   prepared.kernel = make_kernel([=](const Args& args) {
     const auto* x = args.input<float>(0);
     const auto* dy = args.input<float>(1);
@@ -182,8 +198,8 @@ Prepared prepare_grad(const Facts& facts) {
           const double sum = total(pieces, sums, c);
           const double product = total(pieces, products, c);
           const double inverse = 1 / std::sqrt(variance[c] + epsilon);
-          dbeta[c] = static_cast<float>(sum);
-          dgamma[c] = static_cast<float>(product * inverse);
+          dbeta[c] = static_cast<float>(sum + (accumulate ? dbeta[c] : 0));
+          dgamma[c] = static_cast<float>(product * inverse + (accumulate ? dgamma[c] : 0));
           rows[3][c] = static_cast<float>(-gamma[c] * inverse * inverse * inverse * product / count);
           rows[4][c] = static_cast<float>(-gamma[c] * inverse * sum / count);
         }
@@ -194,16 +210,22 @@ Prepared prepare_grad(const Facts& facts) {
   return prepared;
 }
 
+BatchRule grad_rule(const Attrs& attrs, std::span<const TensorType> /*in*/) {
+  return is_split(attrs) ? BatchRule::Sums : BatchRule::Mixes;
+}
+
 const Op kGrad{.name = "batch_norm_grad",
                .infer = infer_grad,
                .prepare = prepare_grad,
                .cost = [](const Facts& facts) { return Cost{.bytes = 1.1 * facts.operand_bytes()}; },
-               .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 0b11}};
+               .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 0b11},
+               .batch_rule = grad_rule};
 
 void grad(Backward& b) {
   if (b.dy[1].is_set() || b.dy[2].is_set()) throw Error("no gradient flows through the statistics of batch_norm");
   std::vector<Tensor> inputs{b.x[0], b.dy[0], b.y[1], b.y[2], b.x[1]};
   Attrs attrs{{"epsilon", b.attrs.f("epsilon", kEpsilon)}};
+  if (is_split(b.attrs)) attrs.set("split", int64_t{1});
   if (b.attrs.has("activation")) {
     attrs.set("activation", std::string(b.attrs.s("activation")));
     inputs.push_back(b.x[2]);
@@ -405,6 +427,10 @@ std::vector<Sample> inference_samples() {
   return all;
 }
 
+BatchRule rule(const Attrs& attrs, std::span<const TensorType> /*in*/) {
+  return is_split(attrs) ? BatchRule::Rows : BatchRule::Mixes;
+}
+
 const Op kBatchNorm{.name = "batch_norm",
                     .infer = infer,
                     .grad = grad,
@@ -412,7 +438,8 @@ const Op kBatchNorm{.name = "batch_norm",
                     // Statistics first, then the result.
                     .cost = [](const Facts& facts) { return Cost{.bytes = 1.5 * facts.operand_bytes()}; },
                     .samples = samples,
-                    .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 1}};
+                    .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 1},
+                    .batch_rule = rule};
 const Op kStatistics{.name = "batch_norm_statistics",
                      .infer = infer_statistics,
                      .prepare = prepare_statistics,
@@ -431,8 +458,12 @@ Tensor batch_norm(Tensor x, Tensor gamma, Tensor beta, Tensor mean, Tensor varia
                   double epsilon, Name name) {
   Graph& graph = x.graph();
   if (!training) return graph.add(kInference, {x, gamma, beta, mean, variance}, {{"epsilon", epsilon}}, name);
-  const Outputs y = graph.add(kBatchNorm, {x, gamma, beta}, {{"epsilon", epsilon}}, name);
-  graph.add(kStatistics, {mean, variance, y[1], y[2]}, {{"momentum", momentum}});
+  Attrs attrs{{"epsilon", epsilon}};
+  const bool splits = graph.may_split(kBatchNorm.name);
+  if (splits) attrs.set("split", int64_t{1});
+  const Outputs y = graph.add(kBatchNorm, {x, gamma, beta}, attrs, name);
+  const auto of_batch = [&](Tensor statistic) { return splits ? reduce_mean(statistic, {0}) : statistic; };
+  graph.add(kStatistics, {mean, variance, of_batch(y[1]), of_batch(y[2])}, {{"momentum", momentum}});
   return y;
 }
 

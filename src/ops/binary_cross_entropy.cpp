@@ -63,9 +63,6 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-// A plain function that calls the one for this machine.
-#define PLIMSOLL_DISPATCHED(function) [](auto... args) { return HWY_DYNAMIC_DISPATCH(function)(args...); }
-
 HWY_EXPORT(loss_sum);
 HWY_EXPORT(logits_grad);
 HWY_EXPORT(targets_grad);

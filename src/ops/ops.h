@@ -1,6 +1,7 @@
 // Every operator as a function over Tensors. The list itself is list.inc: one line for each operator.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>

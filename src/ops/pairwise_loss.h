@@ -4,6 +4,9 @@
 #include "ops/kernel.h"
 #include "ops/ops.h"
 
+// A plain function that calls the version of a vector function for this machine.
+#define PLIMSOLL_DISPATCHED(function) [](auto... args) { return HWY_DYNAMIC_DISPATCH(function)(args...); }
+
 namespace plimsoll {
 
 // Sum of the loss over `count` pairs; `setting` is the operator's own.

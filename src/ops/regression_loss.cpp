@@ -77,9 +77,6 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-// A plain function that calls the one for this machine.
-#define PLIMSOLL_DISPATCHED(function) [](auto... args) { return HWY_DYNAMIC_DISPATCH(function)(args...); }
-
 HWY_EXPORT(squared);
 HWY_EXPORT(squared_grad);
 HWY_EXPORT(absolute);

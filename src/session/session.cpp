@@ -12,14 +12,8 @@
 namespace plimsoll {
 namespace {
 
-std::vector<ValueId> ids_of(const std::vector<Tensor>& tensors) {
-  std::vector<ValueId> ids;
-  for (const Tensor& tensor : tensors) ids.push_back(tensor.id());
-  return ids;
-}
-
 bool equal(const Request& a, const Request& b) {
-  return a.batch == b.batch && a.updates == b.updates && ids_of(a.fetches) == ids_of(b.fetches);
+  return a.batch == b.batch && a.updates == b.updates && a.fetch_ids() == b.fetch_ids();
 }
 
 // Where a buffer lies at the start of the step.
@@ -30,6 +24,12 @@ Bytes place_of(const Plan& plan, BufferId buffer) {
 }
 
 }  // namespace
+
+std::vector<ValueId> Request::fetch_ids() const {
+  std::vector<ValueId> ids;
+  for (const Tensor& tensor : fetches) ids.push_back(tensor.id());
+  return ids;
+}
 
 Session::~Session() { close(); }
 

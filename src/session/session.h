@@ -26,7 +26,11 @@ struct Request {
   std::vector<Tensor> fetches;
   std::vector<NodeId> updates;
   int64_t batch = 1;
+  std::vector<ValueId> fetch_ids() const;
 };
+
+// A reserve for processes whose line covers all of them: code pages of kernels not yet run, stacks, output.
+constexpr Bytes kRuntimeReserve = 5 * MiB;
 
 struct SessionOptions {
   // True: the line covers the whole process, code and libraries included. False: what the engine takes.
@@ -37,6 +41,7 @@ struct SessionOptions {
   Bytes data_bytes = 0;
   uint64_t seed = 0;
   Levers levers;
+  bool masks = true;  // see LowerOptions
   // A folder on a disk where a scratch file may be made, and how large it may grow; none: nothing is spilled.
   std::string scratch_folder = {};
   Bytes disk_limit = 0;
@@ -114,12 +119,16 @@ class Session {
   std::vector<Problem> problems(size_t number);
 
  private:
+  LowerOptions lower_options(const Request& request) const;
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
   // In parts of the batch, of several sizes.
   std::vector<Program> lower_splits(const Request& request, const Program& whole);
+  // Throws DoesNotFit when variables can't be brought to or from row-major memory beside the plan.
   void accept(PlannedStep& step, Plan plan, const Limits& limits);
+  bool may_spill() const { return disk_speed_.read_bytes_per_s > 0; }
+  Bytes transfer_bytes() const { return may_spill() ? Homes::kBytes : 0; }  // beside the arena, for a scratch file
   Limits limits_for(const PlannedStep& step) const;
   Fit describe(const Problem& problem, const Shortfall& shortfall) const;
   Bytes staging_bytes(const PlannedStep& step) const;

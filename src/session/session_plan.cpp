@@ -14,12 +14,6 @@
 namespace plimsoll {
 namespace {
 
-std::vector<ValueId> ids_of(const std::vector<Tensor>& tensors) {
-  std::vector<ValueId> ids;
-  for (const Tensor& tensor : tensors) ids.push_back(tensor.id());
-  return ids;
-}
-
 // Down to a power of two: a plan should not depend on the noise of a measurement.
 DiskSpeed round_speed(const DiskSpeed& speed) {
   const auto round = [](double bytes_per_s) { return std::exp2(std::floor(std::log2(std::max(bytes_per_s, 1.0)))); };
@@ -51,9 +45,14 @@ void Session::lower_step(PlannedStep& step, const Request& request) {
   for (const Tensor& fetch : request.fetches)
     if (!fetch.is_set() || &fetch.graph() != &graph_) throw Error("a fetch is unset or belongs to another graph");
   step.request = request;
+  step.program = lower(graph_, request.fetch_ids(), request.updates, lower_options(request), layouts_, kernels_);
+}
+
+LowerOptions Session::lower_options(const Request& request) const {
   LowerOptions lowering;
   lowering.batch = request.batch;
-  step.program = lower(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels_);
+  lowering.masks = options_.masks;
+  return lowering;
 }
 
 // Variables that no kernel met stay row-major from now on: their place must not change when more steps are planned.
@@ -67,8 +66,7 @@ std::vector<Program> Session::lower_splits(const Request& request, const Program
   if (!options_.levers.micro_batch || request.batch == 1) return splits;
   const Split split = find_split(whole.problem);
   if (!split.is_possible()) return splits;
-  LowerOptions lowering;
-  lowering.batch = request.batch;
+  LowerOptions lowering = lower_options(request);
   lowering.waits.assign(graph_.nodes().size(), false);
   for (size_t t = 0; t < whole.tasks.size(); ++t) {
     const std::vector<BufferId>& reads = whole.problem.tasks[t].reads;
@@ -83,7 +81,7 @@ std::vector<Program> Session::lower_splits(const Request& request, const Program
     samples = (samples + stride - 1) / stride;
     lowering.part_samples = samples;
     KernelStore kernels;  // those of parts that are not chosen go with their program
-    if (auto program = lower_in_parts(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels))
+    if (auto program = lower_in_parts(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels))
       splits.push_back(std::move(*program));
   }
   return splits;
@@ -92,10 +90,9 @@ std::vector<Program> Session::lower_splits(const Request& request, const Program
 std::vector<Problem> Session::problems(size_t number) {
   const PlannedStep& step = steps_.at(number);
   std::vector<Problem> problems;
-  LowerOptions lowering;
-  lowering.batch = step.request.batch;
   KernelStore kernels;
-  const Program whole = lower(graph_, ids_of(step.request.fetches), step.request.updates, lowering, layouts_, kernels);
+  const Program whole =
+      lower(graph_, step.request.fetch_ids(), step.request.updates, lower_options(step.request), layouts_, kernels);
   problems.push_back(whole.problem);
   for (Program& split : lower_splits(step.request, whole)) problems.push_back(std::move(split.problem));
   return problems;
@@ -116,11 +113,10 @@ void Session::hold_surroundings(Bytes runtime_bytes) {
   data_held_.release();
   staging_held_.release();
   runtime_bytes_ = runtime_bytes;
-  const Bytes staging = disk_speed_.read_bytes_per_s > 0 ? Homes::kBytes : 0;
-  if (runtime_bytes_ + options_.data_bytes + staging > line_.free()) return;
+  if (runtime_bytes_ + options_.data_bytes + transfer_bytes() > line_.free()) return;
   runtime_held_ = line_.reserve(Tag::Runtime, runtime_bytes_);
   data_held_ = line_.reserve(Tag::Data, options_.data_bytes);
-  staging_held_ = line_.reserve(Tag::Staging, staging);
+  staging_held_ = line_.reserve(Tag::Staging, transfer_bytes());
 }
 
 Bytes Session::limit_for_arena() const {
@@ -136,7 +132,7 @@ Limits Session::limits_for(const PlannedStep& step) const {
   limits.bytes = limit_for_arena();
   limits.batch = step.request.batch;
   limits.levers = options_.levers;
-  if (disk_speed_.read_bytes_per_s > 0) {
+  if (may_spill()) {
     limits.disk_bytes = options_.disk_limit;
     limits.disk_read_bytes_per_s = disk_speed_.read_bytes_per_s;
     limits.disk_write_bytes_per_s = disk_speed_.write_bytes_per_s;
@@ -148,7 +144,7 @@ Limits Session::limits_for(const PlannedStep& step) const {
 Fit Session::describe(const Problem& problem, const Shortfall& shortfall) const {
   Fit fit;
   fit.line = line_.limit();
-  fit.runtime = runtime_bytes_ + (disk_speed_.read_bytes_per_s > 0 ? Homes::kBytes : 0);
+  fit.runtime = runtime_bytes_ + transfer_bytes();
   fit.data = options_.data_bytes;
   fit.need = shortfall.need_bytes + fit.runtime + fit.data;
   fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
@@ -215,9 +211,18 @@ void Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
   step.limits = limits;
   const std::string fault = check(step.program.problem, step.plan, limits);
   if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
+  const Bytes staging = staging_bytes(step);
+  const Bytes needed = std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + staging});
+  if (needed > limits.bytes) {
+    Shortfall shortfall;
+    shortfall.need_bytes = needed;
+    shortfall.holders = {{"all variables", Tag::Weights, step.plan.variable_bytes},
+                         {"one of them in another order, on its way in or out", Tag::Staging, staging}};
+    throw DoesNotFit(describe(step.program.problem, shortfall));
+  }
+  arena_bytes_ = needed;
   if (!stored_) stored_ = step.plan.stored;
   step.file_places = Homes::place_in_file(step.program.problem, step.plan, &file_bytes_);
-  arena_bytes_ = std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + staging_bytes(step)});
 }
 
 }  // namespace plimsoll

@@ -1,71 +1,30 @@
 // Each rewrite: the same result, fewer tasks and no more bytes.
 #include "lower/fuse.h"
 
-#include <cmath>
-#include <cstring>
-
 #include <gtest/gtest.h>
 
 #include "autodiff/gradients.h"
-#include "lower/lower.h"
-#include "memory/arena.h"
+#include "lower/run_once.h"
 #include "ops/ops.h"
-#include "plan/make_plan.h"
-#include "run/executor.h"
 
 namespace plimsoll {
 namespace {
 
-struct Ran {
-  std::vector<std::vector<float>> fetches;
-  size_t tasks = 0;
-  Bytes buffer_bytes = 0;
-};
+using testing::Ran;
+using testing::run_once;
 
-// Lowers, plans and runs the graph once, placeholders and variables filled with a fixed pattern.
-Ran run(const Graph& graph, const std::vector<ValueId>& fetches, bool fused) {
-  constexpr int64_t kBatch = 4;
-  VariableLayouts layouts;
-  KernelStore kernels;
+Ran run(const Graph& graph, const std::vector<Tensor>& fetches, bool fused) {
   LowerOptions options;
-  options.batch = kBatch;
+  options.batch = 4;
   options.fuse = fused;
-  const Program program = lower(graph, fetches, {}, options, layouts, kernels);
-  Limits limits;
-  limits.batch = kBatch;
-  const Plan plan = std::get<Plan>(make_plan(program.problem, limits));
-  Arena arena(plan.arena_bytes);
-  arena.commit(plan.arena_bytes);
-  const auto place = [&](BufferId buffer) {
-    Bytes offset = -1;
-    for (const Life& life : plan.lives)
-      if (life.buffer == buffer) offset = life.offset;
-    return reinterpret_cast<float*>(arena.data() + offset);
-  };
-  for (const auto* ports : {&program.feeds, &program.variables}) {
-    for (const Port& port : *ports)
-      for (int64_t i = 0; i < port.type.count(); ++i)
-        place(port.buffer)[i] = std::sin(static_cast<float>(i * 7 + port.value));
-  }
-  for (const Port& port : program.constants)
-    std::memcpy(place(port.buffer), graph.constant_of(port.value).bytes.data(),
-                graph.constant_of(port.value).bytes.size());
-  Executor executor(program, plan, arena.data());
-  executor.run({});
-  Ran ran;
-  ran.tasks = program.tasks.size();
-  for (const Buffer& buffer : program.problem.buffers) ran.buffer_bytes += placed_bytes(buffer, kBatch);
-  for (const Port& port : program.fetches)
-    ran.fetches.emplace_back(place(port.buffer), place(port.buffer) + port.type.count());
-  return ran;
+  options.masks = false;
+  return run_once(graph, fetches, options);
 }
 
 void expect_better(const Graph& graph, const std::vector<Tensor>& fetches, size_t fewer_tasks) {
-  std::vector<ValueId> ids;
-  for (const Tensor& fetch : fetches) ids.push_back(fetch.id());
-  const Ran plain = run(graph, ids, false);
-  const Ran fused = run(graph, ids, true);
-  EXPECT_EQ(fused.tasks + fewer_tasks, plain.tasks);
+  const Ran plain = run(graph, fetches, false);
+  const Ran fused = run(graph, fetches, true);
+  EXPECT_EQ(fused.program.tasks.size() + fewer_tasks, plain.program.tasks.size());
   EXPECT_LT(fused.buffer_bytes, plain.buffer_bytes);
   for (size_t i = 0; i < plain.fetches.size(); ++i)
     for (size_t k = 0; k < plain.fetches[i].size(); ++k)
@@ -105,6 +64,32 @@ TEST(Fuse, ActivationAndItsGradientIntoBatchNorm) {
   }
 }
 
+TEST(Fuse, MaskOfTheActivationBeforePoolingIsSpread) {
+  for (Tensor (*activation)(Tensor, Name) : {relu, relu6}) {
+    for (const Window& window : {Window::strided(2), Window::strided(1, 1)}) {
+      Graph graph;
+      const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 8, 6, 6});
+      const Tensor y = activation(scale(x, 9), {});
+      const Tensor p = max_pool(y, {3, 3}, window);
+      const Tensor seed = graph.placeholder("seed", DType::F32, p.shape());
+      const Tensor dx = gradients(p, std::vector{x}, seed)[0].value;
+      const Ran plain = run(graph, {dx}, false);
+      const Ran fused = run(graph, {dx}, true);
+      EXPECT_EQ(fused.fetches, plain.fetches);
+      EXPECT_LT(fused.buffer_bytes, plain.buffer_bytes);
+      // The output of the activation is read by the pooling alone.
+      for (const Ran* ran : {&plain, &fused}) {
+        const Problem& problem = ran->program.problem;
+        int64_t readers = 0;
+        for (const Task& task : problem.tasks)
+          for (const BufferId id : task.reads)
+            if (problem.buffers[static_cast<size_t>(id)].name == y.name()) ++readers;
+        EXPECT_EQ(readers, ran == &plain ? 2 : 1);
+      }
+    }
+  }
+}
+
 TEST(Fuse, ElementwiseChains) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 40});
@@ -118,7 +103,7 @@ TEST(Fuse, KeepsWhatOthersRead) {
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 40});
   const Tensor z = scale(x, 2);
   const Tensor y = relu(z);
-  EXPECT_EQ(run(graph, {y.id(), z.id()}, true).tasks, 2U);
+  EXPECT_EQ(run(graph, {y, z}, true).program.tasks.size(), 2U);
 }
 
 }  // namespace

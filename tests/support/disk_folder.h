@@ -12,8 +12,9 @@ namespace plimsoll::testing {
 class DiskFolder {
  public:
   DiskFolder() {
-    // The folder of temporary files is often memory, the one of the build seldom.
-    const std::string here = std::filesystem::current_path();
+    // Beside the test's binary, where what a killed test leaves behind goes with the build: the folder of temporary
+    // files is often memory, the one of the build seldom.
+    const std::string here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     std::string name = (is_memory_backed(here) ? "/var/tmp" : here) + "/disk-folder-XXXXXX";
     path_ = ::mkdtemp(name.data());
   }

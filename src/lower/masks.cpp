@@ -1,0 +1,132 @@
+#include "lower/masks.h"
+
+#include <limits>
+#include <optional>
+
+#include "ops/ops.h"
+
+namespace plimsoll {
+namespace {
+
+// An output that is read so shortly before its gradient is there anyway.
+constexpr int kNear = 6;
+// How far before its mask a sum of gradients may stand to be taken along; further, its two terms would live longer.
+constexpr int kNearSum = 3;
+
+bool is_float32(const Draft& draft, ValueId value) { return draft.type(value).dtype == DType::F32; }
+
+// The settings of the mask that says where this node's gradient passes; nothing for other nodes.
+std::optional<Attrs> mask_of(const DraftNode& node) {
+  if (node.op->name == "relu_grad") return Attrs{{"low", 0.0}};
+  if (node.op->name != "clip_grad") return {};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double low = node.attrs->f("low", -kInfinity);
+  const double high = node.attrs->f("high", kInfinity);
+  if (!(low > -kInfinity && high < kInfinity)) return {};
+  return Attrs{{"low", low}, {"high", high}};
+}
+
+// Bytes that a mask takes for each element when eight along that axis share one.
+double bytes_packed_along(const Shape& shape, int axis) {
+  if (axis < 0 || axis >= shape.rank() || shape[axis].is_batch()) return 1;
+  const int64_t size = shape[axis].count();
+  return static_cast<double>((size + 7) / 8) / static_cast<double>(size);
+}
+
+// The channels of images, which lie together in many orders, or the last axis, whichever wastes fewer bits. -1: neither
+// would save much.
+int packed_axis(const Shape& shape) {
+  constexpr double kMost = 0.25;
+  const int channels = shape.rank() == 4 ? 1 : -1;
+  const int last = shape.rank() - 1;
+  const int best = bytes_packed_along(shape, channels) <= bytes_packed_along(shape, last) ? channels : last;
+  return bytes_packed_along(shape, best) <= kMost ? best : -1;
+}
+
+class Masks {
+ public:
+  explicit Masks(Draft& draft) : draft_(draft), uses_(draft), last_read_(draft.value_count(), -1) {
+    std::vector<ValueId> owner(draft.value_count());  // of the bytes that a view shows
+    for (size_t i = 0; i < owner.size(); ++i) owner[i] = static_cast<ValueId>(i);
+    for (size_t i = 0; i < draft.nodes.size(); ++i) {
+      const DraftNode& node = draft.nodes[i];
+      const bool has_mask = mask_of(node).has_value();
+      for (size_t k = 0; k < node.in.size(); ++k)
+        if (!has_mask || k != 1) last_read_[at(owner[at(node.in[k])])] = static_cast<int>(i);
+      if (node.op->traits.view) owner[at(node.out[0])] = owner[at(node.in[0])];
+    }
+    for (const ValueId fetch : draft.fetches) last_read_[at(owner[at(fetch)])] = static_cast<int>(draft.nodes.size());
+  }
+
+  void run() {
+    std::vector<std::vector<DraftNode>> after(draft_.nodes.size());
+    for (size_t i = 0; i < draft_.nodes.size(); ++i) {
+      if (draft_.nodes[i].op == nullptr) continue;
+      const std::optional<Attrs> settings = mask_of(draft_.nodes[i]);
+      if (!settings || !is_worth_it(i)) continue;
+      const ValueId y = draft_.nodes[i].in[1];
+      after[at(uses_.producer(y))].push_back(pack(y, *settings));
+      read_mask(i, after[at(uses_.producer(y))].back().out[0]);
+    }
+    std::vector<DraftNode> nodes;
+    for (size_t i = 0; i < draft_.nodes.size(); ++i) {
+      nodes.push_back(std::move(draft_.nodes[i]));
+      for (DraftNode& node : after[i]) nodes.push_back(std::move(node));
+    }
+    draft_.nodes = std::move(nodes);
+    remove_dead(draft_);
+  }
+
+ private:
+  static size_t at(int64_t index) { return static_cast<size_t>(index); }
+
+  bool is_worth_it(size_t index) const {
+    const ValueId y = draft_.nodes[index].in[1];
+    const int producer = uses_.producer(y);
+    return producer >= 0 && !draft_.nodes[at(producer)].op->traits.view && is_float32(draft_, y) &&
+           is_float32(draft_, draft_.nodes[index].in[0]) && packed_axis(draft_.type(y).shape) >= 0 &&
+           last_read_[at(y)] + kNear < static_cast<int>(index);
+  }
+
+  DraftNode pack(ValueId y, Attrs settings) {
+    static const Op* const kBitMask = find_op("bit_mask");
+    TensorType type{DType::U8, draft_.type(y).shape};
+    const int axis = packed_axis(type.shape);
+    settings.set("axis", int64_t{axis});
+    type.shape[axis] = (type.shape[axis].fixed() + 7) / 8;
+    const std::string name = draft_.name(y) + "/mask";
+    // Comes from where y does: what is true of when that one runs is true of this.
+    const NodeId origin = draft_.nodes[at(uses_.producer(y))].origin;
+    return {kBitMask, draft_.keep(std::move(settings)), origin, {y}, {draft_.add_value(type, name)}};
+  }
+
+  // The sum of two gradients is taken along, as fusing would have done.
+  void read_mask(size_t index, ValueId mask) {
+    static const Op* const kMasked = find_op("masked");
+    DraftNode& node = draft_.nodes[index];
+    const int axis = packed_axis(draft_.type(node.in[1]).shape);
+    std::vector<ValueId> in{mask, node.in[0]};
+    const int sum = uses_.producer(node.in[0]);
+    if (sum >= 0 && uses_.count(node.in[0]) == 1 && static_cast<int>(index) - sum <= kNearSum) {
+      DraftNode& add = draft_.nodes[at(sum)];
+      const auto fits = [&](ValueId value) { return draft_.type(value) == draft_.type(node.in[0]); };
+      if (add.op != nullptr && add.op->name == "add" && fits(add.in[0]) && fits(add.in[1])) {
+        in = {mask, add.in[0], add.in[1]};
+        add.op = nullptr;
+      }
+    }
+    node.op = kMasked;
+    node.attrs = draft_.keep({{"axis", int64_t{axis}}});
+    node.in = std::move(in);
+  }
+
+  Draft& draft_;
+  const Uses uses_;
+  std::vector<int> last_read_;  // by value: the last node that reads more of it than a mask could say
+};
+
+}  // namespace
+
+void use_masks(Draft& draft) { Masks(draft).run(); }
+
+}  // namespace plimsoll

@@ -1,0 +1,13 @@
+// One bit an element instead of the element itself, where the backward part needs no more of it.
+#pragma once
+
+#include "lower/draft.h"
+
+namespace plimsoll {
+
+// The gradients of relu and clip ask of their output only where it lies between two numbers. An output that nobody else
+// reads for a long time before is packed into bits where it is made, and dies after its other readers. To be run before
+// chains of element-wise operators are fused and after the gradients of activations found better places.
+void use_masks(Draft& draft);
+
+}  // namespace plimsoll

@@ -1,0 +1,170 @@
+// Lowering a step that runs in parts of the batch: sums go on from part to part, a smaller last part has kernels of its
+// own, and what mixes samples waits for the rows of all.
+#include <gtest/gtest.h>
+
+#include "autodiff/gradients.h"
+#include "base/error.h"
+#include "lower/run_once.h"
+#include "ops/ops.h"
+
+namespace plimsoll {
+namespace {
+
+using testing::Ran;
+using testing::run_once;
+
+LowerOptions options(const Graph& graph, int64_t batch, int64_t part_samples) {
+  LowerOptions options;
+  options.batch = batch;
+  options.part_samples = part_samples;
+  options.waits.assign(graph.nodes().size(), false);
+  return options;
+}
+
+void expect_close(const Ran& a, const Ran& b) {
+  ASSERT_EQ(a.fetches.size(), b.fetches.size());
+  for (size_t i = 0; i < a.fetches.size(); ++i) {
+    ASSERT_EQ(a.fetches[i].size(), b.fetches[i].size());
+    for (size_t k = 0; k < a.fetches[i].size(); ++k)
+      ASSERT_NEAR(a.fetches[i][k], b.fetches[i][k], 1e-5) << i << "," << k;
+  }
+}
+
+// A dense layer with its loss and the gradient of its weight.
+struct Net {
+  Graph graph;
+  Tensor x, w, y, loss, dw;
+  Net() {
+    x = graph.placeholder("x", DType::F32, {Dim::batch(), 24});
+    w = graph.variable("w", DType::F32, {24, 16}, Init::zeros());
+    y = relu(matmul(x, w));
+    loss = reduce_mean(mul(y, y));
+    dw = gradients(loss, std::vector{w})[0].value;
+  }
+};
+
+TEST(LowerInParts, TheSameAsTheWhole) {
+  Net net;
+  const Ran whole = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, 0));
+  for (const int64_t part : {4, 3, 1}) {
+    const Ran parts = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, part));
+    ASSERT_FALSE(parts.program.tasks.empty()) << part;
+    EXPECT_EQ(parts.program.part_samples, part);
+    EXPECT_EQ(parts.program.problem.part_samples, part);
+    expect_close(parts, whole);
+  }
+}
+
+TEST(LowerInParts, LaterPartsAddAndASmallerLastOneHasItsOwnKernel) {
+  Net net;
+  const auto kernels = [&](int64_t part) {
+    const Ran ran = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, part));
+    std::pair<int64_t, int64_t> found;
+    for (const ProgramTask& task : ran.program.tasks) {
+      found.first += task.later_kernel != nullptr ? 1 : 0;
+      found.second += task.last_kernel != nullptr ? 1 : 0;
+    }
+    return found;
+  };
+  EXPECT_GE(kernels(4).first, 2);  // the loss and dw
+  EXPECT_EQ(kernels(4).second, 0);
+  EXPECT_EQ(kernels(3).first, kernels(4).first);
+  EXPECT_GE(kernels(3).second, 4);
+}
+
+TEST(LowerInParts, SizesAreThoseOfOneSample) {
+  Net net;
+  const Ran ran = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, 2));
+  for (const Buffer& buffer : ran.program.problem.buffers) {
+    EXPECT_TRUE(buffer.name != "x" || buffer.per_sample_bytes == 24 * 4);
+    EXPECT_TRUE(buffer.name != "w" || buffer.fixed_bytes == 24 * 16 * 4);
+  }
+  // Feeds are handed over whole.
+  EXPECT_EQ(ran.program.feeds.front().type.dims, (Dims{8, 24}));
+}
+
+TEST(LowerInParts, WhatMixesSamplesWaitsForTheirRows) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 6});
+  const Tensor y = softmax(x);
+  const Tensor z = softmax(y, 0);  // over the samples
+  const Tensor sum = reduce_sum(mul(z, z));
+  LowerOptions in_parts = options(graph, 8, 2);
+  for (NodeId id = graph.value(z.id()).producer; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    in_parts.waits[static_cast<size_t>(id)] = true;
+  in_parts.fuse = false;
+  VariableLayouts layouts;
+  KernelStore kernels;
+  const auto program = lower_in_parts(graph, std::vector{sum.id()}, {}, in_parts, layouts, kernels);
+  ASSERT_TRUE(program);
+  for (const Buffer& buffer : program->problem.buffers) EXPECT_TRUE(buffer.name != y.name() || buffer.is_collected);
+}
+
+// Each part is normalised with its own statistics; their mean moves the running ones, once.
+TEST(LowerInParts, BatchNormByName) {
+  constexpr int64_t kChannels = 3, kBatch = 5, kPart = 2;
+  constexpr double kMomentum = 0.9;
+  Graph graph;
+  graph.allow_split("batch_norm");
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), kChannels});
+  const auto variable = [&](const char* name) { return graph.variable(name, DType::F32, {kChannels}, Init::zeros()); };
+  const Tensor gamma = variable("gamma"), beta = variable("beta"), mean = variable("mean"), spread = variable("spread");
+  const Tensor y = batch_norm(x, gamma, beta, mean, spread, true, kMomentum, 1e-3);
+  const Tensor loss = reduce_sum(mul(y, y));
+  std::vector<NodeId> updates;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    if (graph.node(id).op->traits.updates != 0) updates.push_back(id);
+  const Tensor dgamma = gradients(loss, std::vector{gamma})[0].value;
+  const Ran ran = run_once(graph, {y, dgamma}, options(graph, kBatch, kPart), updates);
+  ASSERT_FALSE(ran.program.tasks.empty());
+
+  for (int64_t c = 0; c < kChannels; ++c) {
+    const double scale = testing::pattern(gamma.id(), c), shift = testing::pattern(beta.id(), c);
+    double running_mean = 0, running_spread = 0, slope = 0;
+    for (int64_t first = 0; first < kBatch; first += kPart) {
+      const int64_t count = std::min(kPart, kBatch - first);
+      const auto at = [&](int64_t i) { return testing::pattern(x.id(), (first + i) * kChannels + c); };
+      double middle = 0, square = 0;
+      for (int64_t i = 0; i < count; ++i) middle += at(i) / static_cast<double>(count);
+      for (int64_t i = 0; i < count; ++i) square += std::pow(at(i) - middle, 2) / static_cast<double>(count);
+      for (int64_t i = 0; i < count; ++i) {
+        const double unit = (at(i) - middle) / std::sqrt(square + 1e-3), expected = unit * scale + shift;
+        EXPECT_NEAR(ran.fetches[0][static_cast<size_t>((first + i) * kChannels + c)], expected, 1e-5) << first + i;
+        slope += 2 * expected * unit;
+      }
+      running_mean += middle * static_cast<double>(count) / kBatch;
+      running_spread += square * static_cast<double>(count) / kBatch;
+    }
+    const auto i = static_cast<size_t>(c);
+    EXPECT_NEAR(ran.fetches[1][i], slope, 1e-4) << "summed over the parts";
+    const auto moved = [&](Tensor variable, double to) {
+      return kMomentum * testing::pattern(variable.id(), c) + (1 - kMomentum) * to;
+    };
+    EXPECT_NEAR(ran.variables.at(mean.id())[i], moved(mean, running_mean), 1e-5) << "moved once";
+    EXPECT_NEAR(ran.variables.at(spread.id())[i], moved(spread, running_spread), 1e-5);
+  }
+}
+
+TEST(LowerInParts, BatchNormForbidsItElsewhere) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 3});
+  const auto variable = [&](const char* name) { return graph.variable(name, DType::F32, {3}, Init::zeros()); };
+  const Tensor y = batch_norm(x, variable("gamma"), variable("beta"), variable("mean"), variable("spread"), true);
+  EXPECT_THROW(run_once(graph, {y}, options(graph, 4, 2)), Error);
+}
+
+TEST(LowerInParts, ImagesInBlocks) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 3, 8, 8});
+  const Tensor w = graph.variable("w", DType::F32, {16, 3, 3, 3}, Init::zeros());
+  const Tensor y = conv2d(x, w, {}, Window::padded(1));
+  const Tensor loss = reduce_mean(mul(y, y));
+  const std::vector<Tensor> wanted{loss, gradients(loss, std::vector{w})[0].value};
+  const Ran whole = run_once(graph, wanted, options(graph, 6, 0));
+  const Ran parts = run_once(graph, wanted, options(graph, 6, 2));
+  ASSERT_FALSE(parts.program.tasks.empty());
+  expect_close(parts, whole);
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -1,0 +1,105 @@
+#include "plan/read_ahead.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "plan/problems.h"
+#include "plan/stays.h"
+
+namespace plimsoll {
+namespace {
+
+using testing::Builder;
+
+// Tasks in a row, each 1000 ns; the one of that number reads a stored variable, which takes 1000 ns for each block.
+struct Chain {
+  static constexpr Bytes kBlock = 1000;  // at 1e9 bytes a second: 1000 ns
+  Staged staged;
+  std::vector<TaskId> steps;
+
+  Chain(int tasks, int reader, Bytes weight_bytes, double read_bytes_per_s = 1e9) {
+    Builder b;
+    const BufferId w = b.variable("w", weight_bytes);
+    BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 64);
+    for (int i = 0; i < tasks; ++i) {
+      const BufferId y = b.temporary("y" + std::to_string(i), 64);
+      b.task("t" + std::to_string(i), i == reader ? std::vector{x, w} : std::vector{x}, {y});
+      x = y;
+    }
+    Stored stored;
+    stored.variables.assign(b.problem.buffers.size(), false);
+    stored.variables[static_cast<size_t>(w)] = true;
+    std::vector<TaskId> order(b.problem.tasks.size());
+    std::iota(order.begin(), order.end(), 0);
+    const Limits limits{.disk_bytes = GiB, .disk_read_bytes_per_s = read_bytes_per_s, .disk_write_bytes_per_s = 1e9};
+    staged = stage(b.problem, limits, find_split(b.problem), order, stored);
+    steps.resize(staged.problem.tasks.size());
+    std::iota(steps.begin(), steps.end(), 0);
+  }
+
+  int place_of_load(const std::vector<TaskId>& in) const {
+    for (size_t s = 0; s < in.size(); ++s)
+      if (staged.meaning[static_cast<size_t>(in[s])].kind == Step::Kind::Load) return static_cast<int>(s);
+    return -1;
+  }
+  Bytes peak(const std::vector<TaskId>& of) const {
+    return find_stays(staged.problem, staged.sizes, of, true).peak_bytes;
+  }
+  std::vector<TaskId> ahead(Bytes peak_bytes) const { return read_ahead(staged, steps, true, peak_bytes); }
+};
+
+constexpr Bytes kMuch = GiB;
+
+TEST(ReadAhead, ALoadIsWaitedForWhenItStartsLate) {
+  const Chain chain(6, 4, 2 * Chain::kBlock);
+  EXPECT_EQ(chain.place_of_load(chain.steps), 4);
+  const double load_ns = chain.staged.transfer_ns(4);
+  EXPECT_GT(load_ns, 1000);
+  EXPECT_DOUBLE_EQ(predict_ns(chain.staged, chain.steps), 6000 + load_ns);
+}
+
+TEST(ReadAhead, StartsJustEarlyEnoughToBeHidden) {
+  const Chain chain(8, 6, 2 * Chain::kBlock);
+  const std::vector<TaskId> ahead = chain.ahead(kMuch);
+  EXPECT_DOUBLE_EQ(predict_ns(chain.staged, ahead), 8000);
+  const double load_ns = chain.staged.transfer_ns(chain.steps[6]);
+  EXPECT_EQ(chain.place_of_load(ahead), 6 - static_cast<int>(std::ceil(load_ns / 1000)));
+}
+
+TEST(ReadAhead, LeavesTheOrderOfEverythingElse) {
+  const Chain chain(8, 6, 2 * Chain::kBlock);
+  std::vector<TaskId> ahead = chain.ahead(kMuch);
+  EXPECT_NE(ahead, chain.steps);
+  const TaskId load = ahead[static_cast<size_t>(chain.place_of_load(ahead))];
+  std::erase(ahead, load);
+  std::vector<TaskId> others = chain.steps;
+  std::erase(others, load);
+  EXPECT_EQ(ahead, others);
+}
+
+TEST(ReadAhead, NeverRaisesThePeakAboveWhatIsAllowed) {
+  const Chain chain(8, 6, 64 * KiB);
+  const Bytes least = chain.peak(chain.steps);
+  for (const Bytes allowed : {least, least + 32, least + 64, least + 4096, kMuch})
+    EXPECT_LE(chain.peak(chain.ahead(allowed)), std::max(allowed, least));
+}
+
+TEST(ReadAhead, StaysWhereItIsWithoutRoomOrTime) {
+  const Chain first(4, 0, Chain::kBlock);  // nothing comes before it
+  EXPECT_EQ(first.ahead(kMuch), first.steps);
+  const Chain full(8, 6, 64 * KiB);
+  EXPECT_EQ(full.ahead(0), full.steps);
+}
+
+TEST(ReadAhead, TheTimeIsThatOfTheDiskAtHand) {
+  const Chain fast(6, 4, 64 * KiB, 4e9);
+  const Chain slow(6, 4, 64 * KiB, 0.5e9);
+  EXPECT_LT(predict_ns(fast.staged, fast.steps), predict_ns(slow.staged, slow.steps));
+  EXPECT_NEAR(predict_ns(slow.staged, slow.steps) - 6000, 8 * (predict_ns(fast.staged, fast.steps) - 6000), 1e-6);
+}
+
+}  // namespace
+}  // namespace plimsoll
