@@ -6,8 +6,9 @@
 
 namespace plimsoll {
 
-// A short matrix product and a copy on all threads, the best of several; takes at most `most_bytes` and gives them
-// back. Copies of less than the caches hold are faster than memory.
+// The best of a matrix product and a convolution, and a copy, on all threads; takes at most `most_bytes` (or the
+// megabyte that the smallest product needs) and gives them back. Copies of less than the caches hold are faster than
+// memory.
 MachineSpeed measure_peak(Bytes most_bytes);
 
 }  // namespace plimsoll

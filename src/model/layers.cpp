@@ -193,12 +193,12 @@ Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options, N
   const Scope scope(graph, full);
   const auto project = [&](Name to) {
     const Tensor all = dense(x, heads * key_dim, {.kernel = options.kernel}, to);
-    return transpose(reshape(all, {x.dim(0), x.dim(1), heads, key_dim}), {0, 2, 1, 3});
+    return reshape(all, {x.dim(0), x.dim(1), heads, key_dim});
   };
   const Tensor q = project("query");
   const Tensor k = project("key");
   const Tensor v = project("value");
-  const Tensor mixed = transpose(attention(q, k, v, options.mask, options.causal), {0, 2, 1, 3});
+  const Tensor mixed = attention(q, k, v, options.mask, options.causal, 0, true);
   return dense(reshape(mixed, {x.dim(0), x.dim(1), heads * key_dim}), width, {.kernel = options.kernel}, "output");
 }
 

@@ -418,10 +418,12 @@ const Op kAttention{.name = "attention",
 
 }  // namespace
 
-Tensor attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, double scale, Name name) {
+Tensor attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, double scale, bool positions_first,
+                 Name name) {
   Attrs attrs;
   if (causal) attrs.set("causal", int64_t{1});
   if (scale != 0) attrs.set("scale", scale);
+  if (positions_first) attrs.set("layout", "bthd");
   std::vector<Tensor> inputs{q, k, v};
   if (mask.is_set()) inputs.push_back(mask);
   return q.graph().add(kAttention, inputs, attrs, name);

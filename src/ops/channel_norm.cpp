@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target:
 #include <hwy/contrib/math/math-inl.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -140,16 +141,33 @@ struct AffineNumbers {
   }
 };
 
+// Results that no cache can hold go around it: the memory they replace need not be read first.
+template <int kBlock>
+bool is_streamed(const ChannelPieces& pieces, const float* x, const float* y) {
+  constexpr int64_t kCacheFloats = 4 << 20;
+  return kBlock > 1 && x != y && reinterpret_cast<uintptr_t>(y) % 64 == 0 &&
+         pieces.order().planes() * pieces.order().pixels() * kBlock > kCacheFloats;
+}
+
 template <int kBlock, Activation kActivation>
 void affine_pass(const ChannelPieces& pieces, const ChannelAffine& affine, const float* x, float* y) {
   using B = Blocked<kBlock>;
   const typename B::D d;
+  const bool streams = is_streamed<kBlock>(pieces, x, y);
   parallel_for(pieces.count(), pieces.grain(), [&](int64_t first, int64_t last) HWY_ATTR {
     for (int64_t i = first; i < last; ++i) {
       const ChannelPieces::Piece piece = pieces.piece(i);
       const AffineNumbers<kBlock> numbers(affine, piece);
       const float* from = x + piece.at;
       float* to = y + piece.at;
+      if (streams) {
+        for_vectors<kBlock>(
+            piece.count,
+            [&](int k, int64_t at)
+                HWY_ATTR { hn::Stream(activate<kActivation>(d, numbers(k, hn::LoadU(d, from + at))), d, to + at); },
+            [](int, int64_t, auto) {});
+        continue;
+      }
       for_vectors<kBlock>(
           piece.count,
           [&](int k, int64_t at)
@@ -159,6 +177,7 @@ void affine_pass(const ChannelPieces& pieces, const ChannelAffine& affine, const
             hn::BlendedStore(activate<kActivation>(d, v), mask, d, to + at);
           });
     }
+    if (streams) hwy::FlushStream();
   });
 }
 

@@ -20,14 +20,27 @@ namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
 // Sum over the rows [first, last) of log-sum-exp minus the logit of the label.
-double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last) {
+template <int kVectors>
+double sparse_loss_of(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last) {
   double sum = 0;
   for (int64_t i = first; i < last; ++i) {
     const float* row = x + i * classes;
     const bool known = labels[i] >= 0 && labels[i] < classes;
-    sum += known ? log_sum_exp(row, classes) - row[labels[i]] : NAN;
+    float all;
+    if constexpr (kVectors > 0) {
+      const ShortRow<kVectors> held(row, classes);
+      all = held.top + std::log(held.sum);
+    } else {
+      all = log_sum_exp(row, classes);
+    }
+    sum += known ? all - row[labels[i]] : NAN;
   }
   return sum;
+}
+
+double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last) {
+  return with_short_vectors(
+      classes, [&](auto vectors) HWY_ATTR { return sparse_loss_of<vectors()>(x, labels, classes, first, last); });
 }
 
 // targets . (log-sum-exp - x), which stays exact where one target is 1.
@@ -73,13 +86,26 @@ void scaled_softmax(const float* x, float* y, int64_t classes, float factor) {
   for (; j < classes; ++j) y[j] *= scale;
 }
 
-void sparse_grad(const float* x, const int32_t* labels, float* y, int64_t classes, float factor, int64_t first,
-                 int64_t last) {
+template <int kVectors>
+void sparse_grad_of(const float* x, const int32_t* labels, float* y, int64_t classes, float factor, int64_t first,
+                    int64_t last) {
   for (int64_t i = first; i < last; ++i) {
     const bool known = labels[i] >= 0 && labels[i] < classes;
-    scaled_softmax(x + i * classes, y + i * classes, classes, known ? factor : NAN);
+    const float scale = known ? factor : NAN;
+    if constexpr (kVectors > 0) {
+      const ShortRow<kVectors> held(x + i * classes, classes);
+      held.store(hn::Set(FloatTag(), scale / held.sum), y + i * classes, classes);
+    } else {
+      scaled_softmax(x + i * classes, y + i * classes, classes, scale);
+    }
     if (known) y[i * classes + labels[i]] -= factor;
   }
+}
+
+void sparse_grad(const float* x, const int32_t* labels, float* y, int64_t classes, float factor, int64_t first,
+                 int64_t last) {
+  with_short_vectors(
+      classes, [&](auto vectors) HWY_ATTR { sparse_grad_of<vectors()>(x, labels, y, classes, factor, first, last); });
 }
 
 void dense_grad(const float* x, const float* targets, float* y, int64_t classes, float factor, int64_t first,

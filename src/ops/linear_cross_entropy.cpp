@@ -1,14 +1,14 @@
 // linear_cross_entropy: mean cross-entropy of the logits x kernel, which are made a tile at a time and never held. The
 // second output is the log-sum-exp of each row; from it one backward sweep makes the tiles again for dx and dkernel.
-#include <array>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "ops/dnnl_kernel.h"
+#include "ops/kernel.h"
 #include "ops/ops.h"
 #include "ops/parallel.h"
+#include "ops/product.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -49,15 +49,16 @@ namespace {
 HWY_EXPORT(take_row);
 HWY_EXPORT(to_slopes);
 
-constexpr int64_t kTileRows = 256;
-constexpr int64_t kTileClasses = 2048;  // a tile of logits is 2 MiB
+// A tile of logits is 2 MiB: of many rows, so that the kernel and its gradient, larger than any cache, pass few times.
+constexpr int64_t kTileRows = 1024;
+constexpr int64_t kTileCount = 512 * 1024;
 
 struct Sizes {
   int64_t rows, width, classes;
   bool transposed;  // kernel [classes, width] instead of [width, classes]
   double whole;     // rows of the whole batch, which the mean divides by
   int64_t tile_rows() const { return std::min(rows, kTileRows); }
-  int64_t tile_classes() const { return std::min(classes, kTileClasses); }
+  int64_t tile_classes() const { return std::min(classes, kTileCount / tile_rows()); }
   Bytes tile_bytes() const { return round_up(tile_rows() * tile_classes() * 4, kAlignment); }
   int64_t kernel_at(int64_t first_class) const { return transposed ? first_class * width : first_class; }
 };
@@ -69,50 +70,6 @@ Sizes sizes_of(const Facts& facts) {
           static_cast<double>(facts.attrs.shape("rows")[0].at(facts.whole_batch))};
 }
 
-struct Matrix {
-  int64_t rows, columns, row_stride, column_stride;
-  dnnl::memory::desc desc() const {
-    return {{rows, columns}, dnnl::memory::data_type::f32, {row_stride, column_stride}};
-  }
-};
-
-// One matrix product on pointers, c (+)= a b.
-class Product {
- public:
-  Product(const Matrix& a, const Matrix& b, const Matrix& c, bool accumulate) {
-    dnnl::primitive_attr attr = user_scratchpad();
-    if (accumulate) {
-      dnnl::post_ops post;
-      post.append_sum();
-      attr.set_post_ops(post);
-    }
-    const dnnl::matmul::primitive_desc pd({a.desc(), b.desc(), c.desc()}, attr, cpu_engine());
-    primitive_ = dnnl::matmul(pd);
-    scratch_bytes_ = static_cast<Bytes>(pd.scratchpad_desc().get_size());
-    const std::array descs{a.desc(), b.desc(), c.desc(), pd.scratchpad_desc()};
-    const std::array names{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
-    for (size_t i = 0; i < descs.size(); ++i) {
-      memories_[i] = dnnl::memory(descs[i], cpu_engine(), DNNL_MEMORY_NONE);
-      args_[i] = {names[i], memories_[i].get()};
-    }
-  }
-  Bytes scratch_bytes() const { return scratch_bytes_; }
-  // NOLINTNEXTLINE(readability-non-const-parameter): oneDNN writes c
-  void run(const float* a, const float* b, float* c, void* scratch) const noexcept {
-    const std::array<const void*, 4> pointers{a, b, c, scratch};
-    for (size_t i = 0; i < pointers.size(); ++i)
-      dnnl_memory_set_data_handle(memories_[i].get(), const_cast<void*>(pointers[i]));
-    const int count = scratch_bytes_ > 0 ? 4 : 3;
-    dnnl_primitive_execute(primitive_.get(), cpu_stream().get(), count, args_.data());
-  }
-
- private:
-  dnnl::matmul primitive_;
-  Bytes scratch_bytes_ = 0;
-  std::array<dnnl::memory, 4> memories_;
-  std::array<dnnl_exec_arg_t, 4> args_{};
-};
-
 // The products of one tile shape; there are up to four: inner, right edge, lower edge, corner.
 struct TileProducts {
   int64_t rows, classes;
@@ -123,26 +80,24 @@ struct TileProducts {
   TileProducts(const Sizes& n, int64_t tile_rows, int64_t tile_classes, bool backward)
       : rows(tile_rows),
         classes(tile_classes),
-        logits({rows, n.width, n.width, 1}, kernel(n), tile(), false),
+        logits(MatrixOrder::by_rows(rows, n.width), kernel(n), classes),
         scratch_bytes(logits.scratch_bytes()) {
     if (!backward) return;
-    const Matrix k = kernel(n);
-    const Matrix x{rows, n.width, n.width, 1};
-    dx.emplace(tile(), flip(k), x, true);
+    const MatrixOrder x = MatrixOrder::by_rows(rows, n.width);
+    dx.emplace(tile(), kernel(n).transposed(), n.width, true);
     // The gradient has the order of the kernel, whose rows are classes when it is transposed.
     if (n.transposed)
-      dkernel.emplace(flip(tile()), x, flip(k), true);
+      dkernel.emplace(tile().transposed(), x, n.width, true);
     else
-      dkernel.emplace(flip(x), tile(), k, true);
+      dkernel.emplace(x.transposed(), tile(), n.classes, true);
     scratch_bytes = std::max({scratch_bytes, dx->scratch_bytes(), dkernel->scratch_bytes()});
   }
 
  private:
-  Matrix tile() const { return {rows, classes, classes, 1}; }
-  Matrix kernel(const Sizes& n) const {
-    return n.transposed ? Matrix{n.width, classes, 1, n.width} : Matrix{n.width, classes, n.classes, 1};
+  MatrixOrder tile() const { return MatrixOrder::by_rows(rows, classes); }
+  MatrixOrder kernel(const Sizes& n) const {
+    return n.transposed ? MatrixOrder{n.width, classes, 1, n.width} : MatrixOrder{n.width, classes, n.classes, 1};
   }
-  static Matrix flip(const Matrix& m) { return {m.columns, m.rows, m.column_stride, m.row_stride}; }
 };
 
 class TileTable {
@@ -171,11 +126,11 @@ class TileTable {
   std::vector<TileProducts> tiles_;
 };
 
-// Scratch: the tile of logits, then (top, total, logit of the label) for each of its rows, then oneDNN's.
+// Scratch: the tile of logits, then (top, total, logit of the label) for each of its rows, then that of the products.
 struct Scratch {
   float* tile;
   float* stats;
-  void* dnnl;
+  void* product;
 };
 Bytes stats_bytes(const Sizes& n) { return round_up(3 * n.tile_rows() * 4, kAlignment); }
 Scratch split(const Sizes& n, void* scratch) {
@@ -197,7 +152,8 @@ double forward_rows(const Sizes& n, const TileTable& table, const Args& args, in
   }
   for (int64_t c = 0; c < n.classes; c += n.tile_classes()) {
     const int64_t classes = std::min(n.tile_classes(), n.classes - c);
-    table.at(rows, classes).logits.run(x, args.input<float>(1) + n.kernel_at(c), scratch.tile, scratch.dnnl);
+    table.at(rows, classes)
+        .logits.run(x, args.input<float>(1) + n.kernel_at(c), nullptr, scratch.tile, scratch.product);
     parallel_for(rows, 4, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const float* row = scratch.tile + i * classes;
@@ -227,8 +183,7 @@ Prepared prepare(const Facts& facts) {
             auto* y = args.output<float>(0);
             *y = static_cast<float>(loss / n.whole) + (accumulate ? *y : 0.0F);
           }),
-          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes,
-          .library_bytes = gemm_library_bytes(std::max(n.tile_classes(), n.width))};
+          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes};
 }
 
 // Adds what rows [first, first + rows) give to dx and dkernel.
@@ -241,7 +196,7 @@ void backward_rows(const Sizes& n, const TileTable& table, const Args& args, int
     const int64_t classes = std::min(n.tile_classes(), n.classes - c);
     const TileProducts& tile = table.at(rows, classes);
     const float* kernel = args.input<float>(1) + n.kernel_at(c);
-    tile.logits.run(x, kernel, scratch.tile, scratch.dnnl);
+    tile.logits.run(x, kernel, nullptr, scratch.tile, scratch.product);
     parallel_for(rows, 4, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         float* row = scratch.tile + i * classes;
@@ -250,12 +205,12 @@ void backward_rows(const Sizes& n, const TileTable& table, const Args& args, int
         if (labels[i] >= c && labels[i] < c + classes) row[labels[i] - c] -= factor;
       }
     });
-    tile.dx->run(scratch.tile, kernel, args.output<float>(0) + first * n.width, scratch.dnnl);
+    tile.dx->run(scratch.tile, kernel, nullptr, args.output<float>(0) + first * n.width, scratch.product);
     float* dkernel = args.output<float>(1) + n.kernel_at(c);
     if (n.transposed)
-      tile.dkernel->run(scratch.tile, x, dkernel, scratch.dnnl);
+      tile.dkernel->run(scratch.tile, x, nullptr, dkernel, scratch.product);
     else
-      tile.dkernel->run(x, scratch.tile, dkernel, scratch.dnnl);
+      tile.dkernel->run(x, scratch.tile, nullptr, dkernel, scratch.product);
   }
 }
 
@@ -275,8 +230,7 @@ Prepared prepare_grad(const Facts& facts) {
             for (int64_t first = 0; first < n.rows; first += n.tile_rows())
               backward_rows(n, *table, args, first, std::min(n.tile_rows(), n.rows - first), factor, scratch);
           }),
-          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes,
-          .library_bytes = gemm_library_bytes(std::max(n.tile_classes(), n.width))};
+          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes};
 }
 
 void infer(Infer& n) {

@@ -6,6 +6,7 @@
 #include "ops/activation.h"
 #include "ops/dnnl_kernel.h"
 #include "ops/ops.h"
+#include "ops/product.h"
 #include "ops/sample.h"
 
 namespace plimsoll {
@@ -78,7 +79,8 @@ dnnl::memory::desc strided(const ConcreteType& type, bool transpose, int rank) {
   return {swapped, to_dnnl(type.dtype), strides};
 }
 
-Prepared prepare(const Facts& facts) {
+// Many products beside each other, which oneDNN shares out among the threads.
+Prepared prepare_many(const Facts& facts) {
   const int rank = facts.out[0].dims.rank();
   const dnnl::memory::desc a = strided(facts.in[0], facts.attrs.i("transpose_a") != 0, rank);
   const dnnl::memory::desc b = strided(facts.in[1], facts.attrs.i("transpose_b") != 0, rank);
@@ -106,6 +108,22 @@ Prepared prepare(const Facts& facts) {
   return {.kernel = std::make_shared<DnnlKernel>(dnnl::matmul(pd), bindings),
           .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size()),
           .library_bytes = gemm_library_bytes(facts.out[0].dims.back())};
+}
+
+Prepared prepare(const Facts& facts) {
+  if (facts.out[0].dims.rank() > 2) return prepare_many(facts);
+  const auto order = [&](size_t i, const char* transpose) {
+    const MatrixOrder rows = MatrixOrder::by_rows(facts.in[i].dims[0], facts.in[i].dims[1]);
+    return facts.attrs.i(transpose) != 0 ? rows.transposed() : rows;
+  };
+  const MatrixOrder a = order(0, "transpose_a"), b = order(1, "transpose_b");
+  const Product product(a, b, b.columns, facts.accumulate, parse_activation(facts.attrs.s("activation")));
+  const bool has_bias = facts.in.size() == 3;
+  return {.kernel = make_kernel([=](const Args& args) {
+            product.run(args.input<float>(0), args.input<float>(1), has_bias ? args.input<float>(2) : nullptr,
+                        args.output<float>(0), args.scratch);
+          }),
+          .scratch_bytes = product.scratch_bytes()};
 }
 
 Cost cost(const Facts& facts) {

@@ -53,8 +53,22 @@ float exp_into(const float* x, float* y, int64_t count, float shift) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
 }
 
-// Rows of consecutive elements.
-void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
+template <int kVectors>
+void softmax_short(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
+  const FloatTag d;
+  for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
+    const ShortRow<kVectors> row(x, count);
+    if (as_log) {
+      const Floats offset = hn::Set(d, row.top + std::log(row.sum));
+      for_vectors(count,
+                  [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Sub(part.load(d, x + i), offset), y + i); });
+    } else {
+      row.store(hn::Set(d, 1 / row.sum), y, count);
+    }
+  }
+}
+
+void softmax_long(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
   const FloatTag d;
   for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
     const float top = max_of(x, count);
@@ -68,6 +82,16 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as
                   [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Mul(part.load(d, y + i), factor), y + i); });
     }
   }
+}
+
+// Rows of consecutive elements.
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
+  with_short_vectors(count, [&](auto vectors) HWY_ATTR {
+    if constexpr (vectors() > 0)
+      softmax_short<vectors()>(x, y, rows, count, as_log);
+    else
+      softmax_long(x, y, rows, count, as_log);
+  });
 }
 
 void softmax_rows_grad(const float* y, const float* dy, float* dx, int64_t rows, int64_t count, bool as_log) {

@@ -8,6 +8,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
@@ -20,7 +22,8 @@ using Floats = hn::Vec<FloatTag>;
 
 // The first `count` (< one vector) numbers at `from`, then `otherwise`; reads nothing beyond.
 HWY_INLINE Floats load_some(FloatTag d, const float* from, int64_t count, float otherwise = 0) {
-#if HWY_MEM_OPS_MIGHT_FAULT
+  // Masked loads of floats read nothing beyond in AVX2 too; gathering them in memory first stalls what loads them.
+#if HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2
   HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
   for (int64_t i = 0; i < static_cast<int64_t>(hn::Lanes(d)); ++i) buffer[i] = i < count ? from[i] : otherwise;
   return hn::Load(d, buffer);
@@ -30,14 +33,15 @@ HWY_INLINE Floats load_some(FloatTag d, const float* from, int64_t count, float 
 #endif
 }
 
+// In pieces of fixed size: a masked store takes tens of cycles on some processors.
 HWY_INLINE void store_some(FloatTag d, Floats v, float* to, int64_t count) {
-#if HWY_MEM_OPS_MIGHT_FAULT
-  HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
+  alignas(64) float buffer[16] = {};
   hn::Store(v, d, buffer);
-  for (int64_t i = 0; i < count; ++i) to[i] = buffer[i];
-#else
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, to);
-#endif
+  const float* from = buffer;
+  if ((count & 8) != 0) std::memcpy(to, from, 32), to += 8, from += 8;
+  if ((count & 4) != 0) std::memcpy(to, from, 16), to += 4, from += 4;
+  if ((count & 2) != 0) std::memcpy(to, from, 8), to += 2, from += 2;
+  if ((count & 1) != 0) *to = *from;
 }
 
 // How a loop over `count` floats reads and writes: whole vectors, then what is left.
@@ -129,6 +133,66 @@ HWY_INLINE float sum_exp(const float* x, int64_t count, float shift) {
 HWY_INLINE float log_sum_exp(const float* x, int64_t count) {
   const float top = max_of(x, count);
   return top + std::log(sum_exp(x, count, top));
+}
+
+// Rows of at most this many vectors are held in registers from the first read to the last write.
+constexpr int kShortVectors = 4;
+
+// e = exp(x - top), zero beyond the end, and its sum; `count` fills the last of the vectors at least in part.
+template <int kVectors>
+struct ShortRow {
+  Floats e[kVectors];
+  float top, sum;
+
+  HWY_INLINE ShortRow(const float* x, int64_t count) {
+    const FloatTag d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const int64_t rest = count - (kVectors - 1) * lanes;
+    const auto used = hn::FirstN(d, static_cast<size_t>(rest));
+    for (int v = 0; v + 1 < kVectors; ++v) e[v] = hn::LoadU(d, x + v * lanes);
+    Floats& last = e[kVectors - 1];
+    last = rest == lanes ? hn::LoadU(d, x + count - lanes) : load_some(d, x + count - rest, rest, -INFINITY);
+    Floats most = e[0];
+    for (int v = 1; v < kVectors; ++v) most = hn::Max(most, e[v]);
+    most = hn::MaxOfLanes(d, most);
+    for (int v = 0; v < kVectors; ++v) e[v] = fast_exp(d, hn::Sub(e[v], most));
+    last = hn::IfThenElseZero(used, last);
+    Floats total = e[0];
+    for (int v = 1; v < kVectors; ++v) total = hn::Add(total, e[v]);
+    top = hn::GetLane(most);
+    sum = hn::GetLane(hn::SumOfLanes(d, total));
+  }
+
+  // y = factor e
+  HWY_INLINE void store(Floats factor, float* y, int64_t count) const {
+    const FloatTag d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const int64_t rest = count - (kVectors - 1) * lanes;
+    for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(hn::Mul(e[v], factor), d, y + v * lanes);
+    const Floats last = hn::Mul(e[kVectors - 1], factor);
+    if (rest == lanes)
+      hn::StoreU(last, d, y + count - lanes);
+    else
+      store_some(d, last, y + count - rest, rest);
+  }
+};
+
+// Calls f with the number of vectors that a row takes, as a constant; zero for a row that is not short.
+template <class Function>
+HWY_INLINE auto with_short_vectors(int64_t count, const Function& f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
+  switch (count > kShortVectors * lanes ? 0 : (count + lanes - 1) / lanes) {
+    case 1:
+      return f(std::integral_constant<int, 1>());
+    case 2:
+      return f(std::integral_constant<int, 2>());
+    case 3:
+      return f(std::integral_constant<int, 3>());
+    case 4:
+      return f(std::integral_constant<int, 4>());
+    default:
+      return f(std::integral_constant<int, 0>());
+  }
 }
 
 }  // namespace plimsoll::HWY_NAMESPACE
