@@ -28,6 +28,10 @@ void add_line(CLI::App& app, Settings& s) {
                  "Levers not to pull: order,in-place,recompute,micro-batch,spill; none takes back")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
+  app.add_option("--half-storage", s.half_storage,
+                 "Lossy: keep in 16 bits between uses values,state (activations; the optimiser's state)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->delimiter(',');
   app.add_option("--scratch", s.scratch,
                  "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has "
                  "no room for");

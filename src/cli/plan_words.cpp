@@ -29,7 +29,16 @@ std::string percent_more(double now, double before) {
   return fmt::format("{:+.1f} %", before > 0 ? 100 * (now / before - 1) : 0.0);
 }
 
-std::string exactness_text(const Plan& plan) {
+std::string exactness_word(const Plan& plan, const HalfStorage& half) {
+  return half.any() ? "lossy" : std::string(name_of(plan.exactness));
+}
+
+std::string exactness_text(const Plan& plan, const HalfStorage& half) {
+  if (half.any()) {
+    const bool whole = plan.exactness == Exactness::BitIdentical;
+    return fmt::format("differ: {} {} kept in 16 bits, as asked ({} under every line)", to_string(half),
+                       half.values ? "are" : "is", whole ? "the same" : "up to rounding the same");
+  }
   switch (plan.exactness) {
     case Exactness::BitIdentical:
       return "bit-identical";
@@ -39,7 +48,8 @@ std::string exactness_text(const Plan& plan) {
   return "unknown";
 }
 
-std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder) {
+std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder,
+                         const HalfStorage& half) {
   const Tally tally = count_work(problem, plan);
   const std::string folder = scratch_folder.empty() ? "the scratch file" : scratch_folder;
   std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} parts of {} samples · ",
@@ -54,7 +64,7 @@ std::string actions_text(const Problem& problem, const Plan& plan, const std::st
   if (tally.spilled_bytes > 0)
     text += fmt::format("spills {} of values to {} · ", format_bytes(tally.spilled_bytes), folder);
   if (tally.streamed_bytes + tally.spilled_bytes == 0) text += "nothing spilled · ";
-  return text + "results " + exactness_text(plan);
+  return text + "results " + exactness_text(plan, half);
 }
 
 std::string time_text(const Plan& plan) {

@@ -26,9 +26,10 @@ struct Settings {
 
   // The line.
   std::string memory;
-  std::vector<std::string> without;  // levers that the planner must not pull
-  std::string disk_limit;            // of the scratch file; empty: what is free, less a reserve
-  bool auto_batch = false;           // the largest batch that fits whole
+  std::vector<std::string> without;       // levers that the planner must not pull
+  std::vector<std::string> half_storage;  // what is kept in 16 bits: values, state
+  std::string disk_limit;                 // of the scratch file; empty: what is free, less a reserve
+  bool auto_batch = false;                // the largest batch that fits whole
 
   // The data.
   std::string data;              // folder with files under their usual names
@@ -54,6 +55,17 @@ struct Settings {
 };
 
 Optimiser make_optimiser(const Settings& settings);
+
+// What is kept in 16 bits between its uses: results differ.
+struct HalfStorage {
+  bool values = false;  // that the backward pass reads again
+  bool state = false;   // of the optimiser
+  bool any() const { return values || state; }
+};
+// Throws Error(Usage) that names the known words.
+HalfStorage parse_half_storage(const std::vector<std::string>& words);
+// "values and optimiser state"
+std::string to_string(const HalfStorage& half);
 
 // All levers but these; throws Error(Usage) that names the known ones.
 Levers parse_levers(const std::vector<std::string>& without);

@@ -49,10 +49,14 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
   options.levers = parse_levers(settings.without);
+  options.half_values = parse_half_storage(settings.half_storage).values;
   const Scratch scratch = resolve_scratch(settings);
   load->scratch_folder = options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
   load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
+  load->half.values = load->session->steps().front().program.half_values > 0;
+  for (const Variable& variable : load->graph.variables())
+    load->half.state = load->half.state || load->graph.value(variable.value).type.dtype == DType::BF16;
   return load;
 }
 

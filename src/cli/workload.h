@@ -29,6 +29,7 @@ struct Workload {
   int64_t batch = 0;
   std::string batch_reason;    // when it was not asked for but found
   std::string scratch_folder;  // empty: nothing may be put on a disk
+  HalfStorage half;            // what really is kept in 16 bits: there may be nothing to keep so
 };
 
 enum class Purpose { Train, Evaluate };

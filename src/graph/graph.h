@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "graph/attrs.h"
@@ -54,6 +55,7 @@ struct Node {
   int32_t first_output;  // outputs are consecutive values
   int16_t inputs;
   int16_t outputs;
+  bool is_backward = false;  // made by differentiation: what it reads of the forward pass had to be kept until then
 };
 
 // What a node made: its outputs are consecutive values. Stands for the first one where one is expected.
@@ -94,6 +96,9 @@ class Graph {
     return add(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs, name);
   }
   Outputs add(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs = {}, std::string_view name = "");
+
+  // Nodes added from now on belong to the backward pass, or no longer do; returns what was before.
+  bool set_backward(bool backward) { return std::exchange(adds_backward_, backward); }
 
   // After this the graph can't grow: further calls throw Error.
   void finalize() { finalized_ = true; }
@@ -147,6 +152,7 @@ class Graph {
   std::unordered_map<std::string, int32_t> next_suffix_;
   std::vector<OpenScope> scopes_{OpenScope{"", false}};  // the first is that of the graph itself
   bool finalized_ = false;
+  bool adds_backward_ = false;
 };
 
 // Names made while this lives start with "name/". A scope may be opened again: with reuse, its variables are shared.

@@ -6,6 +6,20 @@
 
 namespace plimsoll {
 
+std::string Draft::name(ValueId value) const {
+  return is_own(value) ? own(value).name : std::string(graph->name(graph->value(value)));
+}
+
+std::string Draft::name(const DraftNode& node) const {
+  if (!node.out.empty() && is_own(node.out[0])) return own(node.out[0]).name;
+  return std::string(graph->name(graph->node(node.origin)));
+}
+
+ValueId Draft::add_value(TensorType type, std::string name) {
+  own_values.push_back({std::move(type), std::move(name)});
+  return static_cast<ValueId>(value_count()) - 1;
+}
+
 Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates) {
   std::vector<bool> needed(graph.nodes().size(), false);
   const auto need = [&](ValueId value) {
@@ -18,7 +32,9 @@ Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span
     if (needed[static_cast<size_t>(id)])
       for (const ValueId input : graph.inputs(graph.node(id))) need(input);
 
-  Draft draft{&graph, {}, {fetches.begin(), fetches.end()}, {}};
+  Draft draft;
+  draft.graph = &graph;
+  draft.fetches.assign(fetches.begin(), fetches.end());
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     if (!needed[static_cast<size_t>(id)]) continue;
     const Node& node = graph.node(id);
@@ -30,8 +46,7 @@ Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span
   return draft;
 }
 
-Uses::Uses(const Draft& draft)
-    : counts_(draft.graph->values().size(), 0), producers_(draft.graph->values().size(), -1) {
+Uses::Uses(const Draft& draft) : counts_(draft.value_count(), 0), producers_(draft.value_count(), -1) {
   for (size_t i = 0; i < draft.nodes.size(); ++i) {
     for (const ValueId value : draft.nodes[i].in) ++counts_[static_cast<size_t>(value)];
     for (const ValueId value : draft.nodes[i].out) producers_[static_cast<size_t>(value)] = static_cast<int>(i);

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -12,18 +13,36 @@ namespace plimsoll {
 struct DraftNode {
   const Op* op;
   const Attrs* attrs;
-  NodeId origin;  // the graph's node that names it
+  NodeId origin;  // the graph's node that it comes from
   std::vector<ValueId> in, out;
+};
+
+// A value that a rewrite made; the graph does not know it.
+struct DraftValue {
+  TensorType type;
+  std::string name;
 };
 
 struct Draft {
   const Graph* graph;
-  std::vector<DraftNode> nodes;  // in program order
-  std::vector<ValueId> fetches;  // values that must be there after the step
-  std::deque<Attrs> own_attrs;   // settings that rewrites made
+  std::vector<DraftNode> nodes;       // in program order
+  std::vector<ValueId> fetches;       // values that must be there after the step
+  std::deque<Attrs> own_attrs;        // settings that rewrites made
+  std::deque<DraftValue> own_values;  // numbered after those of the graph
 
-  const TensorType& type(ValueId value) const { return graph->value(value).type; }
+  size_t value_count() const { return graph->values().size() + own_values.size(); }
+  bool is_own(ValueId value) const { return static_cast<size_t>(value) >= graph->values().size(); }
+  const TensorType& type(ValueId value) const { return is_own(value) ? own(value).type : graph->value(value).type; }
+  std::string name(ValueId value) const;
+  std::string name(const DraftNode& node) const;
+  ValueKind kind(ValueId value) const { return is_own(value) ? ValueKind::Computed : graph->value(value).kind; }
+  bool is_backward(const DraftNode& node) const { return graph->node(node.origin).is_backward; }
+
   const Attrs* keep(Attrs attrs) { return &own_attrs.emplace_back(std::move(attrs)); }
+  ValueId add_value(TensorType type, std::string name);
+
+ private:
+  const DraftValue& own(ValueId value) const { return own_values[static_cast<size_t>(value) - graph->values().size()]; }
 };
 
 // The nodes that `fetches` and `updates` (nodes that change variables) depend on.

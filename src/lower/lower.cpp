@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "lower/draft.h"
 #include "lower/fuse.h"
+#include "lower/half_storage.h"
 #include "lower/tiles.h"
 
 namespace plimsoll {
@@ -24,7 +25,7 @@ class Lowering {
         kernels_(kernels),
         samples_(options.part_samples > 0 ? options.part_samples : options.batch),
         last_samples_(options.batch % samples_),
-        homes_(graph_.values().size()) {
+        homes_(draft.value_count()) {
     program_.batch = options.batch;
     program_.part_samples = program_.problem.part_samples = options.part_samples;
   }
@@ -49,13 +50,13 @@ class Lowering {
   };
 
   ConcreteType concrete(ValueId value, int64_t samples) const {
-    const TensorType& type = graph_.value(value).type;
+    const TensorType& type = draft_.type(value);
     return {type.dtype, at_batch(type.shape, samples), {}, false};
   }
   ConcreteType concrete(ValueId value) const { return concrete(value, samples_); }
 
   // Whether the bytes of a value grow with the batch.
-  bool is_batched(ValueId value) const { return element_count(graph_.value(value).type.shape).is_batch(); }
+  bool is_batched(ValueId value) const { return element_count(draft_.type(value).shape).is_batch(); }
 
   BufferId add_buffer(ValueId value, const ConcreteType& type, Tag tag, BufferKind kind, std::string name) {
     Buffer buffer{std::move(name), tag, kind, 0, 0};
@@ -70,7 +71,7 @@ class Lowering {
     return static_cast<BufferId>(program_.problem.buffers.size()) - 1;
   }
 
-  std::string name_of_value(ValueId value) const { return std::string(graph_.name(graph_.value(value))); }
+  std::string name_of_value(ValueId value) const { return draft_.name(value); }
 
   // Variables come first and all of them, used or not, so that their buffers are the same in every program.
   void add_variables() {
@@ -104,7 +105,7 @@ class Lowering {
       Home& home = homes_[static_cast<size_t>(variable.value)];
       Bytes rest = home.type.bytes();
       for (int32_t tile = 0; tile < home.tiles; ++tile) {
-        const Bytes bytes = tile + 1 == home.tiles ? rest : kTileBytes;
+        const Bytes bytes = tile + 1 == home.tiles ? rest : kTileElements * size_of(home.type.dtype);
         program_.problem.buffers[static_cast<size_t>(home.buffer + tile)].fixed_bytes = bytes;
         rest -= bytes;
       }
@@ -116,18 +117,18 @@ class Lowering {
 
   // What an update reads besides variables is a gradient in the report.
   void mark_gradients() {
-    is_gradient_.assign(graph_.values().size(), false);
+    is_gradient_.assign(draft_.value_count(), false);
     for (const DraftNode& node : draft_.nodes) {
       if (node.op->traits.updates == 0) continue;
       for (const ValueId value : node.in)
-        if (graph_.value(value).kind == ValueKind::Computed) is_gradient_[static_cast<size_t>(value)] = true;
+        if (draft_.kind(value) == ValueKind::Computed) is_gradient_[static_cast<size_t>(value)] = true;
     }
   }
 
   Home& home_of(ValueId value) {
     Home& home = homes_[static_cast<size_t>(value)];
     if (home.buffer >= 0) return home;
-    if (graph_.value(value).kind != ValueKind::Placeholder)
+    if (draft_.kind(value) != ValueKind::Placeholder)
       throw Error(fmt::format("'{}' is used before it is made", name_of_value(value)));
     home.type = concrete(value);
     home.buffer = add_buffer(value, home.type, Tag::Data, BufferKind::Input, name_of_value(value));
@@ -260,7 +261,7 @@ class Lowering {
   BatchRule batch_rule_of(const DraftNode& node) const {
     if (node.op->batch_rule == nullptr) return node.op->traits.batch;
     std::vector<TensorType> types;
-    for (const ValueId value : node.in) types.push_back(graph_.value(value).type);
+    for (const ValueId value : node.in) types.push_back(draft_.type(value));
     return node.op->batch_rule(*node.attrs, types);
   }
 
@@ -297,7 +298,7 @@ class Lowering {
                                 graph_.name(graph_.node(node.origin)), name_of_value(node.in[i])));
       work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
     }
-    task.name = std::string(graph_.name(graph_.node(node.origin)));
+    task.name = draft_.name(node);
     for (size_t i = 0; i < node.out.size(); ++i) {
       Home& home = homes_[static_cast<size_t>(node.out[i])];
       home.type = out[i];
@@ -329,9 +330,9 @@ class Lowering {
       types[i].layout = layout;
       tiles = std::max(tiles, home_of(node.in[i]).tiles);
     }
-    const Bytes total = types[0].bytes();
+    const int64_t total = types[0].bytes() / size_of(types[0].dtype);  // padding included
     for (int32_t tile = 0; tile < tiles; ++tile) {
-      const Bytes first = tile * kTileBytes, bytes = tile + 1 == tiles ? total - first : kTileBytes;
+      const int64_t first = tile * kTileElements, elements = tile + 1 == tiles ? total - first : kTileElements;
       std::vector<ConcreteType> in = types;
       Task task;
       task.name = fmt::format("{}/tile{}", graph_.name(graph_.node(node.origin)), tile);
@@ -341,10 +342,10 @@ class Lowering {
         const bool updated = (node.op->traits.updates >> i & 1) != 0;
         const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
         const bool has_tiles = home_of(node.in[i]).tiles > 1;
-        if (is_cut) in[i] = {types[i].dtype, Dims{bytes / size_of(types[i].dtype)}, {}, false};
+        if (is_cut) in[i] = {types[i].dtype, Dims{elements}, {}, false};
         work.in.push_back(
             add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
-        if (is_cut && !has_tiles) work.in.back().offset = first;
+        if (is_cut && !has_tiles) work.in.back().offset = first * size_of(types[i].dtype);
       }
       const Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
       const Prepared& prepared = kernels_.prepare(*node.op, facts);
@@ -415,7 +416,11 @@ std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueI
                                       VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
   if (options.fuse) fuse(draft);
-  return Lowering(draft, options, layouts, kernels).run();
+  // After fusing, which would not look through the conversions.
+  const int half_values = options.half_values ? store_in_half(draft, options.batch) : 0;
+  std::optional<Program> program = Lowering(draft, options, layouts, kernels).run();
+  if (program) program->half_values = half_values;
+  return program;
 }
 
 Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,

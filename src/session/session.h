@@ -37,6 +37,9 @@ struct SessionOptions {
   Bytes data_bytes = 0;
   uint64_t seed = 0;
   Levers levers;
+  // Values that the backward pass reads again are kept in 16 bits between their uses: other results, though the same
+  // under every line. The optimiser's state has a setting of its own: Optimiser::half_state.
+  bool half_values = false;
   // A folder on a disk where a scratch file may be made, and how large it may grow; none: nothing is spilled.
   std::string scratch_folder = {};
   Bytes disk_limit = 0;
@@ -116,6 +119,7 @@ class Session {
  private:
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
+  LowerOptions lower_options(const Request& request) const;
   void lower_step(PlannedStep& step, const Request& request);
   // In parts of the batch, of several sizes.
   std::vector<Program> lower_splits(const Request& request, const Program& whole);

@@ -46,14 +46,19 @@ Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& req
   for (const size_t i : order) plan_step(steps_[i]);
 }
 
+LowerOptions Session::lower_options(const Request& request) const {
+  LowerOptions lowering;
+  lowering.batch = request.batch;
+  lowering.half_values = options_.half_values;
+  return lowering;
+}
+
 void Session::lower_step(PlannedStep& step, const Request& request) {
   if (request.batch <= 0) throw Error(fmt::format("a batch of {} is none", request.batch));
   for (const Tensor& fetch : request.fetches)
     if (!fetch.is_set() || &fetch.graph() != &graph_) throw Error("a fetch is unset or belongs to another graph");
   step.request = request;
-  LowerOptions lowering;
-  lowering.batch = request.batch;
-  step.program = lower(graph_, ids_of(request.fetches), request.updates, lowering, layouts_, kernels_);
+  step.program = lower(graph_, ids_of(request.fetches), request.updates, lower_options(request), layouts_, kernels_);
 }
 
 // Variables that no kernel met stay row-major from now on: their place must not change when more steps are planned.
@@ -67,8 +72,7 @@ std::vector<Program> Session::lower_splits(const Request& request, const Program
   if (!options_.levers.micro_batch || request.batch == 1) return splits;
   const Split split = find_split(whole.problem);
   if (!split.is_possible()) return splits;
-  LowerOptions lowering;
-  lowering.batch = request.batch;
+  LowerOptions lowering = lower_options(request);
   lowering.waits.assign(graph_.nodes().size(), false);
   for (size_t t = 0; t < whole.tasks.size(); ++t) {
     const std::vector<BufferId>& reads = whole.problem.tasks[t].reads;
@@ -92,10 +96,9 @@ std::vector<Program> Session::lower_splits(const Request& request, const Program
 std::vector<Problem> Session::problems(size_t number) {
   const PlannedStep& step = steps_.at(number);
   std::vector<Problem> problems;
-  LowerOptions lowering;
-  lowering.batch = step.request.batch;
   KernelStore kernels;
-  const Program whole = lower(graph_, ids_of(step.request.fetches), step.request.updates, lowering, layouts_, kernels);
+  const Program whole =
+      lower(graph_, ids_of(step.request.fetches), step.request.updates, lower_options(step.request), layouts_, kernels);
   problems.push_back(whole.problem);
   for (Program& split : lower_splits(step.request, whole)) problems.push_back(std::move(split.problem));
   return problems;
