@@ -14,7 +14,7 @@ namespace {
 constexpr Bytes kLeastBytes = 64 * KiB;
 // Nodes between the last forward and the first backward reader: what the loss and its gradient read is needed again at
 // once, and is where precision counts most.
-constexpr int kSoon = 4;
+constexpr int kSoon = 6;
 
 // The ways in which a kept value is handed to its readers.
 enum Form : size_t { kHalf, kForward, kBackward, kForms };
