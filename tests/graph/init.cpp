@@ -1,5 +1,6 @@
 #include "graph/init.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -35,6 +36,19 @@ TEST(Init, DrawsFromTheCurveThatItNames) {
   for (const float v : he) EXPECT_LE(std::abs(v), 2 * 0.2 / 0.8796 + 1e-5);
   for (const float v : draw(Init::glorot_uniform(2, 4), 1000)) EXPECT_LE(std::abs(v), 1.0F);
   for (const float v : draw(Init::constant(3), 10)) EXPECT_EQ(v, 3.0F);
+}
+
+// Shares of a unit normal below -3, -2, ... 3, counted and known.
+TEST(Init, NormalsHaveTheirShares) {
+  const int64_t count = 400'000;
+  const std::vector<float> values = draw(Init::normal(0, 1), count);
+  for (double at = -3; at <= 3; at += 0.5) {
+    const auto below = std::count_if(values.begin(), values.end(), [&](float v) { return v < at; });
+    const double share = 0.5 * std::erfc(-at / std::sqrt(2.0));
+    const double spread = std::sqrt(share * (1 - share) / count);
+    EXPECT_NEAR(static_cast<double>(below) / count, share, 4 * spread) << at;
+  }
+  for (const float v : values) EXPECT_TRUE(std::isfinite(v));
 }
 
 TEST(Init, EveryElementIsAFunctionOfItsIndex) {
