@@ -21,6 +21,19 @@ std::vector<bool> reached_from(const Graph& graph, std::span<const Tensor> wrt) 
   return reached;
 }
 
+// Nodes made while this lives are those of the backward pass.
+class BackwardPass {
+ public:
+  explicit BackwardPass(Graph& graph) : graph_(graph), before_(graph.set_backward(true)) {}
+  ~BackwardPass() { graph_.set_backward(before_); }
+  BackwardPass(const BackwardPass&) = delete;
+  BackwardPass& operator=(const BackwardPass&) = delete;
+
+ private:
+  Graph& graph_;
+  const bool before_;
+};
+
 class Differentiator {
  public:
   Differentiator(Graph& graph, std::span<const Tensor> wrt)
@@ -91,6 +104,7 @@ Tensor densify(const Gradient& gradient, const Shape& table) {
 
 std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed) {
   Graph& graph = loss.graph();
+  const BackwardPass pass(graph);
   if (!seed.is_set()) {
     if (!(element_count(loss.shape()) == Dim(1)))
       throw Error(fmt::format("the loss '{}' must be a single number but is {}; take its mean or sum first",

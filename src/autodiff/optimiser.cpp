@@ -51,7 +51,8 @@ class Updater {
     const Optimiser& o = optimiser_;
     const Tensor none;
     const auto state = [&](std::string_view name, bool wanted) {
-      return wanted ? weight.graph().variable(fmt::format("{}/{}", weight.name(), name), DType::F32, weight.shape(),
+      const DType dtype = o.half_state ? DType::BF16 : DType::F32;
+      return wanted ? weight.graph().variable(fmt::format("{}/{}", weight.name(), name), dtype, weight.shape(),
                                               Init::zeros(), VariableRole::Optimiser)
                     : none;
     };

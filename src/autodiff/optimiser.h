@@ -24,6 +24,8 @@ struct Optimiser {
   double clip_norm = 0;         // of the gradient of each weight
   double clip_value = 0;        // of each element
   double global_clip_norm = 0;  // of all gradients together
+  // Keeps m and v, velocity and so on in 16 bits (bf16, rounded at random so that means stay right): lossy.
+  bool half_state = false;
 
   static Optimiser sgd(double learning_rate = 0.01, double momentum = 0, bool nesterov = false);
   static Optimiser adam(double learning_rate = 1e-3, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-7);

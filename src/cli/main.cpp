@@ -32,6 +32,10 @@ void add_line(CLI::App& app, Settings& s) {
                  "Changes results: batch_norm, which mixes samples and so forbids parts of a batch, may take each part "
                  "for a batch of its own")
       ->delimiter(',');
+  app.add_option("--half-storage", s.half_storage,
+                 "Lossy: keep in 16 bits between uses values,state (activations; the optimiser's state)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->delimiter(',');
   app.add_option("--scratch", s.scratch,
                  "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has "
                  "no room for");

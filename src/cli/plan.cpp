@@ -13,7 +13,12 @@ namespace plimsoll {
 int run_plan(const Settings& settings) {
   if (settings.curve) return run_curve(settings);
   const auto load = make_sized_workload(settings, Purpose::Train);
-  if (!settings.dump.empty()) dump_plan(load->session->steps().front(), load->spec.name(), settings.dump);
+  if (!settings.dump.empty())
+    dump_plan(load->session->steps().front(),
+              load->changes.half.any()
+                  ? fmt::format("{}, {} in 16 bits", load->spec.name(), to_string(load->changes.half))
+                  : load->spec.name(),
+              settings.dump);
   const SmallestLine smallest = find_smallest_line(*load);
   if (settings.json)
     fmt::print("{}\n", plan_json(*load, smallest).dump(2));

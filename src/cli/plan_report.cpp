@@ -54,7 +54,8 @@ std::string plan_text(const Workload& load, size_t most_decisions, const std::op
   if (!load.batch_reason.empty()) text += "        " + load.batch_reason + "\n";
   text += fmt::format("line    {}, {}\n", format_exact_bytes(load.line->limit()), load.line_origin.reason);
   text += "holds   " + holders_text(peak_by_tag(load)) + "\n";
-  text += "does    " + actions_text(problem, plan, load.scratch_folder) + "\n" + decisions_text(plan, most_decisions);
+  text += "does    " + actions_text(problem, plan, load.scratch_folder, load.changes) + "\n" +
+          decisions_text(plan, most_decisions);
   text += fmt::format("time    predicted {}\n", time_text(plan));
   if (load.session->file_bytes() > 0)
     text += fmt::format("disk    {} in {}\n", format_bytes(load.session->file_bytes()), load.scratch_folder);
@@ -101,7 +102,8 @@ nlohmann::json plan_json(const Workload& load, const std::optional<SmallestLine>
                       {"streamed_bytes", tally.streamed_bytes},
                       {"spilled_bytes", tally.spilled_bytes},
                       {"scratch_file_bytes", load.session->file_bytes()},
-                      {"exactness", std::string(name_of(plan.exactness))},
+                      {"exactness", exactness_word(plan, load.changes)},
+                      {"half_storage", {{"values", step.program.half_values}, {"state", load.changes.half.state}}},
                       {"decisions", decisions_json(plan)},
                       {"by_tag", by_tag}};
   if (smallest) json["lower_bound_reason"] = smallest->reason;

@@ -29,7 +29,22 @@ std::string percent_more(double now, double before) {
   return fmt::format("{:+.1f} %", before > 0 ? 100 * (now / before - 1) : 0.0);
 }
 
-std::string exactness_text(const Plan& plan) {
+std::string exactness_word(const Plan& plan, const Changes& changes) {
+  if (changes.half.any()) return "lossy";
+  if (changes.splits_norm && plan.part_samples.size() > 1) return "differs";
+  return std::string(name_of(plan.exactness));
+}
+
+std::string exactness_text(const Plan& plan, const Changes& changes) {
+  const HalfStorage& half = changes.half;
+  if (changes.splits_norm && plan.part_samples.size() > 1)
+    return fmt::format("differ: batch_norm takes each part for a batch{}, as asked",
+                       half.any() ? fmt::format(", {} kept in 16 bits", to_string(half)) : "");
+  if (half.any()) {
+    const bool whole = plan.exactness == Exactness::BitIdentical;
+    return fmt::format("differ: {} {} kept in 16 bits, as asked ({} under every line)", to_string(half),
+                       half.values ? "are" : "is", whole ? "the same" : "up to rounding the same");
+  }
   switch (plan.exactness) {
     case Exactness::BitIdentical:
       return "bit-identical";
@@ -40,7 +55,8 @@ std::string exactness_text(const Plan& plan) {
   return "unknown";
 }
 
-std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder) {
+std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder,
+                         const Changes& changes) {
   const Tally tally = count_work(problem, plan);
   const std::string folder = scratch_folder.empty() ? "the scratch file" : scratch_folder;
   std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} parts of {} samples · ",
@@ -55,7 +71,7 @@ std::string actions_text(const Problem& problem, const Plan& plan, const std::st
   if (tally.spilled_bytes > 0)
     text += fmt::format("spills {} of values to {} · ", format_bytes(tally.spilled_bytes), folder);
   if (tally.streamed_bytes + tally.spilled_bytes == 0) text += "nothing spilled · ";
-  return text + "results " + exactness_text(plan);
+  return text + "results " + exactness_text(plan, changes);
 }
 
 std::string time_text(const Plan& plan) {

@@ -5,14 +5,18 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "cli/settings.h"
 #include "plan/plan.h"
 
 namespace plimsoll {
 
 // "in 4 parts of 8 samples · recomputes 12 tasks (+4.1 %) · ... · bit-identical". The folder may be empty.
-std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder);
+std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder,
+                         const Changes& changes = {});
 // "bit-identical", or why not.
-std::string exactness_text(const Plan& plan);
+std::string exactness_text(const Plan& plan, const Changes& changes = {});
+// The same in one word, for programs.
+std::string exactness_word(const Plan& plan, const Changes& changes);
 // "1.24 s a step, +15.1 % against 1.08 s unconstrained"
 std::string time_text(const Plan& plan);
 // "+15.1 %"

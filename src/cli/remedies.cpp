@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -37,13 +38,14 @@ class Search {
     if (purpose_ == Purpose::Train) split_norms();
     lower_batch();
     use_a_disk();
+    if (purpose_ == Purpose::Train) keep_in_half();
     // A price is one against the step as it was asked for, whose time every plan of it knows.
     for (auto& [remedy, plan_ns] : found_)
       remedy.slowdown = baseline_ns_ > 0 ? std::max(plan_ns / baseline_ns_, 1.0) : 1.0;
     std::vector<Remedy> remedies;
     for (auto& [remedy, plan_ns] : found_) remedies.push_back(std::move(remedy));
     std::stable_sort(remedies.begin(), remedies.end(), [](const Remedy& a, const Remedy& b) {
-      return std::tie(a.changes_results, a.slowdown) < std::tie(b.changes_results, b.slowdown);
+      return std::tie(a.is_lossy, a.changes_results, a.slowdown) < std::tie(b.is_lossy, b.changes_results, b.slowdown);
     });
     return remedies;
   }
@@ -62,9 +64,10 @@ class Search {
     const Plan& plan = load.session->steps().front().plan;
     if (baseline_ns_ == 0 && (load.batch == batch_ || settings_.auto_batch))
       baseline_ns_ = plan.unconstrained_ns / static_cast<double>(load.batch);
-    if (plan.exactness == Exactness::WithinTolerance) what += ", " + exactness_text(plan);
-    found_.emplace_back(Remedy{std::move(flags), std::move(what), 1, changes_results, load.session->file_bytes()},
-                        sample_ns(load));
+    if (plan.exactness == Exactness::WithinTolerance && !changes_results) what += ", " + exactness_text(plan);
+    found_.emplace_back(
+        Remedy{std::move(flags), std::move(what), 1, changes_results, false, load.session->file_bytes()},
+        sample_ns(load));
   }
 
   static std::string memory_flag(Bytes line) { return fmt::format("--memory {}MiB", line / MiB); }
@@ -151,6 +154,26 @@ class Search {
       keep(*tried.load, "--split batch_norm", "statistics of each part instead of the batch: other results", true);
   }
 
+  // The least of it that is enough.
+  void keep_in_half() {
+    const HalfStorage now = parse_half_storage(settings_.half_storage);
+    for (const HalfStorage more : {HalfStorage{false, true}, HalfStorage{true, false}, HalfStorage{true, true}}) {
+      const bool adds = (more.values && !now.values) || (more.state && !now.state);
+      const bool drops = (now.values && !more.values) || (now.state && !more.state);
+      if (!adds || drops || !has_time()) continue;
+      Settings half = settings_;
+      half.half_storage.clear();
+      if (more.values) half.half_storage.emplace_back("values");
+      if (more.state) half.half_storage.emplace_back("state");
+      const Attempt tried = attempt(half, purpose_);
+      if (!tried.load) continue;
+      keep(*tried.load, fmt::format("--half-storage {}", fmt::join(half.half_storage, ",")),
+           fmt::format("lossy: {} in 16 bits between uses", to_string(more)), true);
+      found_.back().first.is_lossy = true;
+      return;
+    }
+  }
+
   void lower_batch() {
     if (batch_ <= 1 || settings_.auto_batch || !has_time(0.5)) return;
     const LargestBatch found = find_largest_batch(settings_, purpose_, batch_ - 1, [&] { return has_time(0.5); });
@@ -196,6 +219,7 @@ nlohmann::json remedies_json(const std::vector<Remedy>& remedies) {
                     {"what", remedy.what},
                     {"slowdown", remedy.slowdown},
                     {"changes_results", remedy.changes_results},
+                    {"lossy", remedy.is_lossy},
                     {"scratch_file_bytes", remedy.scratch_file_bytes}});
   return list;
 }

@@ -16,6 +16,7 @@ struct Remedy {
   std::string what;              // in words
   double slowdown = 1;           // predicted time for a sample, against the same step without a line
   bool changes_results = false;  // another batch or optimiser; parts and the disk do not count
+  bool is_lossy = false;         // numbers are kept in 16 bits
   Bytes scratch_file_bytes = 0;
 };
 

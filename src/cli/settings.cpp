@@ -23,7 +23,25 @@ Optimiser make_optimiser(const Settings& settings) {
   if (settings.learning_rate > 0) optimiser.learning_rate = settings.learning_rate;
   if (settings.momentum > 0) optimiser.momentum = settings.momentum;
   if (settings.global_clip_norm > 0) optimiser.global_clip_norm = settings.global_clip_norm;
+  optimiser.half_state = parse_half_storage(settings.half_storage).state;
   return optimiser;
+}
+
+HalfStorage parse_half_storage(const std::vector<std::string>& words) {
+  HalfStorage half;
+  for (const std::string& word : words) {
+    if (word == "values")
+      half.values = true;
+    else if (word == "state")
+      half.state = true;
+    else
+      throw Error(fmt::format("--half-storage '{}' is unknown; known are values, state", word), ErrorKind::Usage);
+  }
+  return half;
+}
+
+std::string to_string(const HalfStorage& half) {
+  return half.values && half.state ? "values and optimiser state" : half.state ? "optimiser state" : "values";
 }
 
 Allowed parse_without(const std::vector<std::string>& without) {

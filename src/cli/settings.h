@@ -26,10 +26,11 @@ struct Settings {
 
   // The line.
   std::string memory;
-  std::vector<std::string> without;  // levers that must not be pulled
-  std::vector<std::string> split;    // operators that may take each part of a batch for a batch of its own
-  std::string disk_limit;            // of the scratch file; empty: what is free, less a reserve
-  bool auto_batch = false;           // the largest batch that fits whole
+  std::vector<std::string> without;       // levers that must not be pulled
+  std::vector<std::string> split;         // operators that may take each part of a batch for a batch of its own
+  std::vector<std::string> half_storage;  // what is kept in 16 bits: values, state
+  std::string disk_limit;                 // of the scratch file; empty: what is free, less a reserve
+  bool auto_batch = false;                // the largest batch that fits whole
 
   // The data.
   std::string data;              // folder with files under their usual names
@@ -55,6 +56,23 @@ struct Settings {
 };
 
 Optimiser make_optimiser(const Settings& settings);
+
+// What is kept in 16 bits between its uses: results differ.
+struct HalfStorage {
+  bool values = false;  // that the backward pass reads again
+  bool state = false;   // of the optimiser
+  bool any() const { return values || state; }
+};
+// Throws Error(Usage) that names the known words.
+HalfStorage parse_half_storage(const std::vector<std::string>& words);
+// "values and optimiser state"
+std::string to_string(const HalfStorage& half);
+
+// What was asked for that changes results.
+struct Changes {
+  HalfStorage half;
+  bool splits_norm = false;  // batch_norm takes each part of a batch for a batch
+};
 
 // What --without can switch off: the planner's levers, and what is done before it.
 struct Allowed {

@@ -52,10 +52,16 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   const Allowed allowed = parse_without(settings.without);
   options.levers = allowed.levers;
   options.masks = allowed.masks;
+  options.half_values = parse_half_storage(settings.half_storage).values;
   const Scratch scratch = resolve_scratch(settings);
   load->scratch_folder = options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
   load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
+  load->changes.half.values = load->session->steps().front().program.half_values > 0;
+  for (const Node& node : load->graph.nodes())
+    load->changes.splits_norm = load->changes.splits_norm || load->graph.attrs(node).has("split");
+  for (const Variable& variable : load->graph.variables())
+    load->changes.half.state = load->changes.half.state || load->graph.value(variable.value).type.dtype == DType::BF16;
   return load;
 }
 

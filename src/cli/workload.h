@@ -27,6 +27,7 @@ struct Workload {
   int64_t batch = 0;
   std::string batch_reason;    // when it was not asked for but found
   std::string scratch_folder;  // empty: nothing may be put on a disk
+  Changes changes;             // what there really is to change
 };
 
 enum class Purpose { Train, Evaluate };

@@ -142,7 +142,7 @@ Outputs Graph::add(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   const auto node = static_cast<NodeId>(nodes_.size());
   const auto first_output = static_cast<ValueId>(values_.size());
   nodes_.push_back({&op, intern(attrs), node_name, static_cast<int32_t>(inputs_.size()), first_output,
-                    static_cast<int16_t>(inputs.size()), static_cast<int16_t>(infer.out.size())});
+                    static_cast<int16_t>(inputs.size()), static_cast<int16_t>(infer.out.size()), adds_backward_});
   for (const Tensor& input : inputs) inputs_.push_back(input.id());
   for (size_t i = 0; i < infer.out.size(); ++i) {
     // The first output bears the node's name, the others name:1, name:2 ...

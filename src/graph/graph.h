@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "graph/attrs.h"
@@ -55,6 +56,7 @@ struct Node {
   int32_t first_output;  // outputs are consecutive values
   int16_t inputs;
   int16_t outputs;
+  bool is_backward = false;  // made by differentiation: what it reads of the forward pass had to be kept until then
 };
 
 // What a node made: its outputs are consecutive values. Stands for the first one where one is expected.
@@ -99,6 +101,8 @@ class Graph {
   // Operators of that name, added from now on, may take each part of a batch for a batch of its own.
   void allow_split(std::string_view op) { split_.emplace_back(op); }
   bool may_split(std::string_view op) const { return std::find(split_.begin(), split_.end(), op) != split_.end(); }
+  // Nodes added from now on belong to the backward pass, or no longer do; returns what was before.
+  bool set_backward(bool backward) { return std::exchange(adds_backward_, backward); }
 
   // After this the graph can't grow: further calls throw Error.
   void finalize() { finalized_ = true; }
@@ -153,6 +157,7 @@ class Graph {
   std::vector<OpenScope> scopes_{OpenScope{"", false}};  // the first is that of the graph itself
   std::vector<std::string> split_;
   bool finalized_ = false;
+  bool adds_backward_ = false;
 };
 
 // Names made while this lives start with "name/". A scope may be opened again: with reuse, its variables are shared.

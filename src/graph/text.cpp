@@ -3,6 +3,7 @@
 //   variable fc/kernel f32[784,10] weight uniform(-0.08,0.08)
 //   constant scalar f32[] 0000803f
 //   y = matmul(x, fc/kernel) transpose_b=1
+// "backward" and "forward" on a line of their own say which pass the nodes after it belong to; it starts forward.
 #include <charconv>
 
 #include <fmt/format.h>
@@ -85,6 +86,8 @@ void parse_line(std::string_view line, const Op* (*find_op)(std::string_view), G
     const std::string_view name = take_word(line);
     const TensorType type = parse_type(take_word(line));
     graph.constant(type.dtype, type.shape, unhex(line), name);
+  } else if ((first == "backward" || first == "forward") && line.empty()) {
+    graph.set_backward(first == "backward");
   } else {
     if (take_word(line) != "=") throw Error(fmt::format("'{}' is no statement", first));
     parse_node(first, line, find_op, graph);
@@ -112,8 +115,11 @@ std::string to_string(const Graph& graph) {
       }
     }
   };
+  bool backward = false;
   for (const Node& node : graph.nodes()) {
     print_leaves_before(node.first_output);
+    if (node.is_backward != backward) text += node.is_backward ? "backward\n" : "forward\n";
+    backward = node.is_backward;
     text += fmt::format("{} = {}(", graph.name(node), node.op->name);
     bool first = true;
     for (const ValueId input : graph.inputs(node)) {

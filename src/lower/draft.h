@@ -36,6 +36,7 @@ struct Draft {
   std::string name(ValueId value) const;
   std::string name(const DraftNode& node) const;
   ValueKind kind(ValueId value) const { return is_own(value) ? ValueKind::Computed : graph->value(value).kind; }
+  bool is_backward(const DraftNode& node) const { return graph->node(node.origin).is_backward; }
 
   const Attrs* keep(Attrs attrs) { return &own_attrs.emplace_back(std::move(attrs)); }
   ValueId add_value(TensorType type, std::string name);

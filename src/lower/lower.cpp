@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "lower/draft.h"
 #include "lower/fuse.h"
+#include "lower/half_storage.h"
 #include "lower/masks.h"
 #include "lower/tiles.h"
 
@@ -105,7 +106,7 @@ class Lowering {
       Home& home = homes_[static_cast<size_t>(variable.value)];
       Bytes rest = home.type.bytes();
       for (int32_t tile = 0; tile < home.tiles; ++tile) {
-        const Bytes bytes = tile + 1 == home.tiles ? rest : kTileBytes;
+        const Bytes bytes = tile + 1 == home.tiles ? rest : kTileElements * size_of(home.type.dtype);
         program_.problem.buffers[static_cast<size_t>(home.buffer + tile)].fixed_bytes = bytes;
         rest -= bytes;
       }
@@ -330,9 +331,9 @@ class Lowering {
       types[i].layout = layout;
       tiles = std::max(tiles, home_of(node.in[i]).tiles);
     }
-    const Bytes total = types[0].bytes();
+    const int64_t total = types[0].bytes() / size_of(types[0].dtype);  // padding included
     for (int32_t tile = 0; tile < tiles; ++tile) {
-      const Bytes first = tile * kTileBytes, bytes = tile + 1 == tiles ? total - first : kTileBytes;
+      const int64_t first = tile * kTileElements, elements = tile + 1 == tiles ? total - first : kTileElements;
       std::vector<ConcreteType> in = types;
       Task task;
       task.name = fmt::format("{}/tile{}", draft_.name(node), tile);
@@ -342,10 +343,10 @@ class Lowering {
         const bool updated = (node.op->traits.updates >> i & 1) != 0;
         const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
         const bool has_tiles = home_of(node.in[i]).tiles > 1;
-        if (is_cut) in[i] = {types[i].dtype, Dims{bytes / size_of(types[i].dtype)}, {}, false};
+        if (is_cut) in[i] = {types[i].dtype, Dims{elements}, {}, false};
         work.in.push_back(
             add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
-        if (is_cut && !has_tiles) work.in.back().offset = first;
+        if (is_cut && !has_tiles) work.in.back().offset = first * size_of(types[i].dtype);
       }
       const Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
       const Prepared& prepared = kernels_.prepare(*node.op, facts);
@@ -426,7 +427,11 @@ std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueI
                                       VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
   rewrite(draft, options);
-  return Lowering(draft, options, layouts, kernels).run();
+  // After fusing, which would not look through the conversions.
+  const int half_values = options.half_values ? store_in_half(draft, options.batch) : 0;
+  std::optional<Program> program = Lowering(draft, options, layouts, kernels).run();
+  if (program) program->half_values = half_values;
+  return program;
 }
 
 Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,

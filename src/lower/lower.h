@@ -18,7 +18,8 @@ struct LowerOptions {
   std::vector<bool> waits = {};  // with parts, by node: runs once after all of them, on their collected rows
   MachineSpeed speed;
   bool fuse = true;
-  bool masks = true;  // for the backward part, bits of what it needs only the sign of
+  bool masks = true;         // for the backward part, bits of what it needs only the sign of
+  bool half_values = false;  // what the backward pass reads again is kept in 16 bits: other results
 };
 
 // The layout of each variable, shared by all programs of a session. A variable that is missing is open: the first

@@ -14,9 +14,9 @@ std::vector<int32_t> count_tiles(const Graph& graph) {
   for (size_t i = 0; i < tiles.size(); ++i) {
     const Variable& variable = graph.variables()[i];
     const TensorType& type = graph.value(variable.value).type;
-    const Bytes bytes = element_count(type.shape).count() * size_of(type.dtype);
-    if (variable.role == VariableRole::Optimiser && bytes > kTileBytes)
-      tiles[i] = static_cast<int32_t>((bytes + kTileBytes - 1) / kTileBytes);
+    const int64_t elements = element_count(type.shape).count();
+    if (variable.role == VariableRole::Optimiser && elements > kTileElements)
+      tiles[i] = static_cast<int32_t>((elements + kTileElements - 1) / kTileElements);
   }
   for (const Node& node : graph.nodes()) {
     if (works_on_tiles(graph, node)) continue;

@@ -7,7 +7,7 @@
 
 namespace plimsoll {
 
-constexpr Bytes kTileBytes = 8 * MiB;
+constexpr int64_t kTileElements = 2 * MiB;  // 8 MiB of floats; state in 16 bits is cut at the same elements
 
 // How many buffers each variable of the graph takes, in their order. The same for every step of the graph.
 std::vector<int32_t> count_tiles(const Graph& graph);

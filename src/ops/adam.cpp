@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "ops/adam.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/vector_math-inl.h"
+#include "ops/half_state-inl.h"
 
 #ifndef PLIMSOLL_OPS_ADAM_ONCE
 #define PLIMSOLL_OPS_ADAM_ONCE
@@ -17,6 +17,7 @@ namespace plimsoll {
 namespace {
 struct AdamStep {
   float alpha, factor, limit, keep, rest1, rest2, epsilon;
+  uint32_t salt;  // of this step
 };
 }  // namespace
 }  // namespace plimsoll
@@ -26,7 +27,8 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
-void adam_run(const AdamStep& s, float* w, float* m, float* v, const float* g, int64_t count) {
+template <class State>
+HWY_INLINE void run_adam(const AdamStep& s, float* w, State* m, State* v, const float* g, int64_t count) {
   const FloatTag d;
   const Floats alpha = hn::Set(d, s.alpha);
   const Floats keep = hn::Set(d, s.keep);
@@ -35,15 +37,23 @@ void adam_run(const AdamStep& s, float* w, float* m, float* v, const float* g, i
   const Floats epsilon = hn::Set(d, s.epsilon);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
     const Floats gradient = clipped(d, part.load(d, g + i), s.factor, s.limit);
-    const Floats old_m = part.load(d, m + i);
-    const Floats old_v = part.load(d, v + i);
+    const Floats old_w = part.load(d, w + i);
+    const Floats old_m = load_state(part, d, m + i);
+    const Floats old_v = load_state(part, d, v + i);
     const Floats next_m = hn::MulAdd(hn::Sub(gradient, old_m), rest1, old_m);
     const Floats next_v = hn::MulAdd(hn::MulSub(gradient, gradient, old_v), rest2, old_v);
-    part.store(d, next_m, m + i);
-    part.store(d, next_v, v + i);
+    store_state(part, d, next_m, gradient, old_w, s.salt, m + i);
+    store_state(part, d, next_v, gradient, old_w, ~s.salt, v + i);
     const Floats step = hn::Div(hn::Mul(alpha, next_m), hn::Add(hn::Sqrt(next_v), epsilon));
-    part.store(d, hn::MulSub(part.load(d, w + i), keep, step), w + i);
+    part.store(d, hn::MulSub(old_w, keep, step), w + i);
   });
+}
+
+void adam_floats(const AdamStep& s, float* w, float* m, float* v, const float* g, int64_t count) {
+  run_adam(s, w, m, v, g, count);
+}
+void adam_halves(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, const float* g, int64_t count) {
+  run_adam(s, w, m, v, g, count);
 }
 
 }  // namespace
@@ -54,11 +64,20 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-HWY_EXPORT(adam_run);
+HWY_EXPORT(adam_floats);
+HWY_EXPORT(adam_halves);
+
+void run_dispatched(const AdamStep& s, float* w, float* m, float* v, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(adam_floats)(s, w, m, v, g, count);
+}
+void run_dispatched(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(adam_halves)(s, w, m, v, g, count);
+}
 
 void infer(Infer& n) { infer_update(n, 3, true); }
 
-Prepared prepare(const Facts& facts) {
+template <class State>
+Prepared prepare_for(const Facts& facts) {
   const Update update(facts, 3, true);
   const double beta1 = facts.attrs.f("beta1", 0.9);
   const double beta2 = facts.attrs.f("beta2", 0.999);
@@ -69,7 +88,8 @@ Prepared prepare(const Facts& facts) {
                           .keep = 1,
                           .rest1 = static_cast<float>(1 - beta1),
                           .rest2 = static_cast<float>(1 - beta2),
-                          .epsilon = static_cast<float>(facts.attrs.f("epsilon", 1e-7))};
+                          .epsilon = static_cast<float>(facts.attrs.f("epsilon", 1e-7)),
+                          .salt = 0};
   return {.kernel = make_kernel([=](const Args& args) {
             const auto rate = static_cast<double>(*args.input<float>(update.inputs.rate()));
             const auto t = static_cast<double>(*args.input<int64_t>(update.inputs.step()));
@@ -77,23 +97,28 @@ Prepared prepare(const Facts& facts) {
             step.alpha = static_cast<float>(rate * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
             step.keep = static_cast<float>(1 - decay * rate);
             step.factor = update.factor(args);
+            step.salt = static_cast<uint32_t>(*args.input<int64_t>(update.inputs.step()));
             auto* w = args.updated<float>(0);
-            auto* m = args.updated<float>(1);
-            auto* v = args.updated<float>(2);
+            auto* m = args.updated<State>(1);
+            auto* v = args.updated<State>(2);
             update.run(args, false, [&](int64_t first, int64_t count, const float* g) {
-              HWY_DYNAMIC_DISPATCH(adam_run)(step, w + first, m + first, v + first, g, count);
+              run_dispatched(step, w + first, m + first, v + first, g, count);
             });
           }),
           .in = update.layouts,
           .scratch_bytes = update.scratch_bytes};
 }
 
-Sample sample(std::string name, bool sparse, bool factor, const Attrs& settings) {
+Prepared prepare(const Facts& facts) {
+  return facts.in[1].dtype == DType::BF16 ? prepare_for<uint16_t>(facts) : prepare_for<float>(facts);
+}
+
+Sample sample(std::string name, bool sparse, bool factor, const Attrs& settings, DType state = DType::F32) {
   return {std::move(name),
           [=](SampleBuilder& s) {
             const Tensor w = s.variable({5, 7});
-            const Tensor m = s.variable({5, 7});
-            const Tensor v = s.variable({5, 7}, 0.1, 1);
+            const Tensor m = s.variable({5, 7}, -1, 1, state);
+            const Tensor v = s.variable({5, 7}, 0.1, 1, state);
             const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
                                       : Gradient{s.input({5, 7}), {}};
             const Tensor rate = s.input({}, 0.1, 0.2);
@@ -108,7 +133,10 @@ std::vector<Sample> samples() {
   return {
       sample("defaults", false, false, {}),
       sample("all settings", false, true, {{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-3}, {"weight_decay", 0.01}}),
-      sample("clipped", false, false, {{"clip_value", 0.5}}), sample("rows", true, true, {})};
+      sample("clipped", false, false, {{"clip_value", 0.5}}),
+      sample("rows", true, true, {}),
+      sample("half state", false, false, {}, DType::BF16),
+      sample("half state, rows", true, true, {}, DType::BF16)};
 }
 
 const Op kAdam{.name = "adam",

@@ -351,14 +351,6 @@ class TileKernel final : public Kernel {
   std::vector<Step> steps_;
 };
 
-// The same order of elements for another element type.
-Layout retyped(const Layout& layout, DType from, DType to, const Dims& dims) {
-  if (layout.is_plain() || from == to) return layout;
-  dnnl::memory::desc desc = layout.desc(from, dims);
-  desc.data.data_type = static_cast<dnnl_data_type_t>(to_dnnl(to));
-  return Layout(desc);
-}
-
 // The layout in which all full-sized operands can be walked alike: that of the first input which has one.
 const ConcreteType* find_model(const Facts& facts, const TileProgram& program) {
   for (const TileStep& step : program.steps)
@@ -381,9 +373,9 @@ Prepared prepare_program(const Facts& facts, const TileProgram& program) {
   Prepared prepared{.kernel = std::make_shared<TileKernel>(facts, program, model != nullptr)};
   if (model == nullptr) return prepared;
   for (const ConcreteType& in : facts.in)
-    prepared.in.push_back(in.count() == 1 ? Layout() : retyped(model->layout, model->dtype, in.dtype, in.dims));
+    prepared.in.push_back(in.count() == 1 ? Layout() : model->layout.retyped(model->dtype, in.dtype, in.dims));
   for (const ConcreteType& out : facts.out)
-    prepared.out.push_back(retyped(model->layout, model->dtype, out.dtype, out.dims));
+    prepared.out.push_back(model->layout.retyped(model->dtype, out.dtype, out.dims));
   return prepared;
 }
 

@@ -99,6 +99,13 @@ dnnl::memory::desc Layout::desc_beside(const Layout& other, DType dtype, const D
   return plain_desc(dtype, Dims::from(other.desc_->dims()));
 }
 
+Layout Layout::retyped(DType from, DType to, const Dims& dims) const {
+  if (is_plain() || from == to) return *this;
+  dnnl::memory::desc other = desc(from, dims);
+  other.data.data_type = static_cast<dnnl_data_type_t>(to_dnnl(to));
+  return Layout(other);
+}
+
 bool operator==(const Layout& a, const Layout& b) {
   if (a.desc_ == b.desc_) return true;
   return a.desc_ && b.desc_ && *a.desc_ == *b.desc_;

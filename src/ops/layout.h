@@ -27,6 +27,8 @@ class Layout {
   dnnl::memory::desc desc(DType dtype, const Dims& dims) const;
   // The same, with row-major written in the dimensions that `other` uses, so that a reorder can pair the two.
   dnnl::memory::desc desc_beside(const Layout& other, DType dtype, const Dims& dims) const;
+  // The same order of elements for another element type.
+  Layout retyped(DType from, DType to, const Dims& dims) const;
   friend bool operator==(const Layout& a, const Layout& b);
 
  private:

@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "ops/rmsprop.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/vector_math-inl.h"
+#include "ops/half_state-inl.h"
 
 #ifndef PLIMSOLL_OPS_RMSPROP_ONCE
 #define PLIMSOLL_OPS_RMSPROP_ONCE
@@ -18,8 +18,10 @@ namespace {
 struct RmspropStep {
   float rate, factor, limit, keep, rho, momentum, epsilon;
 };
+template <class State>
 struct RmspropState {
-  float *w, *square, *velocity, *mean;  // velocity, mean: null where not used
+  float* w;
+  State *square, *velocity, *mean;  // velocity, mean: null where not used
 };
 }  // namespace
 }  // namespace plimsoll
@@ -29,27 +31,39 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
-void rmsprop_run(const RmspropStep& s, const RmspropState& at, const float* g, int64_t count) {
+template <class State>
+HWY_INLINE void run_rmsprop(const RmspropStep& s, const RmspropState<State>& at, const float* g, int64_t count) {
   const FloatTag d;
   const Floats rho = hn::Set(d, s.rho);
   const Floats rest = hn::Set(d, 1 - s.rho);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
     const Floats gradient = clipped(d, part.load(d, g + i), s.factor, s.limit);
-    const Floats square = hn::MulAdd(rho, part.load(d, at.square + i), hn::Mul(rest, hn::Mul(gradient, gradient)));
-    part.store(d, square, at.square + i);
+    const Floats old = part.load(d, at.w + i);
+    const Floats square =
+        hn::MulAdd(rho, load_state(part, d, at.square + i), hn::Mul(rest, hn::Mul(gradient, gradient)));
+    store_state(part, d, square, gradient, old, 1, at.square + i);
     Floats spread = hn::Add(square, hn::Set(d, s.epsilon));
     if (at.mean != nullptr) {
-      const Floats mean = hn::MulAdd(rho, part.load(d, at.mean + i), hn::Mul(rest, gradient));
-      part.store(d, mean, at.mean + i);
+      const Floats mean = hn::MulAdd(rho, load_state(part, d, at.mean + i), hn::Mul(rest, gradient));
+      store_state(part, d, mean, gradient, old, 2, at.mean + i);
       spread = hn::NegMulAdd(mean, mean, spread);
+      // In 16 bits a variance next to nothing may come out negative; in this order a NaN survives.
+      if constexpr (sizeof(State) == 2) spread = hn::Max(hn::Set(d, s.epsilon), spread);
     }
     Floats step = hn::Div(hn::Mul(hn::Set(d, s.rate), gradient), hn::Sqrt(spread));
     if (at.velocity != nullptr) {
-      step = hn::MulAdd(hn::Set(d, s.momentum), part.load(d, at.velocity + i), step);
-      part.store(d, step, at.velocity + i);
+      step = hn::MulAdd(hn::Set(d, s.momentum), load_state(part, d, at.velocity + i), step);
+      store_state(part, d, step, gradient, old, 3, at.velocity + i);
     }
-    part.store(d, hn::MulSub(part.load(d, at.w + i), hn::Set(d, s.keep), step), at.w + i);
+    part.store(d, hn::MulSub(old, hn::Set(d, s.keep), step), at.w + i);
   });
+}
+
+void rmsprop_floats(const RmspropStep& s, const RmspropState<float>& at, const float* g, int64_t count) {
+  run_rmsprop(s, at, g, count);
+}
+void rmsprop_halves(const RmspropStep& s, const RmspropState<uint16_t>& at, const float* g, int64_t count) {
+  run_rmsprop(s, at, g, count);
 }
 
 }  // namespace
@@ -60,7 +74,15 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-HWY_EXPORT(rmsprop_run);
+HWY_EXPORT(rmsprop_floats);
+HWY_EXPORT(rmsprop_halves);
+
+void run_dispatched(const RmspropStep& s, const RmspropState<float>& at, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(rmsprop_floats)(s, at, g, count);
+}
+void run_dispatched(const RmspropStep& s, const RmspropState<uint16_t>& at, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(rmsprop_halves)(s, at, g, count);
+}
 
 // What is kept beside the mean square; each kind is an operator, since it updates other inputs.
 enum Keeps : size_t { kNothing = 0, kVelocity = 1, kMean = 2, kBoth = 3 };
@@ -71,8 +93,8 @@ void infer(Infer& n) {
   infer_update(n, updated_by(kKeeps), false);
 }
 
-template <size_t kKeeps>
-Prepared prepare(const Facts& facts) {
+template <size_t kKeeps, class State>
+Prepared prepare_for(const Facts& facts) {
   const Update update(facts, updated_by(kKeeps), false);
   const auto decay = static_cast<float>(facts.attrs.f("weight_decay"));
   const RmspropStep settings{.rate = 0,
@@ -88,25 +110,33 @@ Prepared prepare(const Facts& facts) {
             step.factor = update.factor(args);
             step.keep = 1 - decay * step.rate;
             update.run(args, false, [&](int64_t first, int64_t count, const float* g) {
-              RmspropState at{args.updated<float>(0) + first, args.updated<float>(1) + first, nullptr, nullptr};
-              if constexpr ((kKeeps & kVelocity) != 0) at.velocity = args.updated<float>(2) + first;
-              if constexpr ((kKeeps & kMean) != 0) at.mean = args.updated<float>(updated_by(kKeeps) - 1) + first;
-              HWY_DYNAMIC_DISPATCH(rmsprop_run)(step, at, g, count);
+              RmspropState<State> at{args.updated<float>(0) + first, args.updated<State>(1) + first, nullptr, nullptr};
+              if constexpr ((kKeeps & kVelocity) != 0) at.velocity = args.updated<State>(2) + first;
+              if constexpr ((kKeeps & kMean) != 0) at.mean = args.updated<State>(updated_by(kKeeps) - 1) + first;
+              run_dispatched(step, at, g, count);
             });
           }),
           .in = update.layouts,
           .scratch_bytes = update.scratch_bytes};
 }
 
-Sample sample(std::string name, size_t keeps, bool sparse, bool factor, const Attrs& settings) {
+template <size_t kKeeps>
+Prepared prepare(const Facts& facts) {
+  return facts.in[1].dtype == DType::BF16 ? prepare_for<kKeeps, uint16_t>(facts) : prepare_for<kKeeps, float>(facts);
+}
+
+Sample sample(std::string name, size_t keeps, bool sparse, bool factor, const Attrs& settings,
+              DType state = DType::F32) {
   return {std::move(name),
           [=](SampleBuilder& s) {
             const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
                                       : Gradient{s.input({5, 7}), {}};
             const Tensor rate = s.input({}, 0.1, 0.2);
-            std::vector<Tensor> updated{s.variable({5, 7}), s.variable({5, 7}, 0.5, 1)};
-            const Tensor velocity = (keeps & kVelocity) != 0 ? updated.emplace_back(s.variable({5, 7})) : Tensor();
-            const Tensor mean = (keeps & kMean) != 0 ? updated.emplace_back(s.variable({5, 7}, -0.3, 0.3)) : Tensor();
+            std::vector<Tensor> updated{s.variable({5, 7}), s.variable({5, 7}, 0.5, 1, state)};
+            const Tensor velocity =
+                (keeps & kVelocity) != 0 ? updated.emplace_back(s.variable({5, 7}, -1, 1, state)) : Tensor();
+            const Tensor mean =
+                (keeps & kMean) != 0 ? updated.emplace_back(s.variable({5, 7}, -0.3, 0.3, state)) : Tensor();
             rmsprop(updated[0], g, rate, updated[1], velocity, mean, factor ? s.input({}, 0.3, 0.9) : Tensor(),
                     settings);
             return updated;
@@ -122,7 +152,10 @@ std::vector<Sample> samples_plain() {
 }
 std::vector<Sample> samples_velocity() { return {sample("momentum", kVelocity, false, false, {{"momentum", 0.9}})}; }
 std::vector<Sample> samples_mean() { return {sample("centered", kMean, false, false, {})}; }
-std::vector<Sample> samples_both() { return {sample("both", kBoth, true, false, {{"momentum", 0.9}})}; }
+std::vector<Sample> samples_both() {
+  return {sample("both", kBoth, true, false, {{"momentum", 0.9}}),
+          sample("half state", kBoth, false, false, {{"momentum", 0.9}}, DType::BF16)};
+}
 
 template <size_t kKeeps>
 constexpr Op make_op(std::string_view name, std::vector<Sample> (*samples)()) {

@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "ops/sgd.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/vector_math-inl.h"
+#include "ops/half_state-inl.h"
 
 #ifndef PLIMSOLL_OPS_SGD_ONCE
 #define PLIMSOLL_OPS_SGD_ONCE
@@ -27,23 +27,32 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
-void sgd_run(const SgdStep& s, float* w, float* velocity, const float* g, int64_t count) {
+template <class State>
+HWY_INLINE void run_sgd(const SgdStep& s, float* w, State* velocity, const float* g, int64_t count) {
   const FloatTag d;
   const Floats rate = hn::Set(d, s.rate);
   const Floats keep = hn::Set(d, s.keep);
   const Floats momentum = hn::Set(d, s.momentum);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
     const Floats step = hn::Mul(rate, clipped(d, part.load(d, g + i), s.factor, s.limit));
-    Floats x = hn::Mul(part.load(d, w + i), keep);
+    const Floats old = part.load(d, w + i);
+    Floats x = hn::Mul(old, keep);
     if (velocity == nullptr) {
       x = hn::Sub(x, step);
     } else {
-      const Floats v = hn::MulSub(momentum, part.load(d, velocity + i), step);
-      part.store(d, v, velocity + i);
+      const Floats v = hn::MulSub(momentum, load_state(part, d, velocity + i), step);
+      store_state(part, d, v, step, old, 0, velocity + i);
       x = hn::Add(x, s.nesterov ? hn::MulSub(momentum, v, step) : v);
     }
     part.store(d, x, w + i);
   });
+}
+
+void sgd_floats(const SgdStep& s, float* w, float* velocity, const float* g, int64_t count) {
+  run_sgd(s, w, velocity, g, count);
+}
+void sgd_halves(const SgdStep& s, float* w, uint16_t* velocity, const float* g, int64_t count) {
+  run_sgd(s, w, velocity, g, count);
 }
 
 }  // namespace
@@ -54,15 +63,23 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-HWY_EXPORT(sgd_run);
+HWY_EXPORT(sgd_floats);
+HWY_EXPORT(sgd_halves);
+
+void run_dispatched(const SgdStep& s, float* w, float* velocity, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(sgd_floats)(s, w, velocity, g, count);
+}
+void run_dispatched(const SgdStep& s, float* w, uint16_t* velocity, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(sgd_halves)(s, w, velocity, g, count);
+}
 
 template <size_t kUpdated>
 void infer(Infer& n) {
   infer_update(n, kUpdated, false);
 }
 
-template <size_t kUpdated>
-Prepared prepare(const Facts& facts) {
+template <size_t kUpdated, class State>
+Prepared prepare_for(const Facts& facts) {
   const Update update(facts, kUpdated, false);
   const auto decay = static_cast<float>(facts.attrs.f("weight_decay"));
   const SgdStep settings{.rate = 0,
@@ -77,23 +94,30 @@ Prepared prepare(const Facts& facts) {
             step.factor = update.factor(args);
             step.keep = 1 - decay * step.rate;
             auto* w = args.updated<float>(0);
-            float* velocity = kUpdated == 2 ? args.updated<float>(1) : nullptr;
+            State* velocity = kUpdated == 2 ? args.updated<State>(1) : nullptr;
             update.run(args, velocity == nullptr && decay == 0, [&](int64_t first, int64_t count, const float* g) {
-              HWY_DYNAMIC_DISPATCH(sgd_run)(step, w + first, velocity ? velocity + first : nullptr, g, count);
+              run_dispatched(step, w + first, velocity ? velocity + first : nullptr, g, count);
             });
           }),
           .in = update.layouts,
           .scratch_bytes = update.scratch_bytes};
 }
 
-Sample sample(std::string name, bool momentum, bool sparse, bool factor, const Attrs& settings) {
+template <size_t kUpdated>
+Prepared prepare(const Facts& facts) {
+  if (kUpdated == 2 && facts.in[1].dtype == DType::BF16) return prepare_for<kUpdated, uint16_t>(facts);
+  return prepare_for<kUpdated, float>(facts);
+}
+
+Sample sample(std::string name, bool momentum, bool sparse, bool factor, const Attrs& settings,
+              DType state = DType::F32) {
   return {std::move(name),
           [=](SampleBuilder& s) {
             const Tensor w = s.variable({5, 7});
             const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
                                       : Gradient{s.input({5, 7}), {}};
             const Tensor rate = s.input({}, 0.1, 0.2);
-            const Tensor velocity = momentum ? s.variable({5, 7}) : Tensor();
+            const Tensor velocity = momentum ? s.variable({5, 7}, -1, 1, state) : Tensor();
             sgd(w, g, rate, velocity, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings);
             return momentum ? std::vector{w, velocity} : std::vector{w};
           },
@@ -110,7 +134,8 @@ std::vector<Sample> samples_plain() {
 std::vector<Sample> samples_momentum() {
   return {sample("momentum", true, false, false, {{"momentum", 0.9}}),
           sample("nesterov", true, false, true, {{"momentum", 0.9}, {"nesterov", int64_t{1}}}),
-          sample("rows", true, true, false, {{"momentum", 0.9}})};
+          sample("rows", true, true, false, {{"momentum", 0.9}}),
+          sample("half state", true, false, false, {{"momentum", 0.9}}, DType::BF16)};
 }
 
 const Op kSgd{.name = "sgd",

@@ -12,9 +12,12 @@ void infer_update(Infer& n, size_t updated, bool has_step) {
   const UpdateInputs inputs = update_inputs(n.attrs, updated, has_step);
   n.expect_inputs(inputs.count(), inputs.count());
   const TensorType& variable = n.in[0];
-  for (size_t i = 0; i < updated; ++i)
-    if (n.in[i].dtype != DType::F32 || !(n.in[i].shape == variable.shape))
-      n.fail(fmt::format("the variable is {} but its state {} is {}", to_string(variable), i, to_string(n.in[i])));
+  if (variable.dtype != DType::F32) n.fail(fmt::format("the variable is {} but must be f32", to_string(variable)));
+  for (size_t i = 1; i < updated; ++i)
+    if ((n.in[i].dtype != DType::F32 && n.in[i].dtype != DType::BF16) || n.in[i].dtype != n.in[1].dtype ||
+        !(n.in[i].shape == variable.shape))
+      n.fail(fmt::format("the variable is {} but its state {} is {}; states are all f32 or all bf16",
+                         to_string(variable), i, to_string(n.in[i])));
   const TensorType& gradient = n.in[inputs.gradient()];
   if (inputs.is_sparse) {
     const TensorType& rows = n.in[inputs.rows()];
@@ -63,7 +66,7 @@ Update::Update(const Facts& facts, size_t updated, bool has_step)
   }
   // All in the order that the variable has; padding is zero in all of them and stays so.
   const Layout layout = variable.is_open ? gradient.layout : variable.layout;
-  for (size_t i = 0; i <= updated; ++i) layouts[i] = layout;
+  for (size_t i = 0; i <= updated; ++i) layouts[i] = layout.retyped(DType::F32, facts.in[i].dtype, variable.dims);
   count = layout.bytes(DType::F32, variable.dims) / static_cast<Bytes>(sizeof(float));
 }
 

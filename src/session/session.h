@@ -42,6 +42,9 @@ struct SessionOptions {
   uint64_t seed = 0;
   Levers levers;
   bool masks = true;  // see LowerOptions
+  // Values that the backward pass reads again are kept in 16 bits between their uses: other results, though the same
+  // under every line. The optimiser's state has a setting of its own: Optimiser::half_state.
+  bool half_values = false;
   // A folder on a disk where a scratch file may be made, and how large it may grow; none: nothing is spilled.
   std::string scratch_folder = {};
   Bytes disk_limit = 0;

@@ -40,19 +40,20 @@ Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& req
   for (const size_t i : order) plan_step(steps_[i]);
 }
 
+LowerOptions Session::lower_options(const Request& request) const {
+  LowerOptions lowering;
+  lowering.batch = request.batch;
+  lowering.masks = options_.masks;
+  lowering.half_values = options_.half_values;
+  return lowering;
+}
+
 void Session::lower_step(PlannedStep& step, const Request& request) {
   if (request.batch <= 0) throw Error(fmt::format("a batch of {} is none", request.batch));
   for (const Tensor& fetch : request.fetches)
     if (!fetch.is_set() || &fetch.graph() != &graph_) throw Error("a fetch is unset or belongs to another graph");
   step.request = request;
   step.program = lower(graph_, request.fetch_ids(), request.updates, lower_options(request), layouts_, kernels_);
-}
-
-LowerOptions Session::lower_options(const Request& request) const {
-  LowerOptions lowering;
-  lowering.batch = request.batch;
-  lowering.masks = options_.masks;
-  return lowering;
 }
 
 // Variables that no kernel met stay row-major from now on: their place must not change when more steps are planned.

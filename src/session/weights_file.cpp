@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "memory/process.h"
+#include "ops/elementwise.h"
 
 namespace plimsoll {
 namespace {
@@ -137,6 +138,23 @@ std::vector<StoredTensor> read_header(const std::string& path, const File& file)
   return tensors;
 }
 
+// Floats of one width into those of another: the optimiser's state may be kept in 16 bits now and not then, or the
+// other way round.
+void read_converted(const File& file, const StoredTensor& stored, DType dtype, void* into) {
+  constexpr int64_t kAtOnce = 4096;
+  alignas(kAlignment) std::byte narrow[kAtOnce * sizeof(float)];
+  alignas(kAlignment) float wide[kAtOnce];
+  const LoadFn load = load_of(stored.dtype);
+  const StoreFn store = store_of(dtype);
+  const int64_t all = element_count(stored.dims);
+  for (int64_t first = 0; first < all; first += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, all - first);
+    file.read(stored.offset + first * size_of(stored.dtype), narrow, count * size_of(stored.dtype));
+    load(narrow, wide, static_cast<size_t>(count));
+    store(wide, static_cast<std::byte*>(into) + first * size_of(dtype), static_cast<size_t>(count));
+  }
+}
+
 // Removed unless renamed: a failed save leaves nothing behind.
 class TemporaryFile {
  public:
@@ -222,11 +240,17 @@ void load_weights(Session& session, Graph& graph, const std::string& path) {
       if (variable.role == VariableRole::Optimiser) continue;
       throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another model", path, name), ErrorKind::BadData);
     }
-    if (stored->dtype != type.dtype || !(stored->dims == at_batch(type.shape, 1)))
+    const bool converts = variable.role == VariableRole::Optimiser && is_float(stored->dtype) && is_float(type.dtype);
+    if ((stored->dtype != type.dtype && !converts) || !(stored->dims == at_batch(type.shape, 1)))
       throw Error(fmt::format("'{}': tensor '{}' is {}{} but the model has {}", path, name, name_of(stored->dtype),
                               to_string(stored->dims), to_string(type)),
                   ErrorKind::BadData);
-    session.fill({graph, variable.value}, [&](void* into, Bytes bytes) { file.read(stored->offset, into, bytes); });
+    session.fill({graph, variable.value}, [&](void* into, Bytes bytes) {
+      if (stored->dtype == type.dtype)
+        file.read(stored->offset, into, bytes);
+      else
+        read_converted(file, *stored, type.dtype, into);
+    });
   }
 }
 

@@ -27,7 +27,7 @@ void expect_room_for_weights(const Graph& graph, const std::string& path);
 // Writes all variables (the optimiser's too) beside `path` and renames: a crash leaves the old file or the new one.
 void save_weights(Session& session, Graph& graph, const std::string& path);
 
-// Sets every weight and statistic of the graph; the optimiser's where the file has them.
+// Sets every weight and statistic of the graph; the optimiser's where the file has them, in 16 bits or not.
 void load_weights(Session& session, Graph& graph, const std::string& path);
 
 }  // namespace plimsoll

@@ -26,7 +26,8 @@ void write_file(const std::string& path, const std::string& bytes) { std::ofstre
 TEST(Cli, WrongUseIsExitCodeTwo) {
   for (const char* arguments :
        {"", "fly", "train", "plan", "plan mlp --batch -3", "plan mlp --memory", "plan mlp --memory 12parsecs",
-        "plan mlp --memory 80000%", "train mlp", "plan mlp --optimizer magic", "train mlp --data . --progress loud"}) {
+        "plan mlp --memory 80000%", "train mlp", "plan mlp --optimizer magic", "plan mlp --half-storage weights",
+        "train mlp --data . --progress loud"}) {
     const Outcome outcome = run_program(arguments);
     EXPECT_EQ(outcome.exit_code, 2) << arguments << "\n" << outcome.errors;
     EXPECT_FALSE(outcome.errors.empty()) << arguments;

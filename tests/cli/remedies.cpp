@@ -40,7 +40,8 @@ void expect_ranked(const nlohmann::json& refusal) {
     const bool before = remedies[i - 1]["changes_results"];
     const bool now = remedies[i]["changes_results"];
     EXPECT_LE(before, now) << "what changes results comes last";
-    if (before == now) {
+    EXPECT_LE(remedies[i - 1]["lossy"], remedies[i]["lossy"]) << "what loses digits comes after all else";
+    if (before == now && remedies[i - 1]["lossy"] == remedies[i]["lossy"]) {
       EXPECT_LE(remedies[i - 1]["slowdown"], remedies[i]["slowdown"]);
     }
   }
@@ -52,6 +53,22 @@ TEST(Remedies, OfALineBelowTheVariables) {
   EXPECT_TRUE(names(refusal, "--memory"));
   EXPECT_TRUE(names(refusal, "--scratch"));
   EXPECT_TRUE(names(refusal, "--optimizer sgd"));
+}
+
+TEST(Remedies, HalfStorageIsTheLastAndSaysThatItIsLossy) {
+  // Between what the state takes in 32 and in 16 bits.
+  const auto needs = [](const std::string& flags) {
+    const Outcome refused = run_program("plan mlp --width 2048 --json --memory 1MiB " + flags);
+    return nlohmann::json::parse(refused.output, nullptr, false)["need_bytes"].get<int64_t>();
+  };
+  const int64_t line = (needs("") + needs("--half-storage state")) / 2;
+  const auto refusal = refuse_and_try(fmt::format("plan mlp --width 2048 --memory {}", line));
+  expect_ranked(refusal);
+  ASSERT_FALSE(refusal["remedies"].empty());
+  const auto last = refusal["remedies"].back();
+  EXPECT_EQ(last["flags"], "--half-storage state");
+  EXPECT_EQ(last["lossy"], true);
+  EXPECT_THAT(last["what"].get<std::string>(), HasSubstr("lossy"));
 }
 
 TEST(Remedies, OfABatchThatMixes) {

@@ -9,7 +9,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kTileFloats = kTileBytes / 4;
+constexpr int64_t kTileFloats = kTileElements;
 
 // A weight with state of an optimiser. Its gradient is x, repeated: one number for each row.
 struct Net {
@@ -63,7 +63,7 @@ TEST(Tiles, OfOneVariableFollowEachOther) {
     Bytes bytes = 0;
     for (int32_t tile = 0; tile < port.tiles; ++tile) {
       const Buffer& buffer = program.problem.buffers[static_cast<size_t>(port.buffer + tile)];
-      EXPECT_TRUE(tile + 1 == port.tiles || buffer.fixed_bytes == kTileBytes) << buffer.name;
+      EXPECT_TRUE(tile + 1 == port.tiles || buffer.fixed_bytes == kTileElements * 4) << buffer.name;
       bytes += buffer.fixed_bytes;
     }
     EXPECT_EQ(bytes, port.type.bytes());

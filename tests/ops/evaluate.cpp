@@ -185,6 +185,10 @@ Contents sample_contents(const TensorType& type, const std::string& name, double
   for (size_t i = 0; i < count; ++i) {
     const double number = low + (high - low) * unit_real(mix_bits(key, i));
     if (type.dtype == DType::F32) put<float>(contents, i, number);
+    if (type.dtype == DType::BF16) {
+      const auto wide = static_cast<float>(number);
+      store_of(DType::BF16)(&wide, contents.data() + 2 * i, 1);
+    }
     if (type.dtype == DType::I32) put<int32_t>(contents, i, std::floor(number));
     if (type.dtype == DType::I64) put<int64_t>(contents, i, std::floor(number));
     if (type.dtype == DType::I8) put<int8_t>(contents, i, std::floor(number));

@@ -1,0 +1,163 @@
+#include "lower/half_storage.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "ops/fused.h"
+#include "ops/ops.h"
+
+namespace plimsoll {
+namespace {
+
+// A smaller value is not worth three more tasks: together they are a few percent of what a step holds.
+constexpr Bytes kLeastBytes = 64 * KiB;
+// Nodes between the last forward and the first backward reader: what the loss and its gradient read is needed again at
+// once, and is where precision counts most.
+constexpr int kSoon = 6;
+
+// The ways in which a kept value is handed to its readers.
+enum Form : size_t { kHalf, kForward, kBackward, kForms };
+
+class HalfStorage {
+ public:
+  HalfStorage(Draft& draft, int64_t batch) : draft_(draft), batch_(batch), values_(draft.value_count()) {}
+
+  int run() {
+    look_at_readers();
+    for (size_t i = 0; i < values_.size(); ++i) values_[i].is_kept = is_worth_it(static_cast<ValueId>(i));
+    std::vector<DraftNode> nodes = std::move(draft_.nodes);
+    draft_.nodes.clear();
+    for (DraftNode& node : nodes) add(std::move(node));
+    return kept_;
+  }
+
+ private:
+  struct About {
+    ValueId root = -1;  // the value whose bytes these are; itself unless a view made it
+    const DraftNode* view = nullptr;
+    NodeId origin = -1;  // of the node that makes it
+    // Of a root, over all its views; -1: none.
+    int last_forward = -1, first_backward = -1;
+    bool is_fetched = false;
+    bool is_kept = false;
+    std::array<ValueId, kForms> forms{-1, -1, -1};
+  };
+
+  About& about(ValueId value) { return values_[static_cast<size_t>(value)]; }
+  About& root_of(ValueId value) { return about(about(value).root); }
+
+  void look_at_readers() {
+    for (size_t i = 0; i < values_.size(); ++i) values_[i].root = static_cast<ValueId>(i);
+    views_.reserve(draft_.nodes.size());
+    for (size_t i = 0; i < draft_.nodes.size(); ++i) {
+      const DraftNode& node = draft_.nodes[i];
+      if (node.op->traits.view) {
+        views_.push_back(node);
+        about(node.out[0]).view = &views_.back();
+        about(node.out[0]).root = about(node.in[0]).root;
+        continue;
+      }
+      for (const ValueId value : node.out) about(value).origin = node.origin;
+      for (const ValueId value : node.in) {
+        About& root = root_of(value);
+        if (!draft_.is_backward(node))
+          root.last_forward = static_cast<int>(i);
+        else if (root.first_backward < 0)
+          root.first_backward = static_cast<int>(i);
+      }
+    }
+    for (const ValueId value : draft_.fetches) root_of(value).is_fetched = true;
+  }
+
+  bool is_worth_it(ValueId value) {
+    const About& a = about(value);
+    const TensorType& type = draft_.type(value);
+    return a.origin >= 0 && !draft_.graph->node(a.origin).is_backward && !a.is_fetched && type.dtype == DType::F32 &&
+           a.last_forward >= 0 && a.first_backward - a.last_forward > kSoon &&
+           element_count(type.shape).at(batch_) * size_of(type.dtype) >= kLeastBytes;
+  }
+
+  void add(DraftNode node) {
+    if (node.op->traits.view && root_of(node.in[0]).is_kept) return;  // made again in the form that its readers want
+    const Form wide = draft_.is_backward(node) ? kBackward : kForward;
+    std::vector<size_t> kept;
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if (root_of(node.in[i]).is_kept) kept.push_back(i);
+    const Form form = takes_half(node, kept.size()) ? kHalf : wide;
+    for (const size_t i : kept) node.in[i] = in_form(node.in[i], form);
+    if (node.op->name == "fused" && form == kHalf && !kept.empty()) widen_inputs(node, kept);
+    const NodeId origin = node.origin;
+    const std::vector<ValueId> made = node.out;
+    draft_.nodes.push_back(std::move(node));
+    for (const ValueId value : made) {
+      if (!about(value).is_kept) continue;
+      about(value).forms[kHalf] = cast(value, DType::BF16, draft_.name(value) + "/half", origin);
+      ++kept_;
+    }
+  }
+
+  // Element-wise operators make floats of what they load.
+  static bool takes_half(const DraftNode& node, size_t inputs) {
+    if (node.op->name != "fused") return node.op->tile != nullptr;
+    return fused_steps(*node.attrs).size() + inputs <= kMaxFusedSteps;
+  }
+
+  // The value, a view of one that is kept or such a one itself, in that form; made before the node that asks first.
+  ValueId in_form(ValueId value, Form form) {
+    ValueId& made = about(value).forms[form];
+    if (made >= 0) return made;
+    const DraftNode* view = about(value).view;
+    const std::string name = draft_.name(value) + (form == kHalf ? "/half" : form == kForward ? "/rounded" : "/again");
+    if (view == nullptr) {
+      return made = cast(about(value).forms[kHalf], DType::F32, name, about(value).origin);
+    }
+    const ValueId from = in_form(view->in[0], form);
+    made = draft_.add_value({form == kHalf ? DType::BF16 : DType::F32, draft_.type(value).shape}, name);
+    draft_.nodes.push_back({view->op, view->attrs, view->origin, {from}, {made}});
+    return made;
+  }
+
+  ValueId cast(ValueId from, DType dtype, const std::string& name, NodeId origin) {
+    static const Op* const kCast = find_op("cast");
+    const ValueId to = draft_.add_value({dtype, draft_.type(from).shape}, name);
+    const Attrs* attrs = draft_.keep({{"dtype", std::string(name_of(dtype))}});
+    draft_.nodes.push_back({kCast, attrs, origin, {from}, {to}});
+    return to;
+  }
+
+  // A fused program infers its types from its inputs: its first steps make floats of the narrow ones.
+  void widen_inputs(DraftNode& node, const std::vector<size_t>& halves) {
+    static const Op* const kCast = find_op("cast");
+    const std::vector<FusedStep> old = fused_steps(*node.attrs);
+    const int inputs = static_cast<int>(node.in.size());
+    const int more = static_cast<int>(halves.size());
+    std::vector<FusedStep> steps;
+    for (const size_t input : halves)
+      steps.push_back({kCast, {{"dtype", std::string(name_of(DType::F32))}}, {static_cast<int>(input)}});
+    const auto moved = [&](int reg) {
+      const auto at = std::find(halves.begin(), halves.end(), static_cast<size_t>(reg));
+      if (reg < inputs) return at == halves.end() ? reg : inputs + static_cast<int>(at - halves.begin());
+      return reg + more;
+    };
+    for (FusedStep step : old) {
+      for (int& reg : step.in) reg = moved(reg);
+      steps.push_back(std::move(step));
+    }
+    std::vector<int> outputs;
+    for (const int64_t reg : node.attrs->dims("outputs")) outputs.push_back(moved(static_cast<int>(reg)));
+    node.attrs = draft_.keep(fused_attrs(steps, outputs));
+  }
+
+  Draft& draft_;
+  const int64_t batch_;
+  std::vector<About> values_;     // of the graph; what this adds is never asked about
+  std::vector<DraftNode> views_;  // reserved at once: values point into it
+  int kept_ = 0;
+};
+
+}  // namespace
+
+int store_in_half(Draft& draft, int64_t batch) { return HalfStorage(draft, batch).run(); }
+
+}  // namespace plimsoll

@@ -1,0 +1,211 @@
+// Half storage by flag: the same numbers under every line, training that learns as before, and files to go on from.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "model/training.h"
+#include "session/fit.h"
+#include "session/session.h"
+#include "session/weights_file.h"
+#include "support/disk_folder.h"
+
+namespace plimsoll {
+namespace {
+
+// A model with made-up samples that can be learned by heart.
+class Trained {
+ public:
+  Trained(const std::string& model, const ModelOptions& model_options, int64_t batch, bool half_values, bool half_state,
+          Bytes bytes = MemoryLine::kUnlimited, SessionOptions options = {}, Optimiser optimiser = Optimiser::adam())
+      : line_(bytes) {
+    const ModelSpec spec = find_model(model, model_options);
+    optimiser.half_state = half_state;
+    options.half_values = half_values;
+    training_ = build_training(graph_, spec, optimiser);
+    input_ = draw(spec.input, batch, spec.classes);
+    labels_ = draw(spec.labels, batch, spec.classes);
+    session_.emplace(graph_, line_, std::vector<Request>{{{training_.loss}, training_.updates.nodes, batch}}, options);
+  }
+
+  float step() {
+    const Feed feeds[] = {{training_.input, input_.data(), static_cast<Bytes>(input_.size())},
+                          {training_.labels, labels_.data(), static_cast<Bytes>(labels_.size())}};
+    return session_->run_step(0, feeds)[0].floats()[0];
+  }
+  std::vector<float> steps(int count) {
+    std::vector<float> losses;
+    for (int i = 0; i < count; ++i) losses.push_back(step());
+    return losses;
+  }
+  std::vector<std::vector<std::byte>> variables() {
+    std::vector<std::vector<std::byte>> all;
+    for (const Variable& variable : graph_.variables()) {
+      const auto view = session_->peek({graph_, variable.value});
+      all.emplace_back(view.begin(), view.end());
+    }
+    return all;
+  }
+  const PlannedStep& planned() const { return session_->steps()[0]; }
+  Bytes line_used() const { return line_.peak(); }
+  void save(const std::string& path) { save_weights(*session_, graph_, path); }
+  void load(const std::string& path) { load_weights(*session_, graph_, path); }
+
+ private:
+  static std::vector<std::byte> draw(const TensorType& type, int64_t batch, int64_t classes) {
+    std::mt19937 random(7);
+    std::vector<std::byte> bytes(static_cast<size_t>(element_count(type.shape).at(batch) * size_of(type.dtype)));
+    for (size_t i = 0; i < bytes.size(); i += 4) {
+      const float real = static_cast<float>(random() % 1000) / 1000;
+      const auto whole = static_cast<int32_t>(random() % static_cast<uint64_t>(classes));
+      std::memcpy(bytes.data() + i, type.dtype == DType::F32 ? static_cast<const void*>(&real) : &whole, 4);
+    }
+    return bytes;
+  }
+
+  Graph graph_;
+  MemoryLine line_;
+  TrainingGraph training_;
+  std::vector<std::byte> input_, labels_;
+  std::optional<Session> session_;
+};
+
+struct Case {
+  const char* name;
+  const char* model;
+  ModelOptions options;
+  int64_t batch;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+ModelOptions small(std::optional<int64_t> image, std::optional<int64_t> classes, std::optional<int64_t> sequence = {},
+                   std::optional<int64_t> layers = {}, std::optional<double> dropout = {}) {
+  ModelOptions o;
+  o.image_size = image;
+  o.classes = classes;
+  o.sequence = sequence;
+  o.layers = layers;
+  o.dropout = dropout;
+  return o;
+}
+
+class HalfStorage : public ::testing::TestWithParam<Case> {};
+
+TEST_P(HalfStorage, SameNumbersUnderEveryLine) {
+  const Case& c = GetParam();
+  constexpr int kSteps = 3;
+  Trained free(c.model, c.options, c.batch, true, true);
+  const std::vector<float> losses = free.steps(kSteps);
+  const auto variables = free.variables();
+  EXPECT_GT(free.planned().program.half_values, 0);
+  Trained wide(c.model, c.options, c.batch, false, false);
+  EXPECT_NE(wide.steps(kSteps), losses) << "nothing was rounded";
+  EXPECT_LT(free.line_used(), wide.line_used());
+
+  SessionOptions options;
+  options.levers.micro_batch = false;
+  const testing::DiskFolder folder;
+  for (const bool with_disk : {false, true}) {
+    if (with_disk) {
+      options.scratch_folder = folder;
+      options.disk_limit = GiB;
+    }
+    Bytes smallest = 0;
+    try {
+      Trained(c.model, c.options, c.batch, true, true, 1024, options);
+    } catch (const DoesNotFit& e) {
+      smallest = e.fit().need;
+    }
+    ASSERT_GT(smallest, 0);
+    for (const double share : {0.0, 0.4}) {
+      const auto line =
+          smallest + static_cast<Bytes>(share * static_cast<double>(std::max<Bytes>(0, free.line_used() - smallest)));
+      Trained tight(c.model, c.options, c.batch, true, true, line, options);
+      SCOPED_TRACE(format_bytes(line) + (with_disk ? " with a disk" : ""));
+      EXPECT_EQ(tight.planned().plan.exactness, Exactness::BitIdentical);
+      EXPECT_EQ(tight.steps(kSteps), losses);
+      EXPECT_TRUE(tight.variables() == variables);
+      EXPECT_LE(tight.line_used(), line);
+    }
+  }
+}
+
+// Five steps, a file, five more in another session: bit for bit the ten without a stop.
+TEST_P(HalfStorage, GoesOnFromAFile) {
+  const Case& c = GetParam();
+  if (c.options.dropout.value_or(0) > 0) GTEST_SKIP() << "dropout counts the steps of its session";
+  const std::string path = ::testing::TempDir() + "half_" + std::to_string(::getpid());
+  Trained whole(c.model, c.options, c.batch, true, true);
+  whole.steps(3);
+  whole.save(path);
+  const std::vector<float> rest = whole.steps(3);
+  Trained again(c.model, c.options, c.batch, true, true);
+  again.load(path);
+  EXPECT_EQ(again.steps(3), rest);
+  EXPECT_TRUE(again.variables() == whole.variables());
+  // State in 32 bits from a file with 16 is exact, the other way it is rounded; neither is refused.
+  Trained wide(c.model, c.options, c.batch, true, false);
+  wide.load(path);
+  EXPECT_FLOAT_EQ(wide.step(), rest.front());
+  wide.save(path);
+  again.load(path);
+  EXPECT_TRUE(std::isfinite(again.step()));
+  std::filesystem::remove(path);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, HalfStorage,
+                         ::testing::Values(Case{"mlp", "mlp", {}, 64}, Case{"lenet", "lenet", {}, 32},
+                                           Case{"resnet18", "resnet18", small(64, 10), 4},
+                                           Case{"unet", "unet", small(32, {}), 2},
+                                           Case{"bert", "bert-base", small({}, 500, 32, 4, 0.1), 2},
+                                           Case{"gpt2", "gpt2-small", small({}, 500, 32, 4, 0.0), 2}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// The same samples again and again: with 16 bits the loss falls as it does with 32.
+TEST(HalfStorageLearns, AsWellAsWithout) {
+  Optimiser optimisers[] = {Optimiser::adam(), Optimiser::sgd(0.02, 0.9), Optimiser::rmsprop(1e-3, 0.9, 0.5, true)};
+  for (const Optimiser& optimiser : optimisers) {
+    constexpr int kSteps = 60;
+    Trained wide("lenet", {}, 64, false, false, MemoryLine::kUnlimited, {}, optimiser);
+    Trained half("lenet", {}, 64, true, true, MemoryLine::kUnlimited, {}, optimiser);
+    const std::vector<float> with = half.steps(kSteps), without = wide.steps(kSteps);
+    SCOPED_TRACE(static_cast<int>(optimiser.kind));
+    EXPECT_NEAR(with.front(), without.front(), 0.02 * without.front());
+    EXPECT_LT(without.back(), 0.8 * without.front()) << "nothing was learned";
+    EXPECT_LT(with.back(), 0.8 * with.front());
+    double sum_with = 0, sum_without = 0;
+    for (int i = 0; i < kSteps; ++i) {
+      sum_with += with[static_cast<size_t>(i)];
+      sum_without += without[static_cast<size_t>(i)];
+    }
+    EXPECT_NEAR(sum_with, sum_without, 0.1 * sum_without);
+  }
+}
+
+// In parts of the batch the same values are rounded: numbers agree as they do without the flag.
+TEST(HalfStorageParts, AgreeWithinTolerance) {
+  SessionOptions options;
+  options.levers.recompute = false;
+  Bytes smallest = 0;
+  try {
+    Trained("mlp", {}, 1024, true, true, 1024, options);
+  } catch (const DoesNotFit& e) {
+    smallest = e.fit().need;
+  }
+  Trained free("mlp", {}, 1024, true, true);
+  const std::vector<float> without = free.steps(4);
+  Trained tight("mlp", {}, 1024, true, true, smallest, options);
+  ASSERT_GT(tight.planned().plan.part_samples.size(), 1U);
+  EXPECT_EQ(tight.planned().program.half_values, free.planned().program.half_values);
+  const std::vector<float> with = tight.steps(4);
+  for (size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i], without[i], 5e-3 * without[i]) << i;
+}
+
+}  // namespace
+}  // namespace plimsoll
