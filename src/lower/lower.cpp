@@ -160,9 +160,7 @@ class Lowering {
     ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost};
     Bytes scratch = prepared.scratch_bytes;
     if (is_batched(value) && last_samples_ > 0) {
-      ConcreteType last = home.type;
-      last.dims = concrete(value, last_samples_).dims;
-      const Prepared& smaller = kernels_.reorder(last, layout);
+      const Prepared& smaller = kernels_.reorder(in_last_part(value, home.type), layout_in_last_part(value, layout));
       work.last_kernel = smaller.kernel;
       scratch = std::max(scratch, smaller.scratch_bytes);
     }
@@ -233,28 +231,43 @@ class Lowering {
     }
   }
 
+  ConcreteType in_last_part(ValueId value, ConcreteType type) const {
+    type.dims = concrete(value, last_samples_).dims;
+    type.layout = layout_in_last_part(value, type.layout);
+    return type;
+  }
+  Layout layout_in_last_part(ValueId value, const Layout& layout) const {
+    return is_batched(value) ? layout.with_samples(concrete(value, last_samples_).dims[0]) : layout;
+  }
+  // Do kernels for a whole part and for the smaller last one leave the values in the same order?
+  bool agree(const std::vector<ValueId>& values, const std::vector<Layout>& whole,
+             const std::vector<Layout>& last) const {
+    if (whole.size() != last.size()) return false;
+    for (size_t i = 0; i < whole.size(); ++i)
+      if (!(layout_in_last_part(values[i], whole[i]) == last[i])) return false;
+    return true;
+  }
+
   // Adds the kernels of later parts where they differ; returns the scratch that is enough for all.
   Bytes prepare_later(const DraftNode& node, std::span<const ConcreteType> in, std::span<const ConcreteType> out,
                       const Prepared& first, ProgramTask& work) {
     Bytes scratch = first.scratch_bytes;
     const auto rule = batch_rule_of(node);
     const bool adds = rule == BatchRule::Sums;
-    const auto agree = [&](const Prepared& other) {
-      is_possible_ = is_possible_ && other.in == first.in && other.out == first.out;
-      scratch = std::max(scratch, other.scratch_bytes);
-    };
     if (adds) {
       const Prepared& later = kernels_.prepare(*node.op, {*node.attrs, in, out, samples_, options_.batch, true});
-      agree(later);
+      is_possible_ = is_possible_ && later.in == first.in && later.out == first.out;
+      scratch = std::max(scratch, later.scratch_bytes);
       work.later_kernel = later.kernel;
     }
     if (last_samples_ == 0) return scratch;
     std::vector<ConcreteType> last_in(in.begin(), in.end()), last_out(out.begin(), out.end());
-    for (size_t i = 0; i < last_in.size(); ++i) last_in[i].dims = concrete(node.in[i], last_samples_).dims;
-    for (size_t i = 0; i < last_out.size(); ++i) last_out[i].dims = concrete(node.out[i], last_samples_).dims;
+    for (size_t i = 0; i < last_in.size(); ++i) last_in[i] = in_last_part(node.in[i], last_in[i]);
+    for (size_t i = 0; i < last_out.size(); ++i) last_out[i] = in_last_part(node.out[i], last_out[i]);
     const Prepared& last =
         kernels_.prepare(*node.op, {*node.attrs, last_in, last_out, last_samples_, options_.batch, adds});
-    agree(last);
+    is_possible_ = is_possible_ && agree(node.in, first.in, last.in) && agree(node.out, first.out, last.out);
+    scratch = std::max(scratch, last.scratch_bytes);
     work.last_kernel = last.kernel;
     return scratch;
   }

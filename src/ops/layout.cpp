@@ -106,6 +106,17 @@ Layout Layout::retyped(DType from, DType to, const Dims& dims) const {
   return Layout(other);
 }
 
+Layout Layout::with_samples(int64_t samples) const {
+  if (is_plain() || desc_->data.format_kind != dnnl_blocked) return *this;
+  dnnl::memory::desc other = *desc_;
+  const dnnl_blocking_desc_t& blocking = other.data.format_desc.blocking;
+  const auto* const end = blocking.inner_idxs + blocking.inner_nblks;
+  const auto* const outermost = std::max_element(blocking.strides, blocking.strides + other.data.ndims);
+  if (std::find(blocking.inner_idxs, end, 0) != end || outermost != blocking.strides) return *this;
+  other.data.dims[0] = other.data.padded_dims[0] = samples;
+  return Layout(other);
+}
+
 bool operator==(const Layout& a, const Layout& b) {
   if (a.desc_ == b.desc_) return true;
   return a.desc_ && b.desc_ && *a.desc_ == *b.desc_;

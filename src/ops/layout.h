@@ -29,6 +29,8 @@ class Layout {
   dnnl::memory::desc desc_beside(const Layout& other, DType dtype, const Dims& dims) const;
   // The same order of elements for another element type.
   Layout retyped(DType from, DType to, const Dims& dims) const;
+  // The same order of elements for another size of the first dimension, where that does not matter to the order.
+  Layout with_samples(int64_t samples) const;
   friend bool operator==(const Layout& a, const Layout& b);
 
  private:
