@@ -6,8 +6,8 @@
 #define HWY_TARGET_INCLUDE "ops/channel_norm.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target:
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/cache_control.h>
+#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
