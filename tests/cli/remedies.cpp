@@ -80,7 +80,7 @@ TEST(Remedies, OfABatchThatMixes) {
 }
 
 TEST(Remedies, OfADiskLimitThatIsTooLow) {
-  const auto refusal = refuse_and_try("plan mlp --memory 29MiB --scratch . --disk-limit 1MiB");
+  const auto refusal = refuse_and_try("plan mlp --memory 26MiB --scratch . --disk-limit 1MiB");
   expect_ranked(refusal);
   EXPECT_TRUE(names(refusal, "--disk-limit"));
 }
