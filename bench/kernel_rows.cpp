@@ -156,7 +156,7 @@ class Collector {
     const bool is_tile = task.name.find("/tile") != std::string::npos;
     const auto size = [&](BufferId id) {
       const Bytes all = placed_bytes(from.program.problem.buffers[static_cast<size_t>(id)], from.program.batch);
-      return static_cast<double>(is_tile ? std::min(all, kTileBytes) : all);
+      return static_cast<double>(is_tile ? std::min(all, kTileElements * 4) : all);
     };
     double bytes = 0;
     for (const BufferId id : task.reads) bytes += size(id);
