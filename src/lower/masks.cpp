@@ -8,8 +8,8 @@
 namespace plimsoll {
 namespace {
 
-// An output that is read so shortly before its gradient is there anyway.
-constexpr int kNear = 6;
+// What lives for less than this share of the step, around the turn from forward to backward, is in nobody's way.
+constexpr int kShareOfStep = 10;
 // How far before its mask a sum of gradients may stand to be taken along; further, its two terms would live longer.
 constexpr int kNearSum = 3;
 
@@ -45,17 +45,16 @@ int packed_axis(const Shape& shape) {
 
 class Masks {
  public:
-  explicit Masks(Draft& draft) : draft_(draft), uses_(draft), last_read_(draft.value_count(), -1) {
+  explicit Masks(Draft& draft) : draft_(draft), uses_(draft), stays_(draft.value_count(), false) {
     std::vector<ValueId> owner(draft.value_count());  // of the bytes that a view shows
     for (size_t i = 0; i < owner.size(); ++i) owner[i] = static_cast<ValueId>(i);
-    for (size_t i = 0; i < draft.nodes.size(); ++i) {
-      const DraftNode& node = draft.nodes[i];
+    for (const DraftNode& node : draft.nodes) {
       const bool has_mask = mask_of(node).has_value();
       for (size_t k = 0; k < node.in.size(); ++k)
-        if (!has_mask || k != 1) last_read_[at(owner[at(node.in[k])])] = static_cast<int>(i);
+        if (draft.is_backward(node) && (!has_mask || k != 1)) stays_[at(owner[at(node.in[k])])] = true;
       if (node.op->traits.view) owner[at(node.out[0])] = owner[at(node.in[0])];
     }
-    for (const ValueId fetch : draft.fetches) last_read_[at(owner[at(fetch)])] = static_cast<int>(draft.nodes.size());
+    for (const ValueId fetch : draft.fetches) stays_[at(owner[at(fetch)])] = true;
   }
 
   void run() {
@@ -84,8 +83,8 @@ class Masks {
     const ValueId y = draft_.nodes[index].in[1];
     const int producer = uses_.producer(y);
     return producer >= 0 && !draft_.nodes[at(producer)].op->traits.view && is_float32(draft_, y) &&
-           is_float32(draft_, draft_.nodes[index].in[0]) && packed_axis(draft_.type(y).shape) >= 0 &&
-           last_read_[at(y)] + kNear < static_cast<int>(index);
+           is_float32(draft_, draft_.nodes[index].in[0]) && packed_axis(draft_.type(y).shape) >= 0 && !stays_[at(y)] &&
+           (static_cast<int>(index) - producer) * kShareOfStep > static_cast<int>(draft_.nodes.size());
   }
 
   DraftNode pack(ValueId y, Attrs settings) {
@@ -122,7 +121,7 @@ class Masks {
 
   Draft& draft_;
   const Uses uses_;
-  std::vector<int> last_read_;  // by value: the last node that reads more of it than a mask could say
+  std::vector<bool> stays_;  // by value: fetched, or the backward pass reads more of it than a mask could say
 };
 
 }  // namespace

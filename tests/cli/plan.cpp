@@ -69,7 +69,7 @@ TEST(Plan, AWrongScratchFolderIsOneClearError) {
 }
 
 TEST(Plan, SaysWhatItDoesAndWhy) {
-  const Outcome outcome = run_program("plan fashion --memory 48MiB");
+  const Outcome outcome = run_program("plan fashion --memory 40MiB");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   for (const char* words : {"in ", " parts of ", "equal up to rounding (batch in parts; within 1e-4", "unconstrained",
                             "smallest possible", "where ", "holds   weights"})
@@ -106,7 +106,7 @@ TEST(Plan, ACurveUsesPartsOfTheBatch) {
 class Dumped : public ::testing::Test {
  protected:
   void SetUp() override {
-    const Outcome outcome = run_program(fmt::format("plan fashion --memory 48MiB --dump {}", path_));
+    const Outcome outcome = run_program(fmt::format("plan fashion --memory 40MiB --dump {}", path_));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
     text_ = read_file(path_);
   }

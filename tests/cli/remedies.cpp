@@ -48,7 +48,7 @@ void expect_ranked(const nlohmann::json& refusal) {
 }
 
 TEST(Remedies, OfALineBelowTheVariables) {
-  const auto refusal = refuse_and_try("plan mlp --memory 24MiB");
+  const auto refusal = refuse_and_try("plan mlp --width 1024 --memory 34MiB");
   expect_ranked(refusal);
   EXPECT_TRUE(names(refusal, "--memory"));
   EXPECT_TRUE(names(refusal, "--scratch"));
