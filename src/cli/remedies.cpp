@@ -73,7 +73,8 @@ class Search {
   static std::string memory_flag(Bytes line) { return fmt::format("--memory {}MiB", line / MiB); }
   // The line that the refusal names is that of a fresh process; this one has grown by what it searched since.
   bool try_line(Settings settings, Bytes line, const std::string& flags, const std::string& what) {
-    if (line > kLargeLine) line += kGrowth;
+    // So has one that looks for a batch.
+    if (line > kLargeLine || settings.auto_batch) line += kGrowth;
     for (int i = 0; i < 3 && has_time(); ++i) {
       settings.memory = fmt::format("{}", line);
       const Attempt tried = attempt(settings, purpose_);

@@ -117,6 +117,7 @@ DefaultLine resolve_line(const Settings& settings) {
   // A share is one of what the surroundings allow.
   MemoryFacts asked = facts;
   asked.plimsoll_memory = settings.memory;
+  asked.asked_with = "--memory";
   return {default_line(asked).bytes, "as asked"};
 }
 

@@ -70,7 +70,7 @@ DefaultLine default_line(const MemoryFacts& facts) {
       const Bytes bytes = parse_bytes(facts.plimsoll_memory, smallest == limits.end() ? 0 : smallest->bytes);
       return {bytes, fmt::format("PLIMSOLL_MEMORY={}", facts.plimsoll_memory)};
     } catch (const Error& error) {
-      throw Error(fmt::format("PLIMSOLL_MEMORY: {}", error.what()), ErrorKind::Usage);
+      throw Error(fmt::format("{}: {}", facts.asked_with, error.what()), ErrorKind::Usage);
     }
   }
   if (smallest == limits.end())

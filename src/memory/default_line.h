@@ -11,10 +11,11 @@ namespace plimsoll {
 
 // As found in the environment and in files; empty where there is nothing.
 struct MemoryFacts {
-  std::string plimsoll_memory = {};     // PLIMSOLL_MEMORY, a size as people write it
-  std::string slurm_mem_per_node = {};  // SLURM_MEM_PER_NODE, in MiB; 0 means all of the node
-  std::string slurm_mem_per_cpu = {};   // SLURM_MEM_PER_CPU, in MiB
-  std::string slurm_cpus_on_node = {};  // SLURM_CPUS_ON_NODE
+  std::string plimsoll_memory = {};            // PLIMSOLL_MEMORY, a size as people write it
+  std::string asked_with = "PLIMSOLL_MEMORY";  // where that size really came from
+  std::string slurm_mem_per_node = {};         // SLURM_MEM_PER_NODE, in MiB; 0 means all of the node
+  std::string slurm_mem_per_cpu = {};          // SLURM_MEM_PER_CPU, in MiB
+  std::string slurm_cpus_on_node = {};         // SLURM_CPUS_ON_NODE
   std::vector<CgroupMemory> cgroups = {};
   std::string meminfo = {};  // /proc/meminfo
 };
