@@ -45,10 +45,19 @@ LargestBatch find_largest_batch(const Settings& settings, Purpose purpose, int64
     if (next == 1 || !may_go_on()) return found;
     next = std::max<int64_t>(1, next / 4);
   }
-  // Doubling, then halving what is between.
-  while (found.refused_batch == 0 && found.batch < at_most && may_go_on()) fits(std::min(at_most, 2 * found.batch));
-  while (found.refused_batch > 0 && found.refused_batch - found.batch > finest_step(found.batch) && may_go_on())
-    fits(found.batch + (found.refused_batch - found.batch) / 2);
+  bool is_higher = true;
+  while (is_higher && may_go_on()) {
+    // Doubling, then halving what is between.
+    found.refused_batch = 0;
+    while (found.refused_batch == 0 && found.batch < at_most && may_go_on()) fits(std::min(at_most, 2 * found.batch));
+    while (found.refused_batch > 0 && found.refused_batch - found.batch > finest_step(found.batch) && may_go_on())
+      fits(found.batch + (found.refused_batch - found.batch) / 2);
+    // Need does not rise with every sample: kernels and what is worth keeping change. One look further.
+    const LargestBatch below = found;
+    is_higher = found.refused_batch > 0 && found.batch + found.batch / 8 <= at_most &&
+                found.batch + found.batch / 8 > found.refused_batch && fits(found.batch + found.batch / 8);
+    if (!is_higher) found = below;
+  }
   return found;
 }
 
