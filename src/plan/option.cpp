@@ -24,6 +24,19 @@ void keep_useful(std::vector<Candidate>& candidates, Bytes below) {
   candidates = std::move(useful);
 }
 
+// A value and what was loaded of it are one buffer of the plan, which has one place at a time. A task that runs again
+// may need the first while the second is there: such steps are no plan.
+bool are_at_two_places(const Staged& staged, const Stays& stays) {
+  std::vector<int32_t> until(staged.buffer_of.size(), -1);
+  for (const Stay& stay : stays.stays) {
+    if (stay.slot < 0) continue;
+    int32_t& last = until[staged.buffer_of[stay.buffer]];
+    if (last >= stay.first_step) return true;
+    last = std::max(last, stay.last_step);
+  }
+  return false;
+}
+
 // By task, of one more run. Transfers go on beside the others.
 std::vector<double> find_ns(const Staged& staged) {
   std::vector<double> ns(staged.problem.tasks.size(), 0);
@@ -55,12 +68,15 @@ Option::Option(const Problem& problem, const Limits& limits, const Split& split,
 }
 
 void Option::add(std::vector<Candidate>& candidates, const std::vector<TaskId>& steps, Bytes peak_bytes) const {
+  if (has_transfers_ &&
+      are_at_two_places(staged_, find_stays(staged_.problem, staged_.sizes, steps, limits_.levers.in_place)))
+    return;
   if (has_transfers_) {
     std::vector<TaskId> ahead = read_ahead(staged_, steps, limits_.levers.in_place, peak_bytes);
-    if (ahead != steps) {
+    const Stays stays = find_stays(staged_.problem, staged_.sizes, ahead, limits_.levers.in_place);
+    if (ahead != steps && !are_at_two_places(staged_, stays)) {
       const double ns = std::max(predict_ns(staged_, ahead), least_ns_);
-      const Bytes peak = find_stays(staged_.problem, staged_.sizes, ahead, limits_.levers.in_place).peak_bytes;
-      candidates.push_back({std::move(ahead), ns, peak});
+      candidates.push_back({std::move(ahead), ns, stays.peak_bytes});
     }
   }
   candidates.push_back({steps, std::max(predict_ns(staged_, steps), least_ns_), peak_bytes});

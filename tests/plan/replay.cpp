@@ -57,6 +57,28 @@ TEST_P(Replay, LawsHoldOverASweepOfLines) {
   EXPECT_EQ(last_peak, need) << "the smallest line is what it says";
 }
 
+TEST_P(Replay, HoldsWithAScratchFile) {
+  auto [problem, limits] = testing::read_kept_problem(GetParam());
+  limits.disk_bytes = 64 * GiB;
+  limits.disk_read_bytes_per_s = limits.disk_write_bytes_per_s = 1e9;
+  const Problem* const problems[] = {&problem};
+  LineSearch search(problem, problems, limits);
+  const Bytes need = std::get<Shortfall>(search.plan_at(0).answer).need_bytes;
+  const Bytes most = std::get<Plan>(search.plan_at(limits.bytes).answer).arena_bytes;
+  double before = 0;
+  constexpr int kLines = 10;
+  for (int i = kLines; i >= 0; --i) {
+    Limits at = limits;
+    at.bytes = need + (most - need) * i / kLines;
+    const Choice choice = search.plan_at(at.bytes);
+    ASSERT_TRUE(std::holds_alternative<Plan>(choice.answer)) << at.bytes;
+    const Plan& plan = std::get<Plan>(choice.answer);
+    EXPECT_EQ(check(problem, plan, at), "") << at.bytes;
+    EXPECT_GE(plan.predicted_ns, before) << at.bytes;
+    before = plan.predicted_ns;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Replay, ::testing::ValuesIn(testing::kept_problem_names()), [](const auto& parameter) {
   std::string name = parameter.param;
   std::replace(name.begin(), name.end(), '-', '_');
