@@ -59,10 +59,12 @@ std::string plan_text(const Workload& load, size_t most_decisions, const std::op
   text += fmt::format("time    predicted {}\n", time_text(plan));
   if (load.session->file_bytes() > 0)
     text += fmt::format("disk    {} in {}\n", format_bytes(load.session->file_bytes()), load.scratch_folder);
-  text += fmt::format("memory  as written {} · planned {} · smallest possible {}\n",
-                      format_bytes(plan.unconstrained_bytes + around), format_bytes(plan.arena_bytes + around),
-                      format_bytes(smallest ? smallest->bytes : plan.lower_bound_bytes + around));
-  if (smallest) text += "        where " + smallest->reason + "\n";
+  text += fmt::format("memory  as written {} · planned {}", format_bytes(plan.unconstrained_bytes + around),
+                      format_bytes(plan.arena_bytes + around));
+  // Known only when all ways to set the step up were looked at.
+  text += smallest ? fmt::format(" · smallest possible {}\n        where {}\n", format_bytes(smallest->bytes),
+                                 smallest->reason)
+                   : "\n";
   text += fmt::format("peak    planned {} ({} of the line) at {}\n", format_exact_bytes(process_peak(load)),
                       percent(process_peak(load), load.line->limit()), peak_task(problem, plan));
   return text;
