@@ -10,6 +10,8 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "ops/clamp-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll {
 namespace HWY_NAMESPACE {
@@ -115,8 +117,8 @@ void moments(const ChannelPieces& pieces, const float* x, float* mean, float* sq
 
 template <Activation kActivation, class D, class V>
 HWY_INLINE V activate(D d, V v) {
-  if constexpr (kActivation == Activation::Relu) return hn::Max(v, hn::Zero(d));
-  if constexpr (kActivation == Activation::Relu6) return hn::Min(hn::Max(v, hn::Zero(d)), hn::Set(d, 6.0F));
+  if constexpr (kActivation == Activation::Relu) return relu_of(d, v);
+  if constexpr (kActivation == Activation::Relu6) return clip_of(v, hn::Zero(d), hn::Set(d, 6.0F));
   if constexpr (kActivation == Activation::Tanh) return hn::Tanh(d, v);
   if constexpr (kActivation == Activation::Sigmoid) {
     const V half = hn::Set(d, 0.5F);

@@ -9,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/clip.cpp"
 #include "hwy/foreach_target.h"
+#include "ops/clamp-inl.h"
 #include "ops/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,8 +18,7 @@ namespace plimsoll::HWY_NAMESPACE {
 void clip_tile(const Tile& t) {
   const Floats low = hn::Set(FloatTag(), t.params[0]);
   const Floats high = hn::Set(FloatTag(), t.params[1]);
-  map<1>(t, [=](Floats x)
-                HWY_ATTR { return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x)); });
+  map<1>(t, [=](Floats x) HWY_ATTR { return clip_of(x, low, high); });
 }
 
 // dy, y: what sits on an edge does not move.

@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "ops/product.cpp"
 #include <hwy/foreach_target.h>
 
+#include "ops/clamp-inl.h"
 #include "ops/tile_math-inl.h"
 #include "ops/vector_math-inl.h"
 
@@ -52,14 +53,13 @@ namespace {
 int64_t strip_width() { return 2 * static_cast<int64_t>(hn::Lanes(FloatTag())); }
 
 HWY_INLINE Floats activate(Floats x, Activation activation) {
-  const Floats zero = hn::Zero(FloatTag());
   switch (activation) {
     case Activation::None:
       return x;
     case Activation::Relu:
-      return hn::Max(x, zero);
+      return relu_of(FloatTag(), x);
     case Activation::Relu6:
-      return hn::Min(hn::Max(x, zero), number(6));
+      return clip_of(x, number(0), number(6));
     case Activation::Sigmoid:
       return sigmoid_of(x);
     case Activation::Tanh:
@@ -219,8 +219,6 @@ struct Lines {
   }
 };
 
-int64_t up_to(int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
-
 }  // namespace
 
 Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, bool accumulate, Activation activation)
@@ -237,16 +235,16 @@ Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, b
   // that is held up holds up nobody; first side by side, since those above each other pack the same part of b.
   const int64_t widest = packs_a_ ? 512 : 128;
   constexpr int64_t kFewestRows = 48;
-  chunk_columns_ = std::min(up_to((b.columns + 2 * slots_ - 1) / (2 * slots_), strip_), widest);
+  chunk_columns_ = std::min(round_up((b.columns + 2 * slots_ - 1) / (2 * slots_), strip_), widest);
   const int64_t across = std::max<int64_t>(1, (b.columns + chunk_columns_ - 1) / std::max<int64_t>(1, chunk_columns_));
   const int64_t down =
       std::clamp<int64_t>((4 * slots_ + across - 1) / across, 1, std::max<int64_t>(1, a.rows / kFewestRows));
-  chunk_rows_ = up_to((a.rows + down - 1) / down, kPanel);
+  chunk_rows_ = round_up((a.rows + down - 1) / down, kPanel);
 }
 
 int64_t Product::slot_floats() const {
   const int64_t depth = std::min(a_.columns, kDepth);
-  return up_to(depth * (chunk_columns_ + (packs_a_ ? kUnit : 0)), 16);
+  return round_up(depth * (chunk_columns_ + (packs_a_ ? kUnit : 0)), 16);
 }
 
 Bytes Product::scratch_bytes() const { return slots_ * slot_floats() * static_cast<Bytes>(sizeof(float)); }

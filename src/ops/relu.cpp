@@ -5,14 +5,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/relu.cpp"
 #include "hwy/foreach_target.h"
+#include "ops/clamp-inl.h"
 #include "ops/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 
-// A NaN stays one: not every instruction for a maximum would keep it.
 void relu_tile(const Tile& t) {
-  map<1>(t, [](Floats x) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(FloatTag())), x); });
+  map<1>(t, [](Floats x) HWY_ATTR { return relu_of(FloatTag(), x); });
 }
 
 // dy, y

@@ -35,13 +35,18 @@ HWY_INLINE Floats load_some(FloatTag d, const float* from, int64_t count, float 
 
 // In pieces of fixed size: a masked store takes tens of cycles on some processors.
 HWY_INLINE void store_some(FloatTag d, Floats v, float* to, int64_t count) {
-  alignas(64) float buffer[16] = {};
+  constexpr size_t kLongestPieces = 16;  // what the pieces below could reach, however short the vector
+  HWY_ALIGN float buffer[std::max(kLongestPieces, HWY_MAX_BYTES / sizeof(float))];
   hn::Store(v, d, buffer);
-  const float* from = buffer;
-  if ((count & 8) != 0) std::memcpy(to, from, 32), to += 8, from += 8;
-  if ((count & 4) != 0) std::memcpy(to, from, 16), to += 4, from += 4;
-  if ((count & 2) != 0) std::memcpy(to, from, 8), to += 2, from += 2;
-  if ((count & 1) != 0) *to = *from;
+  int64_t done = 0;
+  const auto copy = [&](auto size) {
+    std::memcpy(to + done, buffer + done, size() * sizeof(float));
+    done += static_cast<int64_t>(size());
+  };
+  while (count - done >= 8) copy(std::integral_constant<size_t, 8>());
+  if ((count & 4) != 0) copy(std::integral_constant<size_t, 4>());
+  if ((count & 2) != 0) copy(std::integral_constant<size_t, 2>());
+  if ((count & 1) != 0) copy(std::integral_constant<size_t, 1>());
 }
 
 // How a loop over `count` floats reads and writes: whole vectors, then what is left.

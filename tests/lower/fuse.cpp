@@ -90,6 +90,32 @@ TEST(Fuse, MaskOfTheActivationBeforePoolingIsSpread) {
   }
 }
 
+// A loss that became no number must not look like one because an activation was joined to what made it.
+TEST(Fuse, KeepsWhatIsNotANumber) {
+  for (Tensor (*activation)(Tensor, Name) : {relu, relu6}) {
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 8});
+    const Tensor w = graph.variable("w", DType::F32, {8, 8}, Init::zeros());
+    const auto parameter = [&](const char* name) { return graph.variable(name, DType::F32, {8}, Init::zeros()); };
+    const Tensor broken = log(x);  // of negative numbers
+    const Tensor product = activation(matmul(broken, w), {});
+    const Tensor norm = activation(
+        batch_norm(broken, parameter("gamma"), parameter("beta"), parameter("mean"), parameter("variance"), true), {});
+    const Ran plain = run(graph, {product, norm}, false);
+    const Ran fused = run(graph, {product, norm}, true);
+    EXPECT_LT(fused.program.tasks.size(), plain.program.tasks.size());
+    int64_t broken_numbers = 0;
+    for (size_t i = 0; i < 2; ++i) {
+      for (size_t k = 0; k < plain.fetches[i].size(); ++k) {
+        EXPECT_EQ(std::isnan(fused.fetches[i][k]), std::isnan(plain.fetches[i][k]))
+            << "fetch " << i << " element " << k;
+        broken_numbers += std::isnan(plain.fetches[i][k]) ? 1 : 0;
+      }
+    }
+    EXPECT_GT(broken_numbers, 0);
+  }
+}
+
 TEST(Fuse, ElementwiseChains) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 40});

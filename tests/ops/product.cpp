@@ -105,6 +105,15 @@ TEST(Product, AddsBiasAndSumsAndActivates) {
   }
 }
 
+TEST(Product, ActivationsKeepWhatIsNotANumber) {
+  for (const Activation activation : {Activation::Relu, Activation::Relu6}) {
+    Case one{{7, 17, 9}, {.bias = true, .activation = activation}};
+    one.a[3] = NAN;
+    const std::vector<float> y = one.computed();
+    for (int64_t i = 0; i < 7 * 17; ++i) EXPECT_EQ(std::isnan(y[static_cast<size_t>(i)]), i < 17) << i;
+  }
+}
+
 TEST(Product, RowsDoNotDependOnTheirNeighbours) {
   const Case all{{100, 90, 300}, {}};
   Case some = all;
