@@ -115,7 +115,9 @@ class Session {
   Bytes arena_bytes() const { return arena_bytes_; }  // what open() takes
   // Held by the process before the arena, the reserve, and what moves to and from the scratch file.
   Bytes runtime_bytes() const { return runtime_bytes_ + (file_bytes_ > 0 ? Homes::kBytes : 0); }
+  // Training steps so far, from which dropout draws; one that goes on from a file goes on counting too.
   int64_t step_count() const { return state_.step; }
+  void set_step_count(int64_t steps) { state_.step = steps; }
   Bytes file_bytes() const { return file_bytes_; }  // of the scratch file
 
   // All ways to set up that step, for a look at other lines: the whole first, then in parts of the batch.

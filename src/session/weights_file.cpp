@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -101,7 +102,28 @@ class File {
   throw Error(fmt::format("'{}' is no weights file (safetensors): {}", path, why), ErrorKind::BadData);
 }
 
-std::vector<StoredTensor> read_header(const std::string& path, const File& file) {
+constexpr const char* kMetadata = "__metadata__";  // safetensors: names and texts
+constexpr const char* kSteps = "steps";
+
+struct Header {
+  std::vector<StoredTensor> tensors;  // by offset
+  int64_t steps = 0;                  // of training; 0 in files of others
+};
+
+int64_t read_steps(const std::string& path, const nlohmann::json& metadata) {
+  if (!metadata.is_object() || !metadata.contains(kSteps)) return 0;
+  const auto& text = metadata[kSteps];
+  int64_t steps = -1;
+  if (text.is_string()) {
+    const auto& digits = text.get_ref<const std::string&>();
+    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
+    if (status != std::errc() || end != digits.data() + digits.size()) steps = -1;
+  }
+  if (steps < 0) refuse(path, "its number of training steps is damaged");
+  return steps;
+}
+
+Header read_header(const std::string& path, const File& file) {
   const Bytes size = file.size();
   uint64_t header_bytes = 0;
   if (size < 8) refuse(path, fmt::format("it has only {} bytes", size));
@@ -113,9 +135,12 @@ std::vector<StoredTensor> read_header(const std::string& path, const File& file)
   const auto header = nlohmann::json::parse(text, nullptr, false);
   if (!header.is_object()) refuse(path, "its header is not a JSON object");
   const Bytes begin = 8 + static_cast<Bytes>(header_bytes);
-  std::vector<StoredTensor> tensors;
+  Header found;
   for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
+    if (name == kMetadata) {
+      found.steps = read_steps(path, entry);
+      continue;
+    }
     try {
       StoredTensor tensor{name, DType::F32, Dims::from(entry.at("shape").get<std::vector<int64_t>>()), 0, 0};
       const auto stored = entry.at("dtype").get<std::string>();
@@ -129,13 +154,14 @@ std::vector<StoredTensor> read_header(const std::string& path, const File& file)
           tensor.offset + tensor.bytes > size)
         refuse(path, fmt::format("tensor '{}' {} does not lie within the file ({} bytes): it is truncated or damaged",
                                  name, to_string(tensor.dims), size));
-      tensors.push_back(std::move(tensor));
+      found.tensors.push_back(std::move(tensor));
     } catch (const nlohmann::json::exception&) {
       refuse(path, fmt::format("the entry of tensor '{}' is damaged", name));
     }
   }
-  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
-  return tensors;
+  std::sort(found.tensors.begin(), found.tensors.end(),
+            [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  return found;
 }
 
 // Floats of one width into those of another: the optimiser's state may be kept in 16 bits now and not then, or the
@@ -178,7 +204,9 @@ class TemporaryFile {
 
 }  // namespace
 
-std::vector<StoredTensor> list_weights(const std::string& path) { return read_header(path, File(path, O_RDONLY)); }
+std::vector<StoredTensor> list_weights(const std::string& path) {
+  return read_header(path, File(path, O_RDONLY)).tensors;
+}
 
 void expect_room_for_weights(const Graph& graph, const std::string& path) {
   const std::string folder = folder_of(path);
@@ -199,6 +227,7 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
 
 void save_weights(Session& session, Graph& graph, const std::string& path) {
   nlohmann::ordered_json header;
+  header[kMetadata] = {{kSteps, std::to_string(session.step_count())}};
   Bytes offset = 0;
   for (const Variable& variable : graph.variables()) {
     const TensorType& type = graph.value(variable.value).type;
@@ -231,7 +260,8 @@ void save_weights(Session& session, Graph& graph, const std::string& path) {
 
 void load_weights(Session& session, Graph& graph, const std::string& path) {
   const File file(path, O_RDONLY);
-  const std::vector<StoredTensor> tensors = read_header(path, file);
+  const auto [tensors, steps] = read_header(path, file);
+  session.set_step_count(steps);
   for (const Variable& variable : graph.variables()) {
     const TensorType& type = graph.value(variable.value).type;
     const std::string name(graph.name(graph.value(variable.value)));

@@ -24,10 +24,12 @@ std::vector<StoredTensor> list_weights(const std::string& path);
 // Throws when `path` could not be written as things are: asked before training, not after it.
 void expect_room_for_weights(const Graph& graph, const std::string& path);
 
-// Writes all variables (the optimiser's too) beside `path` and renames: a crash leaves the old file or the new one.
+// Writes all variables (the optimiser's too) and the number of steps beside `path` and renames: a crash leaves the old
+// file or the new one.
 void save_weights(Session& session, Graph& graph, const std::string& path);
 
-// Sets every weight and statistic of the graph; the optimiser's where the file has them, in 16 bits or not.
+// Sets every weight and statistic of the graph; the optimiser's and the number of steps where the file has
+// them, state in 16 bits or not.
 void load_weights(Session& session, Graph& graph, const std::string& path);
 
 }  // namespace plimsoll

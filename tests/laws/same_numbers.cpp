@@ -2,10 +2,10 @@
 // bit for bit the same.
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include <gtest/gtest.h>
 
+#include "laws/models.h"
 #include "model/training.h"
 #include "session/fit.h"
 #include "session/session.h"
@@ -14,30 +14,9 @@
 namespace plimsoll {
 namespace {
 
-struct Case {
-  const char* name;
-  const char* model;
-  ModelOptions options;
-  int64_t batch;
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
-std::vector<std::byte> random_values(const TensorType& type, int64_t batch, int64_t classes) {
-  std::mt19937 random(7);
-  const int64_t count = element_count(type.shape).at(batch);
-  std::vector<std::byte> bytes(static_cast<size_t>(count * size_of(type.dtype)));
-  for (int64_t i = 0; i < count; ++i) {
-    if (type.dtype == DType::F32) {
-      const float value = static_cast<float>(random() % 1000) / 1000;
-      std::memcpy(bytes.data() + i * 4, &value, 4);
-    } else {
-      const auto value = static_cast<int32_t>(random() % static_cast<uint64_t>(classes));
-      std::memcpy(bytes.data() + i * 4, &value, 4);
-    }
-  }
-  return bytes;
-}
+using testing::Case;
+using testing::random_values;
+using testing::small;
 
 struct Result {
   std::vector<float> losses;
@@ -176,24 +155,13 @@ TEST_P(SameNumbers, InPartsWithAdam) {
   });
 }
 
-ModelOptions options(std::optional<int64_t> image, std::optional<int64_t> classes, std::optional<int64_t> sequence = {},
-                     std::optional<int64_t> layers = {}, std::optional<double> dropout = {}) {
-  ModelOptions o;
-  o.image_size = image;
-  o.classes = classes;
-  o.sequence = sequence;
-  o.layers = layers;
-  o.dropout = dropout;
-  return o;
-}
-
 INSTANTIATE_TEST_SUITE_P(Models, SameNumbers,
                          ::testing::Values(Case{"mlp", "mlp", {}, 32}, Case{"lenet", "lenet", {}, 16},
                                            Case{"fashion", "fashion", {}, 16},
-                                           Case{"resnet18", "resnet18", options(64, 10), 4},
-                                           Case{"unet", "unet", options(32, {}), 2},
-                                           Case{"bert", "bert-base", options({}, 500, 32, 4, 0.1), 2},
-                                           Case{"gpt2", "gpt2-small", options({}, 500, 32, 4, 0.1), 2}),
+                                           Case{"resnet18", "resnet18", small(64, 10), 4},
+                                           Case{"unet", "unet", small(32, {}), 2},
+                                           Case{"bert", "bert-base", small({}, 500, 32, 4, 0.1), 2},
+                                           Case{"gpt2", "gpt2-small", small({}, 500, 32, 4, 0.1), 2}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -63,6 +63,15 @@ TEST_F(WeightsFile, GivesBackWhatWasSaved) {
   EXPECT_EQ(stored[0].dims, (Dims{16, 16, 3, 3}));
 }
 
+// Drop-out draws by the number of the step: training that goes on must not draw the masks of the first steps again.
+TEST_F(WeightsFile, TheNumberOfStepsGoesOn) {
+  session.set_step_count(41);
+  save_weights(session, net.graph, path);
+  session.set_step_count(0);
+  load_weights(session, net.graph, path);
+  EXPECT_EQ(session.step_count(), 41);
+}
+
 TEST_F(WeightsFile, AFailedSaveKeepsTheOldFileAndLeavesNothingElse) {
   save_weights(session, net.graph, path);
   const auto size = std::filesystem::file_size(path);
@@ -102,6 +111,8 @@ TEST_F(WeightsFile, RefusesWhatIsDamagedOrOfAnotherModel) {
   EXPECT_THAT(refusal(), HasSubstr("is damaged"));
   write(R"({"k":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234");
   EXPECT_THAT(refusal(), HasSubstr("tensor 'k' is f32[1] but the model has f32[16,16,3,3]"));
+  write(R"({"__metadata__":{"steps":"12x"}})", "");
+  EXPECT_THAT(refusal(), HasSubstr("its number of training steps is damaged"));
   write("{}", "");
   EXPECT_THAT(refusal(), HasSubstr("belongs to another model"));
 }
