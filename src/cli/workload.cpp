@@ -59,7 +59,7 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
   load->changes.half.values = load->session->steps().front().program.half_values > 0;
   for (const Node& node : load->graph.nodes())
-    load->changes.splits_norm = load->changes.splits_norm || load->graph.attrs(node).has("split");
+    load->changes.splits_norm = load->changes.splits_norm || load->graph.may_split(node.op->name);
   for (const Variable& variable : load->graph.variables())
     load->changes.half.state = load->changes.half.state || load->graph.value(variable.value).type.dtype == DType::BF16;
   return load;

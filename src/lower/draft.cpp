@@ -1,5 +1,7 @@
 #include "lower/draft.h"
 
+#include <numeric>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -44,6 +46,14 @@ Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span
     for (int i = 0; i < node.outputs; ++i) drafted.out.push_back(node.first_output + i);
   }
   return draft;
+}
+
+std::vector<ValueId> find_roots(const Draft& draft) {
+  std::vector<ValueId> roots(draft.value_count());
+  std::iota(roots.begin(), roots.end(), 0);
+  for (const DraftNode& node : draft.nodes)
+    if (node.op->traits.view) roots[static_cast<size_t>(node.out[0])] = roots[static_cast<size_t>(node.in[0])];
+  return roots;
 }
 
 Uses::Uses(const Draft& draft) : counts_(draft.value_count(), 0), producers_(draft.value_count(), -1) {

@@ -24,7 +24,7 @@ struct DraftValue {
 };
 
 struct Draft {
-  const Graph* graph;
+  const Graph* graph = nullptr;
   std::vector<DraftNode> nodes;       // in program order
   std::vector<ValueId> fetches;       // values that must be there after the step
   std::deque<Attrs> own_attrs;        // settings that rewrites made
@@ -47,6 +47,9 @@ struct Draft {
 
 // The nodes that `fetches` and `updates` (nodes that change variables) depend on.
 Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates);
+
+// By value: the one whose bytes it shows, when a view made it; else itself.
+std::vector<ValueId> find_roots(const Draft& draft);
 
 // Who uses each value, for rewrites that ask "does anyone else need this?".
 class Uses {

@@ -48,14 +48,14 @@ class HalfStorage {
   About& root_of(ValueId value) { return about(about(value).root); }
 
   void look_at_readers() {
-    for (size_t i = 0; i < values_.size(); ++i) values_[i].root = static_cast<ValueId>(i);
+    const std::vector<ValueId> roots = find_roots(draft_);
+    for (size_t i = 0; i < values_.size(); ++i) values_[i].root = roots[i];
     views_.reserve(draft_.nodes.size());
     for (size_t i = 0; i < draft_.nodes.size(); ++i) {
       const DraftNode& node = draft_.nodes[i];
       if (node.op->traits.view) {
         views_.push_back(node);
         about(node.out[0]).view = &views_.back();
-        about(node.out[0]).root = about(node.in[0]).root;
         continue;
       }
       for (const ValueId value : node.out) about(value).origin = node.origin;

@@ -46,15 +46,14 @@ int packed_axis(const Shape& shape) {
 class Masks {
  public:
   explicit Masks(Draft& draft) : draft_(draft), uses_(draft), stays_(draft.value_count(), false) {
-    std::vector<ValueId> owner(draft.value_count());  // of the bytes that a view shows
-    for (size_t i = 0; i < owner.size(); ++i) owner[i] = static_cast<ValueId>(i);
+    const std::vector<ValueId> roots = find_roots(draft);
     for (const DraftNode& node : draft.nodes) {
       const bool has_mask = mask_of(node).has_value();
       for (size_t k = 0; k < node.in.size(); ++k)
-        if (draft.is_backward(node) && (!has_mask || k != 1)) stays_[at(owner[at(node.in[k])])] = true;
-      if (node.op->traits.view) owner[at(node.out[0])] = owner[at(node.in[0])];
+        if (draft.is_backward(node) && !node.op->traits.view && (!has_mask || k != 1))
+          stays_[at(roots[at(node.in[k])])] = true;
     }
-    for (const ValueId fetch : draft.fetches) stays_[at(owner[at(fetch)])] = true;
+    for (const ValueId fetch : draft.fetches) stays_[at(roots[at(fetch)])] = true;
   }
 
   void run() {
