@@ -148,6 +148,25 @@ TEST(MakePlan, ASmallerLineNeverPlansAHigherPeak) {
   }
 }
 
+TEST(MakePlan, AFasterPlanIsFoundOrThereIsNone) {
+  const Problem problem = training_chain(6, 1000, 2000);
+  const Problem* const problems[] = {&problem};
+  const Bytes highest = must_plan(problem, {.batch = 32}).arena_bytes;
+  int slower = 0;
+  for (const Bytes percent : {100, 95, 90, 85, 80, 70}) {
+    const Limits limits{.bytes = highest * percent / 100, .batch = 32};
+    const auto best = choose_plan(problem, problems, limits).answer;
+    const auto* plan = std::get_if<Plan>(&best);
+    if (plan == nullptr) continue;
+    slower += plan->predicted_ns > plan->unconstrained_ns ? 1 : 0;
+    EXPECT_FALSE(choose_faster_plan(problem, problems, limits, plan->predicted_ns)) << percent;
+    const auto faster = choose_faster_plan(problem, problems, limits, plan->predicted_ns * 1.01);
+    ASSERT_TRUE(faster) << percent;
+    EXPECT_EQ(std::get<Plan>(faster->answer).predicted_ns, plan->predicted_ns) << percent;
+  }
+  EXPECT_GT(slower, 0) << "no line was tight";
+}
+
 TEST(MakePlan, FiftyThousandTasks) {
   constexpr int kLayers = 8334;
   const Problem problem = training_chain(kLayers, 256, 4096);
