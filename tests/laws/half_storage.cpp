@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Models, HalfStorage,
 TEST(HalfStorageLearns, AsWellAsWithout) {
   Optimiser optimisers[] = {Optimiser::adam(), Optimiser::sgd(0.02, 0.9), Optimiser::rmsprop(1e-3, 0.9, 0.5, true)};
   for (const Optimiser& optimiser : optimisers) {
-    constexpr int kSteps = 60;
+    constexpr int kSteps = 120;
     Trained wide("lenet", {}, 64, false, false, MemoryLine::kUnlimited, {}, optimiser);
     Trained half("lenet", {}, 64, true, true, MemoryLine::kUnlimited, {}, optimiser);
     const std::vector<float> with = half.steps(kSteps), without = wide.steps(kSteps);
