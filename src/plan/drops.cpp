@@ -20,43 +20,50 @@ Drops::Drops(const Problem& problem, const Sizes& sizes, const std::vector<TaskI
       sizes_(&sizes),
       in_place_(in_place),
       stages_(static_cast<int32_t>(order.size())),
-      order_(order),
+      program_(std::make_shared<const Program>(read_program(order, batch))),
       alive_(std::max(stages_, 1)) {
-  ns_.resize(order.size());
-  for (int32_t s = 0; s < stages_; ++s) ns_[s] = cost_ns(problem.tasks[order[s]], batch);
   reruns_.resize(order.size());
   rerun_stages_.resize(order.size());
   local_.assign(order.size(), 0);
   touch_of_.assign(order.size(), -1);
   presence_.resize(problem.buffers.size());
-  read_program(order);
-  find_makers();
+  find_needs();
   for (int32_t s = 0; s < stages_; ++s) {
     local_[s] = find_local_peak(s);
     alive_.add(s, s, local_[s]);
   }
 }
 
-void Drops::read_program(const std::vector<TaskId>& order) {
-  reads_.resize(order.size());
-  writes_.resize(order.size());
-  needs_.resize(problem_->buffers.size());
+Drops::Program Drops::read_program(const std::vector<TaskId>& order, int64_t batch) const {
+  Program program;
+  program.order = order;
+  program.ns.resize(order.size());
+  program.reads.resize(order.size());
+  program.writes.resize(order.size());
   const auto is_variable = [&](BufferId id) { return problem_->buffers[id].kind == BufferKind::Variable; };
-  for (size_t b = 0; b < problem_->buffers.size(); ++b)
-    if (problem_->buffers[b].kind == BufferKind::Input) needs_[b] = {{-1, 1, false}};
   for (int32_t s = 0; s < stages_; ++s) {
     const Task& task = problem_->tasks[order[s]];
+    program.ns[s] = cost_ns(task, batch);
     for (const auto* list : {&task.reads, &task.updates})
       for (const BufferId id : *list)
-        if (!is_variable(id)) reads_[s].push_back(id);
+        if (!is_variable(id)) program.reads[s].push_back(id);
     for (const BufferId id : task.writes)
-      if (!is_variable(id)) writes_[s].push_back(id);
-    keep_unique(reads_[s]);
-    keep_unique(writes_[s]);
-    for (const auto* list : {&reads_[s], &writes_[s]})
+      if (!is_variable(id)) program.writes[s].push_back(id);
+    keep_unique(program.reads[s]);
+    keep_unique(program.writes[s]);
+  }
+  find_makers(program);
+  return program;
+}
+
+void Drops::find_needs() {
+  needs_.resize(problem_->buffers.size());
+  for (size_t b = 0; b < problem_->buffers.size(); ++b)
+    if (problem_->buffers[b].kind == BufferKind::Input) needs_[b] = {{-1, 1, false}};
+  for (int32_t s = 0; s < stages_; ++s)
+    for (const auto* list : {&program_->reads[s], &program_->writes[s]})
       for (const BufferId id : *list)
         if (needs_[id].empty() || needs_[id].back().stage < s) needs_[id].push_back({s, 1, false});
-  }
   for (size_t b = 0; b < problem_->buffers.size(); ++b) {
     const BufferKind kind = problem_->buffers[b].kind;
     if (kind == BufferKind::Variable || needs_[b].empty() || stages_ == 0) continue;
@@ -69,16 +76,16 @@ void Drops::read_program(const std::vector<TaskId>& order) {
 
 // A task may run again when it changes nothing and is the first to write what it writes; and only until something that
 // it reads or writes is written or changed by another.
-void Drops::find_makers() {
+void Drops::find_makers(Program& program) const {
   constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
   std::vector<int32_t> first_writer(problem_->buffers.size(), kNever), next_writer(problem_->buffers.size(), kNever);
   for (int32_t s = stages_ - 1; s >= 0; --s)
-    for (const auto* list : {&problem_->tasks[order_[s]].writes, &problem_->tasks[order_[s]].updates})
+    for (const auto* list : {&problem_->tasks[program.order[s]].writes, &problem_->tasks[program.order[s]].updates})
       for (const BufferId id : *list) first_writer[id] = s;
-  maker_.assign(problem_->buffers.size(), -1);
-  rerun_until_.assign(order_.size(), -1);
+  program.maker.assign(problem_->buffers.size(), -1);
+  program.rerun_until.assign(program.order.size(), -1);
   for (int32_t s = stages_ - 1; s >= 0; --s) {
-    const Task& task = problem_->tasks[order_[s]];
+    const Task& task = problem_->tasks[program.order[s]];
     bool may = task.recomputable && task.updates.empty();
     int32_t until = stages_ - 1;
     for (const BufferId id : task.writes) {
@@ -90,9 +97,9 @@ void Drops::find_makers() {
     for (const auto* list : {&task.writes, &task.updates})
       for (const BufferId id : *list) next_writer[id] = s;
     if (!may) continue;
-    rerun_until_[s] = until;
+    program.rerun_until[s] = until;
     for (const BufferId id : task.writes)
-      if (problem_->buffers[id].kind == BufferKind::Temporary) maker_[id] = s;
+      if (problem_->buffers[id].kind == BufferKind::Temporary) program.maker[id] = s;
   }
 }
 
@@ -104,13 +111,13 @@ size_t Drops::find_need(BufferId id, int32_t stage) const {
 }
 
 int32_t Drops::find_remake(BufferId id, size_t need) const {
-  if (maker_[id] < 0 || need == 0 || needs_[id][need].is_remade) return -1;
-  const int32_t task = maker_[id], before = needs_[id][need - 1].stage, stage = needs_[id][need].stage;
+  if (program_->maker[id] < 0 || need == 0 || needs_[id][need].is_remade) return -1;
+  const int32_t task = program_->maker[id], before = needs_[id][need - 1].stage, stage = needs_[id][need].stage;
   const std::vector<int32_t>& reruns = rerun_stages_[task];
   const auto later = std::lower_bound(reruns.begin(), reruns.end(), stage);
   // Where its task runs again anyway, it comes for free.
   if (later != reruns.begin() && *std::prev(later) > before) return *std::prev(later);
-  const int32_t latest = std::min(stage, rerun_until_[task]);
+  const int32_t latest = std::min(stage, program_->rerun_until[task]);
   return latest > before ? latest : -1;
 }
 
@@ -124,7 +131,7 @@ size_t Drops::find(const Gap& gap) const {
 std::vector<std::pair<BufferId, size_t>> Drops::remade_in(int32_t stage) const {
   std::vector<std::pair<BufferId, size_t>> found;
   for (const Rerun& rerun : reruns_[stage])
-    for (const BufferId id : writes_[rerun.task]) {
+    for (const BufferId id : program_->writes[rerun.task]) {
       const size_t need = find_need(id, stage);
       if (need < needs_[id].size() && needs_[id][need].stage == stage && needs_[id][need].is_remade)
         found.emplace_back(id, need);
@@ -161,7 +168,7 @@ void Drops::start_drop(BufferId id, size_t need) {
   else
     insert_need(id, need, stage, 0, true);
   change_alive(before + 1, stage, -sizes_->buffers[id]);
-  run_again(maker_[id], stage);
+  run_again(program_->maker[id], stage);
 }
 
 bool Drops::keep(BufferId id, size_t need) {
@@ -174,7 +181,7 @@ bool Drops::keep(BufferId id, size_t need) {
     erase_need(id, need);
   else
     set_flag(id, need, false);
-  run_no_more(maker_[id], stage);
+  run_no_more(program_->maker[id], stage);
   return finish();
 }
 
@@ -209,7 +216,7 @@ void Drops::need(BufferId id, int32_t stage) {
   std::vector<Need>& needs = needs_[id];
   touch(stage);
   if (at < needs.size() && needs[at].stage == stage) return count_users(id, at, 1);
-  const int32_t before = needs[at - 1].stage, task = maker_[id];
+  const int32_t before = needs[at - 1].stage, task = program_->maker[id];
   const Bytes bytes = sizes_->buffers[id];
   touch(before);
   if (at < needs.size()) {
@@ -224,7 +231,7 @@ void Drops::need(BufferId id, int32_t stage) {
       return run_no_more(task, after);
     }
   }
-  const bool may_remake = task >= 0 && stage <= rerun_until_[task];
+  const bool may_remake = task >= 0 && stage <= program_->rerun_until[task];
   if (!may_remake || fits(before + 1, stage, id)) {
     insert_need(id, at, stage, 1, false);
     return change_alive(before + 1, stage, bytes);
@@ -238,7 +245,7 @@ void Drops::release(BufferId id, int32_t stage) {
   std::vector<Need>& needs = needs_[id];
   touch(stage);
   if (needs[at].users > 1) return count_users(id, at, -1);
-  const int32_t before = needs[at - 1].stage, task = maker_[id];
+  const int32_t before = needs[at - 1].stage, task = program_->maker[id];
   const Bytes bytes = sizes_->buffers[id];
   const bool has_next = at + 1 < needs.size(), next_is_kept = has_next && !needs[at + 1].is_remade;
   if (!needs[at].is_remade) {
@@ -252,7 +259,7 @@ void Drops::release(BufferId id, int32_t stage) {
     return run_no_more(task, stage);
   }
   const int32_t after = needs[at + 1].stage;
-  if (after > rerun_until_[task]) return count_users(id, at, -1);  // cannot be made any later
+  if (after > program_->rerun_until[task]) return count_users(id, at, -1);  // cannot be made any later
   touch(after);
   set_flag(id, at + 1, true);
   erase_need(id, at);
@@ -307,9 +314,9 @@ void Drops::change_rerun(int32_t task, int32_t stage, int32_t change) {
   if (is_last) stages.erase(place);
   journal_.push_back({Change::Kind::RerunUsers, task, stage, change, false});
   if (!is_first && !is_last) return;
-  extra_ns_ += is_first ? ns_[task] : -ns_[task];
+  extra_ns_ += is_first ? program_->ns[task] : -program_->ns[task];
   std::vector<Errand>& errands = is_first ? to_need_ : to_release_;
-  for (const BufferId id : reads_[task]) errands.push_back({id, stage});
+  for (const BufferId id : program_->reads[task]) errands.push_back({id, stage});
 }
 
 void Drops::change_alive(int32_t first, int32_t last, Bytes bytes) {
@@ -408,7 +415,7 @@ Bytes Drops::find_local_peak(int32_t stage) {
   work_ += moments;
   const auto task_at = [&](int32_t m) { return m + 1 == moments ? stage : reruns[m].task; };
   for (int32_t m = 0; m < moments; ++m)
-    for (const auto* list : {&reads_[task_at(m)], &writes_[task_at(m)]})
+    for (const auto* list : {&program_->reads[task_at(m)], &program_->writes[task_at(m)]})
       for (const BufferId id : *list) {
         if (presence_[id].stamp != stamp_) look_up(id, stage);
         presence_[id].last_moment = m;
@@ -416,7 +423,7 @@ Bytes Drops::find_local_peak(int32_t stage) {
   Bytes extra = 0, highest = 0;
   for (int32_t m = 0; m < moments; ++m) {
     const int32_t task = task_at(m);
-    for (const BufferId id : writes_[task]) {
+    for (const BufferId id : program_->writes[task]) {
       Presence& presence = presence_[id];
       if (presence.is_alive) continue;
       presence.is_alive = true;
@@ -424,8 +431,8 @@ Bytes Drops::find_local_peak(int32_t stage) {
       extra += sizes_->buffers[id];
     }
     const Bytes shared = in_place_ ? shared_in(task, m) : 0;
-    highest = std::max(highest, extra + sizes_->scratch[order_[task]] - shared);
-    for (const auto* list : {&reads_[task], &writes_[task]})
+    highest = std::max(highest, extra + sizes_->scratch[program_->order[task]] - shared);
+    for (const auto* list : {&program_->reads[task], &program_->writes[task]})
       for (const BufferId id : *list) {
         Presence& presence = presence_[id];
         presence.is_taken = false;
@@ -439,7 +446,7 @@ Bytes Drops::find_local_peak(int32_t stage) {
 
 Bytes Drops::shared_in(int32_t task, int32_t moment) {
   Bytes bytes = 0;
-  const Task& work = problem_->tasks[order_[task]];
+  const Task& work = problem_->tasks[program_->order[task]];
   for (const InPlace& pair : work.may_share) {
     const BufferId from = work.reads[pair.read], to = work.writes[pair.write];
     const BufferKind kind = problem_->buffers[from].kind;
@@ -459,8 +466,8 @@ Bytes Drops::shared_in(int32_t task, int32_t moment) {
 std::vector<TaskId> Drops::steps() const {
   std::vector<TaskId> steps;
   for (int32_t s = 0; s < stages_; ++s) {
-    for (const Rerun& rerun : reruns_[s]) steps.push_back(order_[rerun.task]);
-    steps.push_back(order_[s]);
+    for (const Rerun& rerun : reruns_[s]) steps.push_back(program_->order[rerun.task]);
+    steps.push_back(program_->order[s]);
   }
   return steps;
 }

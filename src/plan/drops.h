@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,14 +41,14 @@ class Drops {
   void set_target(Bytes bytes) { target_ = bytes; }
   int32_t stages() const { return stages_; }
   Bytes size_of(BufferId id) const { return sizes_->buffers[id]; }
-  double ns_of(BufferId id) const { return ns_[maker_[id]]; }
-  bool is_remakeable(BufferId id) const { return maker_[id] >= 0; }
+  double ns_of(BufferId id) const { return program_->ns[program_->maker[id]]; }
+  bool is_remakeable(BufferId id) const { return program_->maker[id] >= 0; }
   const std::vector<Need>& needs(BufferId id) const { return needs_[id]; }
   const LiveTree& alive() const { return alive_; }  // by stage, without variables
   double extra_ns() const { return extra_ns_; }
   int64_t work() const { return work_; }  // done in all, counted
 
-  int32_t maker_of(BufferId id) const { return maker_[id]; }
+  int32_t maker_of(BufferId id) const { return program_->maker[id]; }
   // Index of the need at the end of the gap; 0 when the gap is no longer as it was.
   size_t find(const Gap& gap) const;
   // The stage where a value dropped before this need would be made again; -1 when it cannot be.
@@ -68,6 +69,14 @@ class Drops {
   std::vector<TaskId> steps() const;
 
  private:
+  // What no change touches: all copies share it.
+  struct Program {
+    std::vector<TaskId> order;
+    std::vector<std::vector<BufferId>> reads, writes;  // by stage, without variables; updates count as reads
+    std::vector<double> ns;                            // by stage
+    std::vector<int32_t> maker;                        // by buffer: the stage that makes it, -1 when it must be kept
+    std::vector<int32_t> rerun_until;                  // by stage: the last stage whose versions are right
+  };
   struct Rerun {
     int32_t task = 0;  // by its stage
     int32_t users = 0;
@@ -87,8 +96,9 @@ class Drops {
     int32_t stage = 0;
   };
 
-  void read_program(const std::vector<TaskId>& order);
-  void find_makers();
+  Program read_program(const std::vector<TaskId>& order, int64_t batch) const;
+  void find_makers(Program& program) const;
+  void find_needs();
   void begin(int64_t most_work);
   void start_drop(BufferId id, size_t need);
   bool finish();
@@ -116,14 +126,10 @@ class Drops {
   const Sizes* sizes_;
   bool in_place_;
   int32_t stages_;
-  std::vector<TaskId> order_;
-  std::vector<std::vector<BufferId>> reads_, writes_;  // by stage, without variables; updates count as reads
-  std::vector<double> ns_;                             // by stage
-  std::vector<int32_t> maker_;                         // by buffer: the stage that makes it, -1 when it must be kept
-  std::vector<int32_t> rerun_until_;                   // by stage: the last stage whose versions are right
-  std::vector<std::vector<Need>> needs_;               // by buffer
-  std::vector<std::vector<Rerun>> reruns_;             // by stage, in order
-  std::vector<std::vector<int32_t>> rerun_stages_;     // by task
+  std::shared_ptr<const Program> program_;
+  std::vector<std::vector<Need>> needs_;            // by buffer
+  std::vector<std::vector<Rerun>> reruns_;          // by stage, in order
+  std::vector<std::vector<int32_t>> rerun_stages_;  // by task
   LiveTree alive_;
   std::vector<Bytes> local_;  // by stage: its highest moment above what enters it
   Bytes target_ = 0;

@@ -35,10 +35,10 @@ void require_valid(const Problem& problem, const Limits& limits) {
 class Planner {
  public:
   Planner(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits)
-      : problems_(problems), limits_(limits) {
+      : whole_(whole), problems_(problems), limits_(limits) {
     require_valid(whole, limits);
     for (const Problem* problem : problems) require_valid(*problem, limits);
-    describe_as_written(whole);
+    describe_as_written();
     for (size_t i = 0; i < problems.size(); ++i) add_options(i);
   }
 
@@ -81,15 +81,28 @@ class Planner {
     Option option;
   };
 
-  // The peak and time of the program as written: given order, nothing shared. And the peak that order alone gives.
-  void describe_as_written(const Problem& problem) {
-    const Sizes sizes = measure(problem, limits_.batch, limits_.batch);
+  // The peak and time of the program as written: given order, nothing shared.
+  void describe_as_written() {
+    const Sizes sizes = measure(whole_, limits_.batch, limits_.batch);
+    std::vector<TaskId> order(whole_.tasks.size());
+    std::iota(order.begin(), order.end(), 0);
+    unconstrained_bytes_ = make_timeline(whole_, sizes, order, false).peak_bytes;
+    for (const Task& task : whole_.tasks) unconstrained_ns_ += cost_ns(task, limits_.batch);
+  }
+
+  std::vector<TaskId> order_of(const Problem& problem, const Sizes& sizes) {
     std::vector<TaskId> order(problem.tasks.size());
     std::iota(order.begin(), order.end(), 0);
-    unconstrained_bytes_ = make_timeline(problem, sizes, order, false).peak_bytes;
     if (limits_.levers.order) order = choose_order(problem, sizes, limits_.levers.in_place);
-    ordered_bytes_ = make_timeline(problem, sizes, order, limits_.levers.in_place).peak_bytes;
-    for (const Task& task : problem.tasks) unconstrained_ns_ += cost_ns(task, limits_.batch);
+    // The whole batch as it was written is often one of the ways: its order is looked for once.
+    if (&problem == &whole_) ordered_bytes_ = make_timeline(problem, sizes, order, limits_.levers.in_place).peak_bytes;
+    return order;
+  }
+
+  // The peak that order alone gives.
+  Bytes ordered_bytes() {
+    if (!ordered_bytes_) order_of(whole_, measure(whole_, limits_.batch, limits_.batch));
+    return *ordered_bytes_;
   }
 
   void add_options(size_t index) {
@@ -102,9 +115,7 @@ class Planner {
                               problem.tasks[split.mixing].name));
     }
     const Sizes sizes = measure(problem, limits_.batch, in_parts ? problem.part_samples : limits_.batch);
-    std::vector<TaskId> order(problem.tasks.size());
-    std::iota(order.begin(), order.end(), 0);
-    if (limits_.levers.order) order = choose_order(problem, sizes, limits_.levers.in_place);
+    const std::vector<TaskId> order = order_of(problem, sizes);
     for (Stored& stored : list_stores(problem, limits_, split)) {
       Option option(problem, limits_, split, order, stored, unconstrained_ns_);
       entries_.push_back({entries_.size(), index, std::move(stored), std::move(option)});
@@ -143,7 +154,7 @@ class Planner {
     return {lowest.bytes, lowest.problem == problem ? lowest.task : -1};
   }
 
-  Plan finish(Entry& entry, const Candidate& candidate) const {
+  Plan finish(Entry& entry, const Candidate& candidate) {
     Plan plan = expand(*problems_[entry.problem], entry.option, candidate);
     plan.predicted_ns = candidate.ns;
     plan.unconstrained_ns = unconstrained_ns_;
@@ -155,14 +166,14 @@ class Planner {
     return plan;
   }
 
-  std::vector<Decision> describe(Entry& entry, const Candidate& candidate) const {
+  std::vector<Decision> describe(Entry& entry, const Candidate& candidate) {
     const Staged& staged = entry.option.staged();
     std::vector<Decision> decisions;
-    if (unconstrained_bytes_ > ordered_bytes_)
-      decisions.push_back({"order and in place", unconstrained_bytes_ - ordered_bytes_, 0});
+    if (unconstrained_bytes_ > ordered_bytes())
+      decisions.push_back({"order and in place", unconstrained_bytes_ - ordered_bytes(), 0});
     if (staged.parts.size() > 1)
       decisions.push_back({fmt::format("run in {} parts of {} samples", staged.parts.size(), staged.parts.front()),
-                           std::max<Bytes>(ordered_bytes_ - entry.option.plain().front().peak_bytes, 0),
+                           std::max<Bytes>(ordered_bytes() - entry.option.plain().front().peak_bytes, 0),
                            std::max(staged.ns - unconstrained_ns_, 0.0)});
     std::vector<Decision> single = describe_reruns(staged, candidate);
     for (const auto* flags : {&entry.stored.variables, &entry.stored.values})
@@ -245,9 +256,11 @@ class Planner {
                       .lower_bound_task = bound.task}};
   }
 
+  const Problem& whole_;
   const std::span<const Problem* const> problems_;
   Limits limits_;  // options refer to it; only its bytes change
-  Bytes unconstrained_bytes_ = 0, ordered_bytes_ = 0;
+  Bytes unconstrained_bytes_ = 0;
+  std::optional<Bytes> ordered_bytes_;  // once it was asked for
   double unconstrained_ns_ = 0;
   std::deque<Entry> entries_;
   Entry* best_ = nullptr;

@@ -220,10 +220,10 @@ using Score = std::pair<Bytes, double>;
 // tries x tasks, so that large problems get a few tries and small ones all they need.
 void refine(const Problem& problem, const Sizes& sizes, const Precedence& precedence, bool in_place,
             std::vector<TaskId>& order) {
-  constexpr int64_t kWork = 3'000'000;
+  constexpr int64_t kWork = 1'000'000;
   const auto tasks = static_cast<int32_t>(order.size());
   int64_t tries = kWork / std::max(tasks, 1);
-  Timeline timeline = make_timeline(problem, sizes, order, in_place);
+  Timeline timeline = make_timeline(problem, sizes, order, in_place), moved;
   std::vector<int32_t> position(order.size());
   // Moves the task at `from` to stand at `to`, and keeps that if the peak falls.
   const auto helps = [&](int32_t from, int32_t to) {
@@ -234,9 +234,9 @@ void refine(const Problem& problem, const Sizes& sizes, const Precedence& preced
       if (a > b) std::rotate(at + b, at + a, at + a + 1);
     };
     move(from, to);
-    Timeline moved = make_timeline(problem, sizes, order, in_place);
+    find_timeline(problem, sizes, order, in_place, moved);
     if (Score(moved.peak_bytes, moved.area) < Score(timeline.peak_bytes, timeline.area)) {
-      timeline = std::move(moved);
+      std::swap(timeline, moved);
       return true;
     }
     move(to, from);
@@ -266,16 +266,18 @@ void refine(const Problem& problem, const Sizes& sizes, const Precedence& preced
 std::vector<TaskId> choose_order(const Problem& problem, const Sizes& sizes, bool in_place) {
   std::vector<TaskId> best(problem.tasks.size());
   std::iota(best.begin(), best.end(), 0);
+  Timeline timeline;
   const auto score = [&](const std::vector<TaskId>& order) {
-    const Timeline timeline = make_timeline(problem, sizes, order, in_place);
+    find_timeline(problem, sizes, order, in_place, timeline);
     return std::pair(timeline.peak_bytes, timeline.area);
   };
   auto best_score = score(best);
   const Precedence precedence = find_precedence(problem);
   ListScheduler scheduler(problem, sizes, precedence);
   // Each candidate starts from the best order so far, so that later ones refine earlier ones.
-  constexpr int kRounds = 2;
-  for (int round = 0; round < kRounds; ++round) {
+  constexpr size_t kTasksForTwoRounds = 20'000;
+  const int rounds = problem.tasks.size() <= kTasksForTwoRounds ? 2 : 1;
+  for (int round = 0; round < rounds; ++round) {
     const auto before = best_score;
     for (const Rank rank : {Rank::FreersFirst, Rank::Foresight, Rank::Smallest, Rank::Newest})
       for (const bool backwards : {false, true}) {

@@ -37,7 +37,8 @@ class Search {
     drops_.set_target(target);
   }
 
-  const Drops& run(Start start) {
+  // Gives up what it found: a search runs once.
+  Drops run(Start start) && {
     constexpr int kPasses = 40, kRounds = 12;
     const bool in_segments = start == Start::Segments || start == Start::LongRuns;
     for (int pass = 0; in_segments && pass < kPasses && is_over(); ++pass)
@@ -49,7 +50,7 @@ class Search {
     }
     most_work_ = drops_.work() + listed_ + work_to_take_back_;
     take_back();
-    return drops_;
+    return std::move(drops_);
   }
 
  private:
@@ -273,8 +274,7 @@ class Ladder {
   static constexpr int64_t kWork = 4'000'000, kWorkOfLarge = 12'000'000;
 
   Drops search(const Drops& from, Bytes target, Start start) {
-    Search search(from, static_cast<int32_t>(problem_.buffers.size()), target, work_);
-    const Drops& drops = search.run(start);
+    Drops drops = Search(from, static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);
     Schedule schedule{drops.steps(), 0, drops.extra_ns()};
     schedule.peak_bytes = find_stays(problem_, sizes_, schedule.steps, in_place_).peak_bytes;
     schedules_.push_back(std::move(schedule));

@@ -5,6 +5,7 @@
 namespace plimsoll {
 namespace {
 
+// Into vectors that keep their memory from one order to the next.
 void find_spans(const Problem& problem, const std::vector<TaskId>& order, Timeline& timeline) {
   const size_t buffers = problem.buffers.size();
   timeline.first_step.assign(buffers, -1);
@@ -31,6 +32,7 @@ void find_spans(const Problem& problem, const std::vector<TaskId>& order, Timeli
 void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place,
                   Timeline& timeline) {
   timeline.slot_of.assign(problem.buffers.size(), -1);
+  timeline.slots.clear();
   std::vector<bool> is_handed_on(problem.buffers.size(), false);
   const auto open = [&](BufferId id) {
     timeline.slot_of[id] = static_cast<int32_t>(timeline.slots.size());
@@ -94,13 +96,18 @@ Peak find_peak(const Sizes& sizes, const std::vector<Slot>& slots, const std::ve
 
 Timeline make_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place) {
   Timeline timeline;
+  find_timeline(problem, sizes, order, in_place, timeline);
+  return timeline;
+}
+
+void find_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place,
+                   Timeline& timeline) {
   find_spans(problem, order, timeline);
   assign_slots(problem, sizes, order, in_place, timeline);
   const Peak peak = find_peak(sizes, timeline.slots, order);
   timeline.peak_bytes = peak.bytes;
   timeline.peak_step = peak.step;
   timeline.area = peak.area;
-  return timeline;
 }
 
 }  // namespace plimsoll

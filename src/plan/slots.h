@@ -39,5 +39,8 @@ struct Timeline {
   double area = 0;  // bytes x steps: breaks ties between orders of equal peak
 };
 Timeline make_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place);
+// The same into one that was made before, whose memory is used again.
+void find_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place,
+                   Timeline& timeline);
 
 }  // namespace plimsoll
