@@ -1,8 +1,10 @@
-// The worker of bench/compare and bench/scaling: plain steps of a built-in model in this process, as one line of JSON.
+// The worker of bench/compare, bench/slowdown and bench/scaling: plain steps of a built-in model in this process. The
+// last line it prints is a JSON object.
 #include <omp.h>
 
 #include <chrono>
 #include <ctime>
+#include <iostream>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -29,6 +31,8 @@ struct Arguments {
   double seconds = 10;     // of timed steps, unless the least number takes longer
   int64_t started_ns = 0;  // of the steady clock: when the process was asked for
   bool plan_only = false;
+  bool by_turns =
+      false;  // steps when asked: for every line of standard input, a number of seconds, one line with times
 };
 
 int64_t now_ns() {
@@ -55,6 +59,27 @@ void build(Work& work, const ModelSpec& spec, const Arguments& arguments) {
   work.labels = training.labels;
   work.request.fetches = {training.loss};
   work.request.updates = training.updates.nodes;
+}
+
+Bytes held(const PlannedStep& step, std::initializer_list<Tag> tags) {
+  Bytes bytes = 0;
+  for (const Tag tag : tags) bytes += step.plan.peak_by_tag[static_cast<size_t>(tag)];
+  return bytes;
+}
+
+// Steps until so many seconds are over; the time of each.
+template <typename Step>
+std::vector<int64_t> timed_steps(const Step& step, double seconds, int64_t least, int64_t most) {
+  std::vector<int64_t> times;
+  const int64_t start = now_ns();
+  for (int64_t before = start; std::ssize(times) < most;) {
+    step();
+    const int64_t now = now_ns();
+    times.push_back(now - before);
+    before = now;
+    if (static_cast<double>(now - start) > seconds * 1e9 && std::ssize(times) >= least) break;
+  }
+  return times;
 }
 
 nlohmann::json measure(const Arguments& arguments) {
@@ -84,27 +109,34 @@ nlohmann::json measure(const Arguments& arguments) {
   const int64_t planned_ns = now_ns();
   const double plan_processor_s = static_cast<double>(std::clock() - plan_clock) / CLOCKS_PER_SEC;
   const PlannedStep& step = session.steps().front();
-  nlohmann::json result{{"weights", count_weights(work.graph)},
-                        {"tasks", step.program.problem.tasks.size()},
-                        {"build_ns", plan_ns - build_ns},
-                        {"plan_ns", planned_ns - plan_ns},
-                        {"plan_processor_ns", plan_processor_s * 1e9},
-                        {"predicted_ns", step.plan.predicted_ns},
-                        {"planned_bytes", session.arena_bytes() + session.runtime_bytes()}};
+  nlohmann::json result{
+      {"weights", count_weights(work.graph)},
+      {"tasks", step.program.problem.tasks.size()},
+      {"build_ns", plan_ns - build_ns},
+      {"plan_ns", planned_ns - plan_ns},
+      {"plan_processor_ns", plan_processor_s * 1e9},
+      {"predicted_ns", step.plan.predicted_ns},
+      {"fixed_bytes", session.runtime_bytes() + held(step, {Tag::Weights, Tag::Optimiser, Tag::Data})},
+      {"planned_bytes", session.arena_bytes() + session.runtime_bytes()}};
   if (arguments.plan_only) return result;
 
   float first = session.run_step(0, feeds).front().floats()[0];
   const int64_t after_first_ns = now_ns();
-  float last = session.run_step(0, feeds).front().floats()[0];
+  float last = 0;
+  const auto step_once = [&] { last = session.run_step(0, feeds).front().floats()[0]; };
+  step_once();
   std::vector<int64_t> step_ns;
-  const int64_t start = now_ns();
-  for (int64_t before = start; std::ssize(step_ns) < arguments.most_steps;) {
-    last = session.run_step(0, feeds).front().floats()[0];
-    const int64_t now = now_ns();
-    step_ns.push_back(now - before);
-    before = now;
-    const bool is_over = static_cast<double>(now - start) > arguments.seconds * 1e9;
-    if (is_over && std::ssize(step_ns) >= arguments.least_steps) break;
+  if (arguments.by_turns) {
+    fmt::print("[]\n");
+    std::fflush(stdout);
+    for (double seconds = 0; std::cin >> seconds;) {
+      const auto times = timed_steps(step_once, seconds, 1, arguments.most_steps);
+      step_ns.insert(step_ns.end(), times.begin(), times.end());
+      fmt::print("{}\n", nlohmann::json(times).dump());
+      std::fflush(stdout);
+    }
+  } else {
+    step_ns = timed_steps(step_once, arguments.seconds, arguments.least_steps, arguments.most_steps);
   }
   result["first_step_ns"] = arguments.started_ns > 0 ? after_first_ns - arguments.started_ns : 0;
   result["step_ns"] = step_ns;
@@ -136,6 +168,7 @@ int main(int argc, char** argv) {
   app.add_option("--most-steps", arguments.most_steps);
   app.add_option("--seconds", arguments.seconds);
   app.add_option("--started-ns", arguments.started_ns);
+  app.add_flag("--by-turns", arguments.by_turns, "steps when asked: a number of seconds in each line of input");
   CLI11_PARSE(app, argc, argv);
   try {
     fmt::print("{}\n", measure(arguments).dump());

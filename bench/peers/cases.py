@@ -1,7 +1,8 @@
 # The cases of bench/compare, the systems, and the settings that each system is tried with.
 from collections import namedtuple
 
-Case = namedtuple('Case', 'name model batch sequence inference', defaults=(None, False))
+# like: the case whose best settings of the peers are taken, another batch of the same model.
+Case = namedtuple('Case', 'name model batch sequence inference like', defaults=(None, False, None))
 
 # Quick ones first, so that an interrupted run has something to show.
 CASES = [
@@ -10,15 +11,15 @@ CASES = [
     Case('resnet50-inference-1', 'resnet50', 1, inference=True),
     Case('resnet50-inference-16', 'resnet50', 16, inference=True),
     Case('resnet18-16', 'resnet18', 16),
-    Case('resnet18-32', 'resnet18', 32),
+    Case('resnet18-32', 'resnet18', 32, like='resnet18-16'),
     Case('mobilenet_v2', 'mobilenet_v2', 32),
     Case('gpt2-small-2', 'gpt2-small', 2, 256),
-    Case('gpt2-small-4', 'gpt2-small', 4, 256),
+    Case('gpt2-small-4', 'gpt2-small', 4, 256, like='gpt2-small-2'),
     Case('bert-base', 'bert-base', 8, 128),
     Case('unet', 'unet', 4),
     Case('resnet50-8', 'resnet50', 8),
-    Case('resnet50-16', 'resnet50', 16),
-    Case('resnet50-32', 'resnet50', 32),
+    Case('resnet50-16', 'resnet50', 16, like='resnet50-8'),
+    Case('resnet50-32', 'resnet50', 32, like='resnet50-8'),
     Case('vgg16', 'vgg16', 8),
     Case('dense-chain', 'dense-chain', 1000),
 ]

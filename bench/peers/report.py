@@ -11,18 +11,29 @@ def percentile(numbers, share):
 
 
 def join_runs(runs):
-    """One row from all rounds of the same case, system, setting and line."""
-    good = [run for run in runs if 'step_ns' in run]
+    """One row from the runs of the same case, system, setting and line: alone, and by turns."""
+    stages = {run['stage']: run for run in runs}
+    alone, turns = stages.get('alone', {}), stages.get('turns', {})
     row = {key: runs[0][key] for key in ('case', 'system', 'setting', 'line')}
     row['line_bytes'] = runs[0].get('line_bytes')
-    if not good:
-        return {**row, 'failed': runs[0]['failed'], 'smallest_line_bytes': runs[0].get('smallest_line_bytes')}
-    steps = [ns for run in good for ns in run['step_ns']]
-    return {**row, 'rounds': len(good), 'steps': len(steps), 'step_ns': statistics.median(steps),
-            'low_ns': percentile(steps, 0.1), 'high_ns': percentile(steps, 0.9),
-            'peak_bytes': max(run['peak_bytes'] for run in good),
-            'first_step_ns': statistics.median(run['first_step_ns'] for run in good),
-            'weights': good[0].get('weights'), 'version': good[0].get('version')}
+    if 'bursts' not in turns:
+        return {**row, 'failed': alone.get('failed', 'tried alone, not among the best'), 'alone_ns': median(alone),
+                'first_step_ns': alone.get('first_step_ns'), 'smallest_line_bytes': alone.get('smallest_line_bytes')}
+    steps = [ns for burst in turns['bursts'] for ns in burst]
+    return {**row, 'rounds': [statistics.median(burst) for burst in turns['bursts']], 'steps': len(steps),
+            'step_ns': statistics.median(steps), 'low_ns': percentile(steps, 0.1), 'high_ns': percentile(steps, 0.9),
+            'alone_ns': median(alone), 'peak_bytes': max(turns['peak_bytes'], alone.get('peak_bytes', 0)),
+            'first_step_ns': alone.get('first_step_ns', turns['first_step_ns']),
+            'weights': turns.get('weights'), 'version': turns.get('version')}
+
+
+def median(run):
+    return statistics.median(run['step_ns']) if 'step_ns' in run else None
+
+
+def speed_over(ours, peer):
+    """How many times as fast: the median over the rounds, in each of which both had their turn."""
+    return statistics.median(theirs / mine for mine, theirs in zip(ours['rounds'], peer['rounds']))
 
 
 def summarise(cases, runs):
@@ -40,8 +51,7 @@ def summarise_case(case, rows):
     for row in rows:
         row['batch'] = case.batch
         held = best.get((row['system'], row['line']))
-        # A setting that was dropped after the first round does not come back by luck.
-        rank = lambda r: ('failed' in r, -r.get('rounds', 0), r.get('step_ns', 0))
+        rank = lambda r: ('failed' in r, r.get('step_ns', 0))
         if held is None or rank(row) < rank(held):
             best[row['system'], row['line']] = row
             others += [held] if held else []
@@ -49,15 +59,15 @@ def summarise_case(case, rows):
             others.append(row)
     chosen = list(best.values())
     peers = [row for row in chosen if row['system'] != 'plimsoll' and 'step_ns' in row]
-    fastest = min(peers, key=lambda row: row['step_ns'], default=None)
     ours = [row for row in chosen if row['system'] == 'plimsoll' and 'step_ns' in row]
     for row in ours:
-        row['speed_over'] = {peer['system']: peer['step_ns'] / row['step_ns'] for peer in peers}
-        if fastest:
-            row['speed_over_best'] = fastest['step_ns'] / row['step_ns']
+        row['speed_over'] = {peer['system']: speed_over(row, peer) for peer in peers}
+        if peers:
+            row['speed_over_best'] = min(row['speed_over'].values())
     # The soonest first step of any setting of any peer: the strictest reading.
-    first = [row['first_step_ns'] for row in chosen + others if row['system'] != 'plimsoll' and 'step_ns' in row]
-    return {'case': case.name, 'inference': case.inference, 'best_peer': fastest and fastest['system'],
+    first = [row['first_step_ns'] for row in chosen + others if row['system'] != 'plimsoll' and row['first_step_ns']]
+    return {'case': case.name, 'inference': case.inference,
+            'best_peer': min(peers, key=lambda row: row['step_ns'])['system'] if peers else None,
             'soonest_peer_first_step_ns': min(first, default=None), 'weights_agree': weights_agree(chosen + others),
             'rows': chosen, 'other_settings': others}
 

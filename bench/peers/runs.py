@@ -4,6 +4,8 @@ import os
 import signal
 import statistics
 import subprocess
+import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -36,9 +38,9 @@ def median_ns(result):
 
 
 class Store:
-    """Finished runs by what they are of: case, system, setting, line and round."""
+    """Finished runs by what they are of. The stage: 'alone', to find the best setting and the first step, or 'turns'."""
 
-    KEY = ('case', 'system', 'setting', 'line', 'round')
+    KEY = ('case', 'system', 'setting', 'line', 'stage')
 
     def __init__(self, file, conditions):
         self.file = Path(file)
@@ -121,30 +123,73 @@ class Workers:
             environment['LD_PRELOAD'] = self.tcmalloc
         return environment
 
+    def start(self, system, case, setting, line_bytes=None):
+        """A worker that makes its steps when asked; throws Failed."""
+        command = [*self.command(system, case, setting, line_bytes), '--by-turns']
+        return Worker(command, self.environment(setting), self.arguments.timeout)
+
     def run(self, system, case, setting, line_bytes=None):
-        """What the worker printed, or {'failed': why}."""
+        """What the worker printed when it ran alone, or {'failed': why}."""
         try:
             command = self.command(system, case, setting, line_bytes)
+            return Worker(command, self.environment(setting), self.arguments.timeout).finish()
         except Failed as failure:
             return {'failed': str(failure)}
+
+
+class Worker:
+    """A process of its own; its errors go to a file, so that it never waits for a reader of them."""
+
+    def __init__(self, command, environment=None, timeout=900):
+        self.timeout = timeout
+        self.errors = tempfile.TemporaryFile('w+')
         started_ns = time.monotonic_ns()
-        process = subprocess.Popen([*command, '--started-ns', str(started_ns)], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                                   env=self.environment(setting), start_new_session=True)
+        self.process = subprocess.Popen([*map(str, command), '--started-ns', str(started_ns)], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+                                        env=environment, start_new_session=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def steps(self, seconds=None):
+        """Times of the steps made in so many seconds; without a number, waits until the worker is ready."""
+        if seconds is not None:
+            try:
+                self.process.stdin.write(f'{seconds}\n')
+                self.process.stdin.flush()
+            except BrokenPipeError:
+                pass  # its last words say why
+        watch = threading.Timer(self.timeout, self.end)
+        watch.start()
+        line = self.process.stdout.readline()
+        watch.cancel()
+        if line.startswith('['):
+            return json.loads(line)
+        raise Failed(self.answer(line).get('failed', f'no steps within {self.timeout} s'))
+
+    def finish(self):
+        """The last words of the worker, or {'failed': why}."""
         try:
-            out, err = process.communicate(timeout=self.arguments.timeout)
+            return self.answer(self.process.communicate(timeout=self.timeout)[0])
         except subprocess.TimeoutExpired:
-            end(process)
-            return {'failed': f'no end within {self.arguments.timeout} s'}
-        except BaseException:
-            end(process)
-            raise
-        return answer_of(process.returncode, out, err)
+            return {'failed': f'no end within {self.timeout} s'}
+        finally:
+            self.end()
 
+    def answer(self, out):
+        self.process.wait(self.timeout)
+        self.errors.seek(0)
+        return answer_of(self.process.returncode, out, self.errors.read())
 
-def end(process):
-    os.killpg(process.pid, signal.SIGKILL)  # its own group: compilers that it started end too
-    process.communicate()
+    def end(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)  # its own group: compilers that it started end too
+        except ProcessLookupError:
+            pass
+        self.process.wait()
 
 
 def answer_of(code, out, err):
@@ -154,7 +199,7 @@ def answer_of(code, out, err):
         result = {}
     if 'smallest_line_bytes' in result:
         return {'failed': 'below its smallest line', **result}
-    if code == 0 and result.get('step_ns'):
+    if code == 0 and result:
         return result
     if code == -signal.SIGKILL:
         return {'failed': 'out of memory (killed)'}

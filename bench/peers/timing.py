@@ -1,6 +1,7 @@
 # What the peers' workers share: their arguments, the loop that is timed, and the line of JSON that they print.
 import argparse
 import json
+import sys
 import time
 
 
@@ -17,6 +18,7 @@ def parse_arguments():
     parser.add_argument('--most-steps', type=int, default=100)
     parser.add_argument('--seconds', type=float, default=10)
     parser.add_argument('--started-ns', type=int, default=0)
+    parser.add_argument('--by-turns', action='store_true', help='steps when asked: seconds in each line of input')
     arguments = parser.parse_args()
     arguments.words = set(arguments.setting.split('+'))
     return arguments
@@ -30,27 +32,41 @@ def peak_resident_bytes():
     return 0
 
 
+def timed_steps(step, seconds, least, most):
+    """Steps until so many seconds are over; the time of each."""
+    times = []
+    start = before = time.monotonic_ns()
+    while len(times) < most:
+        step()
+        now = time.monotonic_ns()
+        times.append(now - before)
+        before = now
+        if now - start > seconds * 1e9 and len(times) >= least:
+            break
+    return times
+
+
 def measure(arguments, step, version, weights):
     """Calls step(), which ends when its result can be read and returns one number of it.
 
     weights() counts the trained numbers."""
     first = step()
     after_first_ns = time.monotonic_ns()
-    last = step()
+    step()
     step_ns = []
-    start = before = time.monotonic_ns()
-    while len(step_ns) < arguments.most_steps:
-        last = step()
-        now = time.monotonic_ns()
-        step_ns.append(now - before)
-        before = now
-        if now - start > arguments.seconds * 1e9 and len(step_ns) >= arguments.least_steps:
-            break
+    if arguments.by_turns:
+        print('[]', flush=True)
+        for line in sys.stdin:
+            times = timed_steps(step, float(line), 1, arguments.most_steps)
+            step_ns += times
+            print(json.dumps(times), flush=True)
+    else:
+        step_ns = timed_steps(step, arguments.seconds, arguments.least_steps, arguments.most_steps)
     print(json.dumps({
         'version': version,
         'weights': weights() if weights else None,
         'first_step_ns': after_first_ns - arguments.started_ns,
         'step_ns': step_ns,
         'peak_bytes': peak_resident_bytes(),
-        'answers': [first, last],
+        'answers': [first, step()],
     }))
