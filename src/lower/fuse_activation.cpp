@@ -6,7 +6,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr std::array<std::string_view, 3> kHosts{"matmul", "conv2d", "batch_norm"};
+constexpr std::array<std::string_view, 4> kHosts{"matmul", "conv2d", "batch_norm", "batch_norm_inference"};
 
 // The name under which a host knows the activation, or nothing. Only such whose gradient needs the output alone: the
 // value before the activation is gone.

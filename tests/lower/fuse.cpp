@@ -64,6 +64,18 @@ TEST(Fuse, ActivationAndItsGradientIntoBatchNorm) {
   }
 }
 
+TEST(Fuse, ActivationIntoTheInferenceOfBatchNorm) {
+  for (Tensor (*activation)(Tensor, Name) : {relu, relu6}) {
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 8, 5, 5});
+    const auto parameter = [&](const char* name) { return graph.variable(name, DType::F32, {8}, Init::zeros()); };
+    const Tensor deviation = parameter("deviation");  // squares are variances: the test's numbers may be negative
+    const Tensor y =
+        batch_norm(x, parameter("gamma"), parameter("beta"), parameter("mean"), mul(deviation, deviation), false);
+    expect_better(graph, {activation(y, {})}, 1);
+  }
+}
+
 TEST(Fuse, MaskOfTheActivationBeforePoolingIsSpread) {
   for (Tensor (*activation)(Tensor, Name) : {relu, relu6}) {
     for (const Window& window : {Window::strided(2), Window::strided(1, 1)}) {
