@@ -72,14 +72,17 @@ class Search {
 
   static std::string memory_flag(Bytes line) { return fmt::format("--memory {}MiB", line / MiB); }
   // The line that the refusal names is that of a fresh process; this one has grown by what it searched since.
-  bool try_line(Settings settings, Bytes line, const std::string& flags, const std::string& what) {
+  bool try_line(Settings settings, const Bytes named, const std::string& flags, const std::string& what) {
+    Bytes line = named;
     // So has one that looks for a batch.
     if (line > kLargeLine || settings.auto_batch) line += kGrowth;
     for (int i = 0; i < 3 && has_time(); ++i) {
       settings.memory = fmt::format("{}", line);
       const Attempt tried = attempt(settings, purpose_);
       if (tried.load) {
-        keep(*tried.load, (flags.empty() ? "" : flags + " ") + memory_flag(line), what + surroundings(line), false);
+        const std::string spare = line > named ? fmt::format(", and {} to spare", format_bytes(line - named)) : "";
+        keep(*tried.load, (flags.empty() ? "" : flags + " ") + memory_flag(line), what + spare + surroundings(line),
+             false);
         smallest_line_ = line;
         return true;
       }

@@ -64,20 +64,31 @@ bool is_depthwise(const ConvolutionSizes& sizes) { return sizes.window.groups > 
 bool is_strided(const ConvolutionSizes& sizes) { return sizes.window.strides[0] * sizes.window.strides[1] > 1; }
 int64_t points(const ConvolutionSizes& sizes) { return sizes.kernel[2] * sizes.kernel[3]; }
 
-double efficiency(const ConvolutionSizes& sizes) {
+// Winograd's way needs fewer products than are counted; what its tiles cover beyond the image is lost, and so is time
+// to changes of basis where there are few channels and to the caches where there are many.
+double efficiency_of(const Winograd::Sizes& n, double few, double some, double many, double most) {
+  const double share =
+      static_cast<double>(n.out_height * n.out_width) / static_cast<double>(16 * n.tiles_down() * n.tiles_across());
+  return share * (n.inputs <= 64 ? few : n.inputs <= 256 ? some : n.inputs <= 512 ? many : most);
+}
+
+double efficiency(const Facts& facts, const ConvolutionSizes& sizes) {
+  if (const auto n = winograd_sizes(facts, sizes, false)) return efficiency_of(*n, 1.8, 2.6, 2.5, 2.1);
   if (is_depthwise(sizes)) return 0.3;
   if (points(sizes) == 1) return is_strided(sizes) ? 0.95 : 0.97;
   if (sizes.kernel[0] <= 16) return 0.5;
   return is_strided(sizes) ? 0.82 : 0.97;
 }
 
-double efficiency_of_input_grad(const ConvolutionSizes& sizes) {
+double efficiency_of_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
+  if (const auto n = winograd_sizes(facts, sizes, true)) return efficiency_of(*n, 1.8, 2.6, 2.5, 2.1);
   if (is_depthwise(sizes)) return is_strided(sizes) ? 0.11 : 0.26;
   if (sizes.kernel[0] <= 16 && points(sizes) > 1) return 0.5;
   return is_strided(sizes) ? 0.86 : 0.97;
 }
 
-double efficiency_of_kernel_grad(const ConvolutionSizes& sizes) {
+double efficiency_of_kernel_grad(const Facts& facts, const ConvolutionSizes& sizes) {
+  if (const auto n = winograd_sizes(facts, sizes, false)) return efficiency_of(*n, 1.4, 2.1, 2.0, 1.4);
   if (is_depthwise(sizes)) return is_strided(sizes) ? 0.16 : 0.37;
   const auto outputs = static_cast<double>(sizes.kernel[0]);
   const auto inputs = static_cast<double>(sizes.kernel[1]);
@@ -92,7 +103,7 @@ double efficiency_of_kernel_grad(const ConvolutionSizes& sizes) {
 
 Cost cost(const Facts& facts) {
   const ConvolutionSizes sizes = sizes_of(facts);
-  return {sizes.flops(), efficiency(sizes)};
+  return {sizes.flops(), efficiency(facts, sizes)};
 }
 
 // Through the graph: what the fusing rewrites of lowering make.
@@ -178,7 +189,7 @@ const Op kInputGrad{
     .cost =
         [](const Facts& facts) {
           const ConvolutionSizes sizes = sizes_of_input_grad(facts);
-          return Cost{sizes.flops(), efficiency_of_input_grad(sizes)};
+          return Cost{sizes.flops(), efficiency_of_input_grad(facts, sizes)};
         },
     .traits = {.batch = BatchRule::Rows, .recomputable = true}};
 
@@ -200,7 +211,7 @@ const Op kKernelGrad{
     .cost =
         [](const Facts& facts) {
           const ConvolutionSizes sizes = sizes_of_kernel_grad(facts);
-          return Cost{sizes.flops(), efficiency_of_kernel_grad(sizes)};
+          return Cost{sizes.flops(), efficiency_of_kernel_grad(facts, sizes)};
         },
     .traits = {.batch = BatchRule::Sums, .recomputable = true}};
 

@@ -71,6 +71,37 @@ Desc wish_for_kernel(const ConcreteType& kernel, const ConvolutionSizes& sizes) 
   return kernel.layout.is_plain() ? plain_desc(DType::F32, kernel_dims(sizes)) : kernel.layout.desc(DType::F32, {});
 }
 
+// Whether its blocks are also how oneDNN wants images and kernels to lie: then either may be taken for every layer and
+// direction, and nothing is reordered between them.
+bool lies_in_blocks(const ConvolutionSizes& sizes, const Forward::primitive_desc& plain) {
+  using Tag = dnnl::memory::format_tag;
+  const auto lies_as = [](const Desc& desc, const Dims& dims, Tag tag) {
+    return desc == Desc({dims.begin(), dims.end()}, dnnl::memory::data_type::f32, tag);
+  };
+  return plain && lies_as(plain.src_desc(), sizes.x, Tag::nChw8c) && lies_as(plain.dst_desc(), sizes.y, Tag::nChw8c) &&
+         lies_as(plain.weights_desc(), sizes.kernel, Tag::OIhw8i8o);
+}
+
+Prepared prepare_winograd(const Facts& facts, const Winograd& winograd, const Forward::primitive_desc& plain,
+                          bool is_backward) {
+  const bool has_residual = facts.attrs.i("residual") != 0;
+  const size_t others = facts.in.size() - 2;
+  const bool has_bias = others == (has_residual ? 2U : 1U);
+  const Layout image(plain.src_desc()), result(plain.dst_desc());
+  std::vector<Layout> in{is_backward ? result : image, Layout(plain.weights_desc())};
+  if (has_bias) in.emplace_back();
+  if (has_residual) in.push_back(result);
+  const size_t residual_at = facts.in.size() - 1;
+  return {.kernel = make_kernel([=](const Args& args) {
+            winograd.run({args.input<float>(0), args.input<float>(1), has_bias ? args.input<float>(2) : nullptr,
+                          has_residual ? args.input<float>(residual_at) : nullptr, args.output<float>(0)},
+                         args.scratch);
+          }),
+          .in = std::move(in),
+          .out = {is_backward ? image : result},
+          .scratch_bytes = winograd.scratch_bytes()};
+}
+
 Bytes scratch_of(const auto& pd) { return static_cast<Bytes>(pd.scratchpad_desc().get_size()); }
 
 }  // namespace
@@ -80,7 +111,24 @@ double ConvolutionSizes::flops() const {
   return 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(products);
 }
 
+std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward) {
+  const Window& w = sizes.window;
+  const bool is_small = sizes.kernel[2] == 3 && sizes.kernel[3] == 3 && w.groups == 1 && w.strides[0] == 1 &&
+                        w.strides[1] == 1 && w.dilations[0] == 1 && w.dilations[1] == 1;
+  if (!is_small) return std::nullopt;
+  const Dims &from = is_backward ? sizes.y : sizes.x, &to = is_backward ? sizes.x : sizes.y;
+  const auto zeros = [&](size_t side) { return is_backward ? 2 - w.pads[side] : w.pads[side]; };
+  const Winograd::Sizes found{from[0], from[1], to[1], from[2], from[3], to[2], to[3], zeros(0), zeros(1)};
+  Winograd::Sizes whole = found;
+  if (found.samples == facts.batch) whole.samples = facts.whole_batch;
+  return Winograd::suits(whole) ? std::optional(found) : std::nullopt;
+}
+
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) {
+  const auto plain = plain_forward(sizes);
+  if (const auto found = winograd_sizes(facts, sizes, false); found && lies_in_blocks(sizes, plain))
+    return prepare_winograd(facts, Winograd(*found, false, parse_activation(facts.attrs.s("activation"))), plain,
+                            false);
   const bool residual = facts.attrs.i("residual") != 0;
   const bool has_bias = facts.in.size() == (residual ? 4 : 3);
   const Desc bias = has_bias ? plain_desc(DType::F32, facts.in[2].dims) : Desc();
@@ -91,7 +139,7 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
   Desc y = any_image(sizes.y);
   if (residual) {
     // What is added must lie as the result does.
-    y = plain_forward(sizes).dst_desc();
+    y = plain.dst_desc();
     post.append_binary(dnnl::algorithm::binary_add, y);
   }
   append_activation(post, facts.attrs.s("activation"));
@@ -121,6 +169,8 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
 Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
   const auto hint = plain_forward(sizes);
   expect_made(hint);
+  if (const auto found = winograd_sizes(facts, sizes, true); found && lies_in_blocks(sizes, hint))
+    return prepare_winograd(facts, Winograd(*found, true), hint, true);
   const Geometry g(sizes);
   const auto make = [&](const Desc& kernel) {
     const BackwardData::desc desc(kAlgorithm, any_image(sizes.x), kernel, any_image(sizes.y), g.strides, g.dilations,
@@ -164,6 +214,20 @@ Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSi
   const bool has_bias = facts.out.size() == 2;
   const auto hint = plain_forward(sizes);
   expect_made(hint);
+  if (const auto found = winograd_sizes(facts, sizes, false); found && lies_in_blocks(sizes, hint)) {
+    const WinogradKernelGrad winograd(*found);
+    const bool adds = facts.accumulate;
+    Prepared prepared{.kernel = make_kernel([=](const Args& args) {
+                        winograd.run({args.input<float>(0), args.input<float>(1), args.output<float>(0),
+                                      has_bias ? args.output<float>(1) : nullptr, adds},
+                                     args.scratch);
+                      }),
+                      .in = {Layout(hint.src_desc()), Layout(hint.dst_desc())},
+                      .out = {Layout(hint.weights_desc())},
+                      .scratch_bytes = winograd.scratch_bytes()};
+    if (has_bias) prepared.out.emplace_back();
+    return prepared;
+  }
   const Geometry g(sizes);
   const Desc bias = has_bias ? plain_desc(DType::F32, facts.out[1].dims) : Desc();
   const auto make = [&](const Desc& kernel) {

@@ -1,8 +1,11 @@
 // What conv2d and conv2d_transpose share: the oneDNN primitives of the forward pass and of both gradients.
 #pragma once
 
+#include <optional>
+
 #include "ops/kernel.h"
 #include "ops/window.h"
+#include "ops/winograd.h"
 
 namespace plimsoll {
 
@@ -14,6 +17,10 @@ struct ConvolutionSizes {
   Window window;
   double flops() const;
 };
+
+// What Winograd's way would work on, from x to y or back, where it suits these sizes. The whole batch decides, so that
+// its parts are computed in the same way.
+std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
 
 // Inputs x, kernel, perhaps bias, and last the residual if the attribute says so; output y.
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes);

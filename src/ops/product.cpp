@@ -9,9 +9,7 @@
 #define HWY_TARGET_INCLUDE "ops/product.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/clamp-inl.h"
-#include "ops/tile_math-inl.h"
-#include "ops/vector_math-inl.h"
+#include "ops/activate-inl.h"
 
 //  A thread takes a chunk of c and makes it over kDepth of the inner dimension at a time:
 //
@@ -25,22 +23,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kPanel = 6;    // rows in registers at once: 6 x 2 vectors fill the sixteen of AVX2
-constexpr int64_t kDepth = 256;  // a strip of b of this depth stays in the first cache
-constexpr int64_t kUnit = 96;    // rows: that part of a stays in the second cache
-
-// The rows of a unit times a chunk of columns, over one stretch of the inner dimension.
-struct Piece {
-  int64_t rows, columns, inner;
-  const float* a;  // at its first row
-  int64_t a_row_stride, a_column_stride, a_panel_stride;
-  const float* b;  // packed
-  const float* bias;
-  float* c;
-  int64_t c_stride;
-  bool adds;  // to what c holds
-  Activation activation;
-};
+constexpr int64_t kUnit = 96;  // rows: that part of a stays in the second cache
 
 }  // namespace
 }  // namespace plimsoll
@@ -50,23 +33,7 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
-int64_t strip_width() { return 2 * static_cast<int64_t>(hn::Lanes(FloatTag())); }
-
-HWY_INLINE Floats activate(Floats x, Activation activation) {
-  switch (activation) {
-    case Activation::None:
-      return x;
-    case Activation::Relu:
-      return relu_of(FloatTag(), x);
-    case Activation::Relu6:
-      return clip_of(x, number(0), number(6));
-    case Activation::Sigmoid:
-      return sigmoid_of(x);
-    case Activation::Tanh:
-      return tanh_of(x);
-  }
-  return x;
-}
+int64_t widest_strip() { return 2 * static_cast<int64_t>(hn::Lanes(FloatTag())); }
 
 // The last vector may be a part of one.
 template <int kVectors, class Access>
@@ -163,7 +130,7 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll {
 namespace {
 
-HWY_EXPORT(strip_width);
+HWY_EXPORT(widest_strip);
 HWY_EXPORT(multiply_piece);
 
 using Four [[gnu::vector_size(16)]] = float;
@@ -221,13 +188,16 @@ struct Lines {
 
 }  // namespace
 
+int64_t strip_width() { return HWY_DYNAMIC_DISPATCH(widest_strip)(); }
+void multiply(const Piece& piece) noexcept { HWY_DYNAMIC_DISPATCH(multiply_piece)(piece); }
+
 Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, bool accumulate, Activation activation)
     : a_(a),
       b_(b),
       c_stride_(c_stride),
       accumulate_(accumulate),
       activation_(activation),
-      strip_(HWY_DYNAMIC_DISPATCH(strip_width)()),
+      strip_(strip_width()),
       slots_(thread_slots()) {
   constexpr int64_t kFewColumns = 256;  // packing a for so few costs more than it saves
   packs_a_ = a.column_stride != 1 && b.columns > kFewColumns;
@@ -287,7 +257,7 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
       piece.c_stride = c_stride_;
       piece.adds = accumulate_ || k > 0;
       piece.activation = k + depth == a_.columns ? activation_ : Activation::None;
-      HWY_DYNAMIC_DISPATCH(multiply_piece)(piece);
+      multiply(piece);
     }
   }
 }

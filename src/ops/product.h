@@ -14,6 +14,23 @@ struct MatrixOrder {
   MatrixOrder transposed() const { return {columns, rows, column_stride, row_stride}; }
 };
 
+// Rows times columns that a thread multiplies out of packed memory, over one stretch of the inner dimension.
+struct Piece {
+  int64_t rows, columns, inner;
+  const float* a;  // at its first row
+  int64_t a_row_stride, a_column_stride, a_panel_stride;
+  const float* b;  // packed: strips of strip_width() columns, row after row; the last may be half as wide
+  const float* bias;
+  float* c;
+  int64_t c_stride;
+  bool adds;  // to what c holds
+  Activation activation;
+};
+constexpr int64_t kPanel = 6;    // rows in registers at once: 6 x 2 vectors fill the sixteen of AVX2
+constexpr int64_t kDepth = 256;  // a strip of b of this depth stays in the first cache
+int64_t strip_width();
+void multiply(const Piece& piece) noexcept;
+
 class Product {
  public:
   // The columns of c are consecutive; its rows are `c_stride` apart.

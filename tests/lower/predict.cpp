@@ -4,6 +4,7 @@
 
 #include "lower/lower.h"
 #include "ops/ops.h"
+#include "ops/winograd.h"
 
 namespace plimsoll {
 namespace {
@@ -43,14 +44,26 @@ TEST(Predict, TheSlowerOfComputingAndMoving) {
 TEST(Predict, AConvolutionTakesItsFlopsAtItsEfficiency) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 64, 28, 28});
-  const Tensor w = graph.variable("w", DType::F32, {64, 64, 3, 3}, Init::zeros());
-  const Program program = lower_one(graph, conv2d(x, w, {}, Window::padded(1)), 4);
+  const Tensor w = graph.variable("w", DType::F32, {64, 64, 5, 5}, Init::zeros());
+  const Program program = lower_one(graph, conv2d(x, w, {}, Window::padded(2)), 4);
   const size_t task = task_of(program, "conv2d");
   const Cost& cost = program.tasks[task].cost;
-  EXPECT_DOUBLE_EQ(cost.flops, 2.0 * 4 * 64 * 28 * 28 * 64 * 9);
+  EXPECT_DOUBLE_EQ(cost.flops, 2.0 * 4 * 64 * 28 * 28 * 64 * 25);
   EXPECT_GT(cost.efficiency, 0.3);
   EXPECT_LE(cost.efficiency, 1.1);
   EXPECT_NEAR(task_ns(program, task, 4), 500 + cost.flops / cost.efficiency / 100, 1);
+}
+
+// Winograd's way needs a quarter of the products that are counted.
+TEST(Predict, AConvolutionOfThreeByThreeIsFasterThanItsFlops) {
+  if (!Winograd::suits({4, 64, 64, 28, 28, 28, 28, 1, 1})) GTEST_SKIP() << "not on this processor";
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 64, 28, 28});
+  const Tensor w = graph.variable("w", DType::F32, {64, 64, 3, 3}, Init::zeros());
+  const Program program = lower_one(graph, conv2d(x, w, {}, Window::padded(1)), 4);
+  const Cost& cost = program.tasks[task_of(program, "conv2d")].cost;
+  EXPECT_GT(cost.efficiency, 1.1);
+  EXPECT_LT(cost.efficiency, 4);
 }
 
 TEST(Predict, DepthwiseConvolutionsReachLessThanDenseOnes) {
