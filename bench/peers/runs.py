@@ -94,6 +94,7 @@ class Workers:
             command += ['--inference']
         if system == 'plimsoll':
             command += ['--memory', line_bytes] if line_bytes else []
+            command += ['--scratch', self.arguments.scratch] if line_bytes and self.arguments.scratch else []
         elif system == 'onnxruntime':
             command += ['--onnx', self.exported(case)]
         else:
