@@ -67,6 +67,7 @@ class Collector {
     VariableLayouts layouts;
     LowerOptions options;
     options.batch = batch;
+    options.fuse_loss = true;
     lowered->program = lower(*lowered->graph, fetches, updates, options, layouts, kernels_);
     classes_ = classes;
     only_ = std::move(only);
@@ -198,11 +199,11 @@ class Collector {
       row.shape = fmt::format("{}{}x{} {}x{}{}{}{}", n.count > 1 ? fmt::format("{} of ", n.count) : "", n.rows, n.inner,
                               n.inner, n.columns, ta ? " a'" : "", n.transpose_b ? " b'" : "",
                               row.in.size() > 2 ? " bias" : "");
-    } else if (is_one_of(row.op, {"linear_cross_entropy", "linear_cross_entropy_grad"})) {
+    } else if (row.op == "linear_cross_entropy_with_grad") {
       const bool transposed = attrs.i("transposed") != 0;
       row.limit = Limit::Product;
       row.product = {in(0)[0], in(1)[transposed ? 0 : 1], in(0)[1], 1, false, transposed};
-      row.products = row.op == "linear_cross_entropy" ? 1 : 3;
+      row.products = 3;
     } else if (is_one_of(row.op, {"attention", "attention_grad"})) {
       // Two products of queries by keys forward, five backward; half of each where later keys are out of sight.
       const bool heads_last = attrs.s("layout") == "bthd";

@@ -115,12 +115,13 @@ Profile make_profile(const Workload& load, const Times& times) {
   return profile;
 }
 
-// The work of all steps, for a prediction that needs no session.
-std::vector<Cost> costs_of(const PlannedStep& planned) {
-  std::vector<Cost> costs;
+// The work of all steps at the peak of this machine.
+double predict_here_ns(const PlannedStep& planned, const MachineSpeed& peak) {
+  double ns = 0;
   for (const Step& step : planned.plan.steps)
-    if (step.kind == Step::Kind::Run) costs.push_back(planned.program.tasks[static_cast<size_t>(step.task)].cost);
-  return costs;
+    if (step.kind == Step::Kind::Run)
+      ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].cost, peak);
+  return ns;
 }
 
 void write_trace(const Profile& profile, const std::string& file) {
@@ -145,17 +146,18 @@ double Profile::predicted_over_measured(const ProfileRow& row) const {
 int run_profile(const Settings& settings) {
   const auto load = make_sized_workload(settings, Purpose::Train);
   const Times times = measure(*load, settings.steps > 0 ? settings.steps : kDefaultRuns);
-  Profile profile = make_profile(*load, times);
-  profile.planned_bytes = load->session->arena_bytes() + load->session->runtime_bytes() + load->data_bytes;
-  profile.measured_bytes = peak_resident_bytes();
-  if (!settings.trace.empty()) write_trace(profile, settings.trace);
-
-  // The peak is measured in the memory that the step no longer needs, so that the line holds here too.
-  const std::vector<Cost> costs = costs_of(load->session->steps().front());
-  const Bytes arena_bytes = load->session->arena_bytes();
+  const Bytes measured_bytes = peak_resident_bytes();
+  const Bytes planned_bytes = load->session->arena_bytes() + load->session->runtime_bytes() + load->data_bytes;
+  // The peak is measured, and the rows are made, in the memory that the step no longer needs, so that the line holds
+  // here too.
   load->session->close();
-  profile.peak = measure_peak(arena_bytes);
-  for (const Cost& cost : costs) profile.predicted_here_ns += predict_ns(cost, profile.peak);
+  const MachineSpeed peak = measure_peak(load->session->arena_bytes());
+  Profile profile = make_profile(*load, times);
+  profile.measured_bytes = measured_bytes;
+  profile.planned_bytes = planned_bytes;
+  profile.peak = peak;
+  profile.predicted_here_ns = predict_here_ns(load->session->steps().front(), peak);
+  if (!settings.trace.empty()) write_trace(profile, settings.trace);
 
   const auto top = static_cast<size_t>(settings.top);
   if (settings.json)

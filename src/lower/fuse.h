@@ -14,6 +14,10 @@ void fuse_norm_backward(Draft& draft);
 // The gradient of relu or clip behind a max_pool is masked before it is spread: by the pooled output, which is smaller.
 void fuse_pool_backward(Draft& draft);
 
+// linear_cross_entropy and its gradient in one sweep, which makes the logits once. Needs more bytes, but only while it
+// runs. Only where the gradient of the loss is there before the loss, as it is when training. Says how many there were.
+int fuse_loss(Draft& draft);
+
 // Chains of element-wise operators over one shape run tile by tile as one operator.
 void fuse_elementwise(Draft& draft);
 

@@ -439,11 +439,15 @@ std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueI
                                       std::span<const NodeId> updates, const LowerOptions& options,
                                       VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
+  const int fused_losses = options.fuse_loss ? fuse_loss(draft) : 0;
   rewrite(draft, options);
   // After fusing, which would not look through the conversions.
   const int half_values = options.half_values ? store_in_half(draft, options.batch) : 0;
   std::optional<Program> program = Lowering(draft, options, layouts, kernels).run();
-  if (program) program->half_values = half_values;
+  if (program) {
+    program->half_values = half_values;
+    program->fused_losses = fused_losses;
+  }
   return program;
 }
 

@@ -41,6 +41,7 @@ struct Program {
   int64_t batch = 0;
   int64_t part_samples = 0;        // 0: whole
   int32_t half_values = 0;         // so many values are rounded to 16 bits, as asked
+  int32_t fused_losses = 0;        // with their gradient
   Problem problem;                 // problem.tasks[i] is tasks[i]
   std::vector<ProgramTask> tasks;  // outputs of a kernel are its task's writes, in order
   std::vector<Port> variables;     // the same first buffers in every program of a session

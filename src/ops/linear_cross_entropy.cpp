@@ -1,5 +1,7 @@
-// linear_cross_entropy: mean cross-entropy of the logits x kernel, which are made a tile at a time and never held. The
-// second output is the log-sum-exp of each row; from it one backward sweep makes the tiles again for dx and dkernel.
+// linear_cross_entropy: mean cross-entropy of the logits x kernel, which are made a tile at a time and need not be
+// held. The second output is the log-sum-exp of each row; from it one backward sweep makes the tiles again for dx and
+// dkernel. Where the gradient of the loss is known beforehand, both are one operator (lower/fuse.h): it holds the
+// logits of a few rows until their slopes are taken, which saves a product, and gives the same bits.
 #include <cmath>
 #include <optional>
 
@@ -28,13 +30,13 @@ void take_row(const float* logits, int64_t count, float* top, float* total) {
   *top = next;
 }
 
-// logits = factor * exp(logits - sum), in place.
-void to_slopes(float* logits, int64_t count, float sum, float factor) {
+// slopes = factor * exp(logits - sum); both may be the same.
+void to_slopes(const float* logits, float* slopes, int64_t count, float sum, float factor) {
   const FloatTag d;
   const Floats s = hn::Set(d, sum);
   const Floats f = hn::Set(d, factor);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
-    part.store(d, hn::Mul(f, fast_exp(d, hn::Sub(part.load(d, logits + i), s))), logits + i);
+    part.store(d, hn::Mul(f, fast_exp(d, hn::Sub(part.load(d, logits + i), s))), slopes + i);
   });
 }
 
@@ -50,7 +52,7 @@ HWY_EXPORT(take_row);
 HWY_EXPORT(to_slopes);
 
 // A tile of logits is 2 MiB: of many rows, so that the kernel and its gradient, larger than any cache, pass few times.
-constexpr int64_t kTileRows = 1024;
+constexpr int64_t kTileRows = 256;
 constexpr int64_t kTileCount = 512 * 1024;
 
 struct Sizes {
@@ -126,111 +128,161 @@ class TileTable {
   std::vector<TileProducts> tiles_;
 };
 
-// Scratch: the tile of logits, then (top, total, logit of the label) for each of its rows, then that of the products.
-struct Scratch {
-  float* tile;
-  float* stats;
-  void* product;
+// A stretch of rows, at most as many as a tile has.
+struct Rows {
+  int64_t count;
+  const float* x;
+  const int32_t* labels;
+  float* sums;    // the log-sum-exp of each
+  float* logits;  // room for all of them, tile behind tile; null: they are made again where they are needed again
 };
-Bytes stats_bytes(const Sizes& n) { return round_up(3 * n.tile_rows() * 4, kAlignment); }
-Scratch split(const Sizes& n, void* scratch) {
-  auto* bytes = static_cast<std::byte*>(scratch);
-  return {reinterpret_cast<float*>(bytes), reinterpret_cast<float*>(bytes + n.tile_bytes()),
-          bytes + n.tile_bytes() + stats_bytes(n)};
-}
 
-// The log-sum-exp of rows [first, first + rows) into `sums`; returns the sum of their losses.
-double forward_rows(const Sizes& n, const TileTable& table, const Args& args, int64_t first, int64_t rows,
-                    const Scratch& scratch) {
-  const auto* x = args.input<float>(0) + first * n.width;
-  const auto* labels = args.input<int32_t>(2) + first;
-  float* stats = scratch.stats;
-  for (int64_t i = 0; i < rows; ++i) {
-    stats[3 * i] = -INFINITY;
-    stats[3 * i + 1] = 0;
-    stats[3 * i + 2] = NAN;  // stays so when the label is outside of the classes
+class Loss {
+ public:
+  Loss(const Sizes& sizes, bool backward, bool holds_logits)
+      : n_(sizes), table_(sizes, backward), holds_logits_(holds_logits) {}
+
+  // A tile of logits or slopes, (top, total, logit of the label) and the log-sum-exp for each of its rows, all logits
+  // of these rows where they are held, and what the products need.
+  Bytes scratch_bytes() const { return logits_at() + logits_bytes() + table_.scratch_bytes; }
+
+  const Sizes& sizes() const { return n_; }
+  int64_t rows_from(int64_t first) const { return std::min(n_.tile_rows(), n_.rows - first); }
+  float* sums_in(void* scratch) const noexcept { return at(scratch, n_.tile_bytes()) + 3 * n_.tile_rows(); }
+  float* logits_in(void* scratch) const noexcept { return holds_logits_ ? at(scratch, logits_at()) : nullptr; }
+
+  // Fills the sums, and the logits where there is room; returns the sum of the losses.
+  double take(const Rows& rows, const float* kernel, void* scratch) const noexcept {
+    float* stats = at(scratch, n_.tile_bytes());
+    for (int64_t i = 0; i < rows.count; ++i) {
+      stats[3 * i] = -INFINITY;
+      stats[3 * i + 1] = 0;
+      stats[3 * i + 2] = NAN;  // stays so when the label is outside of the classes
+    }
+    for_tiles([&](int64_t c, int64_t classes) {
+      float* tile = rows.logits != nullptr ? rows.logits + rows.count * c : at(scratch, 0);
+      table_.at(rows.count, classes).logits.run(rows.x, kernel + n_.kernel_at(c), nullptr, tile, for_products(scratch));
+      parallel_for(rows.count, 4, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const float* row = tile + i * classes;
+          HWY_DYNAMIC_DISPATCH(take_row)(row, classes, stats + 3 * i, stats + 3 * i + 1);
+          if (rows.labels[i] >= c && rows.labels[i] < c + classes) stats[3 * i + 2] = row[rows.labels[i] - c];
+        }
+      });
+    });
+    double loss = 0;
+    for (int64_t i = 0; i < rows.count; ++i) {
+      rows.sums[i] = stats[3 * i] + std::log(stats[3 * i + 1]);
+      loss += static_cast<double>(rows.sums[i]) - static_cast<double>(stats[3 * i + 2]);
+    }
+    return loss;
   }
-  for (int64_t c = 0; c < n.classes; c += n.tile_classes()) {
-    const int64_t classes = std::min(n.tile_classes(), n.classes - c);
-    table.at(rows, classes)
-        .logits.run(x, args.input<float>(1) + n.kernel_at(c), nullptr, scratch.tile, scratch.product);
-    parallel_for(rows, 4, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const float* row = scratch.tile + i * classes;
-        HWY_DYNAMIC_DISPATCH(take_row)(row, classes, stats + 3 * i, stats + 3 * i + 1);
-        if (labels[i] >= c && labels[i] < c + classes) stats[3 * i + 2] = row[labels[i] - c];
-      }
+
+  // Adds what these rows give to their dx and to dkernel.
+  void go_back(const Rows& rows, const float* kernel, float factor, float* dx, float* dkernel,
+               void* scratch) const noexcept {
+    float* slopes = at(scratch, 0);
+    void* space = for_products(scratch);
+    for_tiles([&](int64_t c, int64_t classes) {
+      const TileProducts& tile = table_.at(rows.count, classes);
+      const float* logits = rows.logits != nullptr ? rows.logits + rows.count * c : slopes;
+      if (rows.logits == nullptr) tile.logits.run(rows.x, kernel + n_.kernel_at(c), nullptr, slopes, space);
+      parallel_for(rows.count, 4, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          float* row = slopes + i * classes;
+          const int32_t label = rows.labels[i];
+          const bool known = label >= 0 && label < n_.classes;
+          HWY_DYNAMIC_DISPATCH(to_slopes)(logits + i * classes, row, classes, rows.sums[i], known ? factor : NAN);
+          if (label >= c && label < c + classes) row[label - c] -= factor;
+        }
+      });
+      tile.dx->run(slopes, kernel + n_.kernel_at(c), nullptr, dx, space);
+      if (n_.transposed)
+        tile.dkernel->run(slopes, rows.x, nullptr, dkernel + n_.kernel_at(c), space);
+      else
+        tile.dkernel->run(rows.x, slopes, nullptr, dkernel + n_.kernel_at(c), space);
     });
   }
-  double loss = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    const float sum = stats[3 * i] + std::log(stats[3 * i + 1]);
-    args.output<float>(1)[first + i] = sum;
-    loss += static_cast<double>(sum) - static_cast<double>(stats[3 * i + 2]);
-  }
-  return loss;
-}
 
-Prepared prepare(const Facts& facts) {
-  const Sizes n = sizes_of(facts);
-  const auto table = std::make_shared<TileTable>(n, false);
-  const bool accumulate = facts.accumulate;
-  return {.kernel = make_kernel([=](const Args& args) {
-            const Scratch scratch = split(n, args.scratch);
-            double loss = 0;
-            for (int64_t first = 0; first < n.rows; first += n.tile_rows())
-              loss += forward_rows(n, *table, args, first, std::min(n.tile_rows(), n.rows - first), scratch);
-            auto* y = args.output<float>(0);
-            *y = static_cast<float>(loss / n.whole) + (accumulate ? *y : 0.0F);
-          }),
-          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes};
-}
-
-// Adds what rows [first, first + rows) give to dx and dkernel.
-void backward_rows(const Sizes& n, const TileTable& table, const Args& args, int64_t first, int64_t rows, float factor,
-                   const Scratch& scratch) {
-  const auto* x = args.input<float>(0) + first * n.width;
-  const auto* labels = args.input<int32_t>(2) + first;
-  const auto* sums = args.input<float>(3) + first;
-  for (int64_t c = 0; c < n.classes; c += n.tile_classes()) {
-    const int64_t classes = std::min(n.tile_classes(), n.classes - c);
-    const TileProducts& tile = table.at(rows, classes);
-    const float* kernel = args.input<float>(1) + n.kernel_at(c);
-    tile.logits.run(x, kernel, nullptr, scratch.tile, scratch.product);
-    parallel_for(rows, 4, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        float* row = scratch.tile + i * classes;
-        const bool known = labels[i] >= 0 && labels[i] < n.classes;
-        HWY_DYNAMIC_DISPATCH(to_slopes)(row, classes, sums[i], known ? factor : NAN);
-        if (labels[i] >= c && labels[i] < c + classes) row[labels[i] - c] -= factor;
-      }
-    });
-    tile.dx->run(scratch.tile, kernel, nullptr, args.output<float>(0) + first * n.width, scratch.product);
-    float* dkernel = args.output<float>(1) + n.kernel_at(c);
-    if (n.transposed)
-      tile.dkernel->run(scratch.tile, x, nullptr, dkernel, scratch.product);
-    else
-      tile.dkernel->run(x, scratch.tile, nullptr, dkernel, scratch.product);
+ private:
+  static float* at(void* scratch, Bytes bytes) noexcept {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + bytes);
   }
-}
+  Bytes logits_at() const { return n_.tile_bytes() + round_up(4 * n_.tile_rows() * 4, kAlignment); }
+  Bytes logits_bytes() const { return holds_logits_ ? round_up(n_.tile_rows() * n_.classes * 4, kAlignment) : 0; }
+  void* for_products(void* scratch) const noexcept { return at(scratch, logits_at() + logits_bytes()); }
+  template <class F>
+  void for_tiles(F&& work) const {
+    for (int64_t c = 0; c < n_.classes; c += n_.tile_classes()) work(c, std::min(n_.tile_classes(), n_.classes - c));
+  }
+
+  Sizes n_;
+  TileTable table_;
+  bool holds_logits_;
+};
 
 void fill_zeros(float* to, int64_t count) {
   parallel_for(count, 65536, [&](int64_t first, int64_t last) { std::fill(to + first, to + last, 0.0F); });
 }
 
-Prepared prepare_grad(const Facts& facts) {
-  const Sizes n = sizes_of(facts);
-  const auto table = std::make_shared<TileTable>(n, true);
+Prepared prepare(const Facts& facts) {
+  const auto loss = std::make_shared<Loss>(sizes_of(facts), false, false);
   const bool accumulate = facts.accumulate;
   return {.kernel = make_kernel([=](const Args& args) {
-            const Scratch scratch = split(n, args.scratch);
-            const auto factor = static_cast<float>(*args.input<float>(4) / n.whole);
-            fill_zeros(args.output<float>(0), n.rows * n.width);
-            if (!accumulate) fill_zeros(args.output<float>(1), n.classes * n.width);
-            for (int64_t first = 0; first < n.rows; first += n.tile_rows())
-              backward_rows(n, *table, args, first, std::min(n.tile_rows(), n.rows - first), factor, scratch);
+            const Sizes& n = loss->sizes();
+            double sum = 0;
+            for (int64_t first = 0; first < n.rows; first += n.tile_rows()) {
+              const Rows rows{loss->rows_from(first), args.input<float>(0) + first * n.width,
+                              args.input<int32_t>(2) + first, args.output<float>(1) + first, nullptr};
+              sum += loss->take(rows, args.input<float>(1), args.scratch);
+            }
+            auto* y = args.output<float>(0);
+            *y = static_cast<float>(sum / n.whole) + (accumulate ? *y : 0.0F);
           }),
-          .scratch_bytes = n.tile_bytes() + stats_bytes(n) + table->scratch_bytes};
+          .scratch_bytes = loss->scratch_bytes()};
+}
+
+Prepared prepare_grad(const Facts& facts) {
+  const auto loss = std::make_shared<Loss>(sizes_of(facts), true, false);
+  const bool accumulate = facts.accumulate;
+  return {.kernel = make_kernel([=](const Args& args) {
+            const Sizes& n = loss->sizes();
+            const auto factor = static_cast<float>(*args.input<float>(4) / n.whole);
+            auto *dx = args.output<float>(0), *dkernel = args.output<float>(1);
+            fill_zeros(dx, n.rows * n.width);
+            if (!accumulate) fill_zeros(dkernel, n.classes * n.width);
+            for (int64_t first = 0; first < n.rows; first += n.tile_rows()) {
+              float* sums = loss->sums_in(args.scratch);
+              std::copy_n(args.input<float>(3) + first, loss->rows_from(first), sums);
+              const Rows rows{loss->rows_from(first), args.input<float>(0) + first * n.width,
+                              args.input<int32_t>(2) + first, sums, nullptr};
+              loss->go_back(rows, args.input<float>(1), factor, dx + first * n.width, dkernel, args.scratch);
+            }
+          }),
+          .scratch_bytes = loss->scratch_bytes()};
+}
+
+Prepared prepare_with_grad(const Facts& facts) {
+  const auto loss = std::make_shared<Loss>(sizes_of(facts), true, true);
+  const bool accumulate = facts.accumulate;
+  return {.kernel = make_kernel([=](const Args& args) {
+            const Sizes& n = loss->sizes();
+            const auto factor = static_cast<float>(*args.input<float>(3) / n.whole);
+            auto *dx = args.output<float>(1), *dkernel = args.output<float>(2);
+            fill_zeros(dx, n.rows * n.width);
+            if (!accumulate) fill_zeros(dkernel, n.classes * n.width);
+            double sum = 0;
+            for (int64_t first = 0; first < n.rows; first += n.tile_rows()) {
+              const Rows rows{loss->rows_from(first), args.input<float>(0) + first * n.width,
+                              args.input<int32_t>(2) + first, loss->sums_in(args.scratch),
+                              loss->logits_in(args.scratch)};
+              sum += loss->take(rows, args.input<float>(1), args.scratch);
+              loss->go_back(rows, args.input<float>(1), factor, dx + first * n.width, dkernel, args.scratch);
+            }
+            auto* y = args.output<float>(0);
+            *y = static_cast<float>(sum / n.whole) + (accumulate ? *y : 0.0F);
+          }),
+          .scratch_bytes = loss->scratch_bytes()};
 }
 
 void infer(Infer& n) {
@@ -258,12 +310,50 @@ Cost cost(const Facts& facts) {
   return {2.0 * static_cast<double>(facts.in[0].dims[0]) * static_cast<double>(facts.in[1].count()), 0.8};
 }
 Cost cost_grad(const Facts& facts) { return {3 * cost(facts).flops, 0.77}; }
+Cost cost_with_grad(const Facts& facts) { return {3 * cost(facts).flops, 0.78}; }
 
 const Op kGrad{.name = "linear_cross_entropy_grad",
                .infer = infer_grad,
                .prepare = prepare_grad,
                .cost = cost_grad,
                .traits = {.batch = BatchRule::Sums, .recomputable = true}};
+
+// Inputs: x, kernel, labels, gradient of the loss.
+void infer_with_grad(Infer& n) {
+  n.expect_inputs(4, 4);
+  n.out = {{DType::F32, {}}, n.in[0], n.in[1]};
+}
+
+std::vector<Sample> samples_with_grad();
+
+const Op kWithGrad{.name = "linear_cross_entropy_with_grad",
+                   .infer = infer_with_grad,
+                   .prepare = prepare_with_grad,
+                   .cost = cost_with_grad,
+                   .samples = samples_with_grad,
+                   .traits = {.batch = BatchRule::Sums, .recomputable = true}};
+
+std::vector<Sample> samples_with_grad() {
+  const auto sample = [](SampleBuilder& s, const Shape& kernel, const Attrs& attrs) {
+    const Dim rows = Dim::batch(3);
+    const Outputs y = s.graph().add(
+        kWithGrad, {s.input({rows, 5}), s.input(kernel), s.integers({rows}, 0, 11), s.input({}, 0.5, 2)}, attrs);
+    return std::vector{y[0], y[1], y[2]};
+  };
+  const Attrs plain{{"rows", Shape{Dim::batch(3)}}};
+  Attrs transposed = plain;
+  transposed.set("transposed", int64_t{1});
+  return {{"plain",
+           [=](SampleBuilder& s) {
+             return sample(s, {5, 11}, plain);
+           },
+           1e-4, false},
+          {"transposed",
+           [=](SampleBuilder& s) {
+             return sample(s, {11, 5}, transposed);
+           },
+           1e-4, false}};
+}
 
 void grad(Backward& b) {
   if (!b.dy[0].is_set()) return;
@@ -303,7 +393,7 @@ Tensor linear_cross_entropy(Tensor x, Tensor kernel, Tensor labels, bool transpo
   return x.graph().add(kLoss, {x, kernel, reshape(labels, {rows})}, attrs, name);
 }
 
-OpList linear_cross_entropy_ops() { return {&kLoss, &kGrad}; }
+OpList linear_cross_entropy_ops() { return {&kLoss, &kGrad, &kWithGrad}; }
 
 }  // namespace plimsoll
 #endif

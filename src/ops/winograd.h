@@ -82,7 +82,7 @@ class WinogradKernelGrad {
     float *image, *gradient, *kernel;
   };
   Held held(void* scratch) const;
-  int64_t image_row() const { return sizes_.inputs + 16; }  // tiles a power of two apart would share their cache
+  int64_t image_row() const;  // numbers from one tile of the image to the next
   void transform_tile(const Operands& in, int64_t tile, int64_t at, int64_t tiles, int64_t first, int64_t outputs,
                       const Held& to) const noexcept;
   void sum_products(int64_t tiles, int64_t outputs, bool adds, const Held& at) const noexcept;

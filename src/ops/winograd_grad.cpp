@@ -117,6 +117,8 @@ WinogradKernelGrad::WinogradKernelGrad(const Winograd::Sizes& sizes)
   chunk_tiles_ = std::clamp(kNumbers / (kPoints * (image_row() + chunk_outputs_)), kFewest, kMost);
 }
 
+int64_t WinogradKernelGrad::image_row() const { return stride_of(sizes_.inputs); }
+
 WinogradKernelGrad::Held WinogradKernelGrad::held(void* scratch) const {
   auto* kernel = static_cast<float*>(scratch);
   float* gradient = kernel + kPoints * stride_of(sizes_.inputs * chunk_outputs_);

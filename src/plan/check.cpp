@@ -97,6 +97,10 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
     return fmt::format("the arena is {} bytes but its contents end at {}", plan.arena_bytes, top);
   if (plan.arena_bytes > limits.bytes)
     return fmt::format("the arena of {} bytes is over the line of {}", plan.arena_bytes, limits.bytes);
+  const Bytes for_steps = limits.bytes_of_steps(static_cast<int64_t>(plan.steps.size()));
+  if (plan.arena_bytes > limits.bytes - for_steps)
+    return fmt::format("the arena of {} bytes with {} for {} steps is over the line of {}", plan.arena_bytes, for_steps,
+                       plan.steps.size(), limits.bytes);
   return "";
 }
 

@@ -171,8 +171,12 @@ class Planner {
     std::vector<Decision> decisions;
     if (unconstrained_bytes_ > ordered_bytes())
       decisions.push_back({"order and in place", unconstrained_bytes_ - ordered_bytes(), 0});
+    std::string setting = problems_[entry.problem]->way;
     if (staged.parts.size() > 1)
-      decisions.push_back({fmt::format("run in {} parts of {} samples", staged.parts.size(), staged.parts.front()),
+      setting = fmt::format("run in {} parts of {} samples{}{}", staged.parts.size(), staged.parts.front(),
+                            setting.empty() ? "" : ", ", setting);
+    if (!setting.empty())
+      decisions.push_back({std::move(setting),
                            std::max<Bytes>(ordered_bytes() - entry.option.plain().front().peak_bytes, 0),
                            std::max(staged.ns - unconstrained_ns_, 0.0)});
     std::vector<Decision> single = describe_reruns(staged, candidate);
@@ -229,7 +233,7 @@ class Planner {
       for (Candidate* candidate : by_peak) {
         if (lowest.is_below(candidate->peak_bytes)) break;
         entry->option.pack_for(*candidate, 0);
-        const Bytes bytes = entry->option.arena_bytes(*candidate);
+        const Bytes bytes = entry->option.arena_bytes(*candidate) + entry->option.plan_bytes(*candidate);
         if (!lowest.is_below(bytes)) lowest = {entry, candidate, bytes};
       }
     }

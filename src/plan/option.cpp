@@ -111,9 +111,10 @@ void Option::pack_for(Candidate& candidate, Bytes line) const {
 }
 
 bool Option::fits(Candidate& candidate, Bytes line) const {
-  if (candidate.peak_bytes > line) return false;
-  pack_for(candidate, line);
-  return arena_bytes(candidate) <= line;
+  const Bytes room = line - plan_bytes(candidate);
+  if (candidate.peak_bytes > room) return false;
+  pack_for(candidate, room);
+  return arena_bytes(candidate) <= room;
 }
 
 }  // namespace plimsoll

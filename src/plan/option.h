@@ -44,6 +44,10 @@ class Option {
   bool fits(Candidate& candidate, Bytes line) const;
   void pack_for(Candidate& candidate, Bytes line) const;
   Bytes arena_bytes(const Candidate& candidate) const { return staged_.sizes.variables + candidate.packing.height; }
+  // What its plan takes beside the arena: each part has steps of its own.
+  Bytes plan_bytes(const Candidate& candidate) const {
+    return limits_.bytes_of_steps(std::ssize(candidate.steps) * std::ssize(staged_.parts));
+  }
 
  private:
   bool is_one_of_many() const { return has_transfers_ || staged_.parts.size() > 1; }

@@ -36,20 +36,19 @@ Session::~Session() { close(); }
 void Session::open() {
   if (closed_) throw Error("the session is closed and can't run again; make another one");
   if (arena_) return;
-  if (options_.covers_process) trim_allocator();  // what planning needed for itself
-  take_arena();
+  const Bytes most = line_.limit() == MemoryLine::kUnlimited ? 1024 * GiB : round_up(line_.limit(), Arena::kPage);
+  arena_.emplace(most);
   if (!steps_.empty())
     homes_ = Homes(steps_.front().program.problem, steps_.front().plan, arena_->data(), options_.scratch_folder,
                    file_bytes_);
   for (PlannedStep& step : steps_) bind(step);
+  // What planning and binding needed for themselves goes before the arena comes.
+  if (options_.covers_process) trim_allocator();
+  take_arena();
   initialize();
 }
 
 void Session::take_arena() {
-  if (!arena_) {
-    const Bytes most = line_.limit() == MemoryLine::kUnlimited ? 1024 * GiB : round_up(line_.limit(), Arena::kPage);
-    arena_.emplace(most);
-  }
   arena_held_.clear();
   BytesByTag by_tag{};
   Bytes largest = 0;
@@ -78,7 +77,6 @@ void Session::close() {
   runtime_held_.release();
   data_held_.release();
   staging_held_.release();
-  steps_.clear();
   kernels_ = KernelStore();
   closed_ = true;
 }

@@ -89,7 +89,7 @@ class Session {
 
   // Takes the arena, touches it, and gives every variable its initial value. run() does it when needed.
   void open();
-  // Gives every byte back. A closed session can't run again.
+  // Gives every byte of the line back. A closed session can't run again, but what it planned can still be read.
   void close();
   bool is_open() const { return arena_.has_value(); }
 
@@ -128,8 +128,8 @@ class Session {
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
-  // In parts of the batch, of several sizes.
-  std::vector<Program> lower_splits(const Request& request, const Program& whole);
+  // With less held than `whole` holds, and in parts of the batch, of several sizes.
+  std::vector<Program> lower_ways(const Request& request, const Program& whole);
   // Throws DoesNotFit when variables can't be brought to or from row-major memory beside the plan.
   void accept(PlannedStep& step, Plan plan, const Limits& limits);
   bool may_spill() const { return disk_speed_.read_bytes_per_s > 0; }

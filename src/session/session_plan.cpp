@@ -1,6 +1,8 @@
 // How a session lowers its steps and splits the line between them: the part that is done before memory is taken.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -20,6 +22,20 @@ DiskSpeed round_speed(const DiskSpeed& speed) {
   return {round(speed.read_bytes_per_s), round(speed.write_bytes_per_s)};
 }
 
+// Measured once in a process: a line that one session was told to be enough is enough for the next.
+DiskSpeed speed_of_disk(const std::string& folder) {
+  static std::mutex mutex;
+  static std::map<std::string, DiskSpeed> known;
+  const std::lock_guard lock(mutex);
+  const auto at = known.find(folder);
+  return at != known.end() ? at->second : known[folder] = round_speed(measure_disk(folder));
+}
+
+// A step of a plan, its lives (two on average), and what the executor holds for it: measured on the longest plans. The
+// first thousands are part of the reserve.
+constexpr Bytes kBytesOfStep = 192;
+constexpr int64_t kStepsInReserve = 5000;
+
 }  // namespace
 
 Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options)
@@ -35,7 +51,7 @@ Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& req
   for (const size_t i : order) lower_step(steps_[i], requests[i]);
   close_layouts();
   if (options.levers.spill && !options.scratch_folder.empty())
-    disk_speed_ = round_speed(measure_disk(options.scratch_folder));
+    disk_speed_ = speed_of_disk(options.scratch_folder);
   take_surroundings();
   for (const size_t i : order) plan_step(steps_[i]);
 }
@@ -45,6 +61,7 @@ LowerOptions Session::lower_options(const Request& request) const {
   lowering.batch = request.batch;
   lowering.masks = options_.masks;
   lowering.half_values = options_.half_values;
+  lowering.fuse_loss = true;
   return lowering;
 }
 
@@ -61,13 +78,24 @@ void Session::close_layouts() {
   for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
 }
 
-// Parts of half the batch, of a quarter, and so on down to one sample; in larger strides where each takes long.
-std::vector<Program> Session::lower_splits(const Request& request, const Program& whole) {
-  std::vector<Program> splits;
-  if (!options_.levers.micro_batch || request.batch == 1) return splits;
-  const Split split = find_split(whole.problem);
-  if (!split.is_possible()) return splits;
+// Without what `whole` holds only for speed. Then parts of half the batch, of a quarter, and so on down to one sample;
+// in larger strides where each takes long.
+std::vector<Program> Session::lower_ways(const Request& request, const Program& whole) {
+  std::vector<Program> ways;
   LowerOptions lowering = lower_options(request);
+  const auto add = [&](bool fuse_loss) {
+    lowering.fuse_loss = fuse_loss;
+    KernelStore kernels;  // those of ways that are not chosen go with their program
+    auto program = lower_in_parts(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels);
+    if (!program) return;
+    if (whole.fused_losses > program->fused_losses) program->problem.way = "make logits again in tiles";
+    ways.push_back(std::move(*program));
+  };
+  const bool can_fuse_loss = whole.fused_losses > 0;
+  if (can_fuse_loss) add(false);
+  if (!options_.levers.micro_batch || request.batch == 1) return ways;
+  const Split split = find_split(whole.problem);
+  if (!split.is_possible()) return ways;
   lowering.waits.assign(graph_.nodes().size(), false);
   for (size_t t = 0; t < whole.tasks.size(); ++t) {
     const std::vector<BufferId>& reads = whole.problem.tasks[t].reads;
@@ -81,11 +109,10 @@ std::vector<Program> Session::lower_splits(const Request& request, const Program
   for (int64_t samples = lowering.batch; samples > 1;) {
     samples = (samples + stride - 1) / stride;
     lowering.part_samples = samples;
-    KernelStore kernels;  // those of parts that are not chosen go with their program
-    if (auto program = lower_in_parts(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels))
-      splits.push_back(std::move(*program));
+    if (can_fuse_loss) add(true);
+    if (!can_fuse_loss || samples == 1) add(false);  // smaller parts are the better way to hold fewer of them
   }
-  return splits;
+  return ways;
 }
 
 std::vector<Problem> Session::problems(size_t number) {
@@ -95,7 +122,7 @@ std::vector<Problem> Session::problems(size_t number) {
   const Program whole =
       lower(graph_, step.request.fetch_ids(), step.request.updates, lower_options(step.request), layouts_, kernels);
   problems.push_back(whole.problem);
-  for (Program& split : lower_splits(step.request, whole)) problems.push_back(std::move(split.problem));
+  for (Program& way : lower_ways(step.request, whole)) problems.push_back(std::move(way.problem));
   return problems;
 }
 
@@ -133,6 +160,10 @@ Limits Session::limits_for(const PlannedStep& step) const {
   limits.bytes = limit_for_arena();
   limits.batch = step.request.batch;
   limits.levers = options_.levers;
+  if (options_.covers_process) {
+    limits.step_bytes = kBytesOfStep;
+    limits.free_steps = kStepsInReserve;
+  }
   if (may_spill()) {
     limits.disk_bytes = options_.disk_limit;
     limits.disk_read_bytes_per_s = disk_speed_.read_bytes_per_s;
@@ -170,7 +201,7 @@ Bytes Session::staging_bytes(const PlannedStep& step) const {
   return most;
 }
 
-// The whole step first. Its parts are looked at when that costs time or does not fit: their kernels take memory of
+// The whole step first. Other ways are looked at when that costs time or does not fit: their kernels take memory of
 // their own, so the line leaves them a little less.
 void Session::plan_step(PlannedStep& step) {
   const Problem& whole = step.program.problem;
@@ -179,49 +210,53 @@ void Session::plan_step(PlannedStep& step) {
   const auto* plan = std::get_if<Plan>(&answer);
   if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns)
     return accept(step, std::move(std::get<Plan>(answer)), limits);
-  std::vector<Program> splits = lower_splits(step.request, step.program);
-  if (splits.empty()) {
+  std::vector<Program> ways = lower_ways(step.request, step.program);
+  if (ways.empty()) {
     if (plan == nullptr) throw DoesNotFit(describe(whole, std::get<Shortfall>(answer)));
     return accept(step, std::move(std::get<Plan>(answer)), limits);
   }
   std::vector<const Problem*> problems;
-  for (const Program& split : splits) problems.push_back(&split.problem);
+  for (const Program& way : ways) problems.push_back(&way.problem);
   const Bytes runtime_before = runtime_bytes_;
   const std::optional<Fit> whole_fit =
       plan == nullptr ? std::optional(describe(whole, std::get<Shortfall>(answer))) : std::nullopt;
   take_surroundings();
-  const Limits limits_of_parts = limits_for(step);
+  const Limits limits_of_ways = limits_for(step);
   std::optional<Choice> choice = plan == nullptr
-                                     ? choose_plan(whole, problems, limits_of_parts)
-                                     : choose_faster_plan(whole, problems, limits_of_parts, plan->predicted_ns);
+                                     ? choose_plan(whole, problems, limits_of_ways)
+                                     : choose_faster_plan(whole, problems, limits_of_ways, plan->predicted_ns);
   if (choice && std::holds_alternative<Plan>(choice->answer)) {
-    step.program = std::move(splits[choice->problem]);
-    return accept(step, std::move(std::get<Plan>(choice->answer)), limits_of_parts);
+    step.program = std::move(ways[choice->problem]);
+    return accept(step, std::move(std::get<Plan>(choice->answer)), limits_of_ways);
   }
   if (plan == nullptr) {
-    Fit parts_fit = describe(*problems[choice->problem], std::get<Shortfall>(choice->answer));
-    throw DoesNotFit(parts_fit.need < whole_fit->need ? std::move(parts_fit) : *whole_fit);
+    Fit way_fit = describe(*problems[choice->problem], std::get<Shortfall>(choice->answer));
+    throw DoesNotFit(way_fit.need < whole_fit->need ? std::move(way_fit) : *whole_fit);
   }
-  splits.clear();
+  ways.clear();
   hold_surroundings(runtime_before);
   accept(step, std::move(std::get<Plan>(answer)), limits);
 }
 
 void Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
   step.plan = std::move(plan);
+  step.plan.steps.shrink_to_fit();
+  step.plan.lives.shrink_to_fit();
   step.limits = limits;
   const std::string fault = check(step.program.problem, step.plan, limits);
   if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
   const Bytes staging = staging_bytes(step);
   const Bytes needed = std::max({arena_bytes_, step.plan.arena_bytes, step.plan.variable_bytes + staging});
-  if (needed > limits.bytes) {
+  const Bytes for_steps = limits.bytes_of_steps(static_cast<int64_t>(step.plan.steps.size()));
+  if (needed > limits.bytes - for_steps) {
     Shortfall shortfall;
-    shortfall.need_bytes = needed;
+    shortfall.need_bytes = needed + for_steps;
     shortfall.holders = {{"all variables", Tag::Weights, step.plan.variable_bytes},
                          {"one of them in another order, on its way in or out", Tag::Staging, staging}};
     throw DoesNotFit(describe(step.program.problem, shortfall));
   }
   arena_bytes_ = needed;
+  hold_surroundings(runtime_bytes_ + for_steps);
   if (!stored_) stored_ = step.plan.stored;
   step.file_places = Homes::place_in_file(step.program.problem, step.plan, &file_bytes_);
 }

@@ -1,6 +1,9 @@
 // Each rewrite: the same result, fewer tasks and no more bytes.
 #include "lower/fuse.h"
 
+#include <cmath>
+#include <span>
+
 #include <gtest/gtest.h>
 
 #include "autodiff/gradients.h"
@@ -134,6 +137,54 @@ TEST(Fuse, ElementwiseChains) {
   const Tensor row = graph.variable("row", DType::F32, {40}, Init::zeros());
   const Tensor y = relu(add(mul(x, row), scale(x, 0.5, 1)));
   expect_better(graph, {y}, 3);
+}
+
+// A loss over several tiles, with edges in both directions.
+struct LinearLoss {
+  static constexpr int64_t kRows = 260, kWidth = 3, kClasses = 2100;
+  Graph graph;
+  Tensor x, kernel, loss;
+
+  explicit LinearLoss(bool transposed) {
+    std::vector<int32_t> labels(kRows);
+    for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(i * 31 % kClasses);
+    x = graph.placeholder("x", DType::F32, {kRows, kWidth});
+    kernel = graph.variable("kernel", DType::F32, transposed ? Shape{kClasses, kWidth} : Shape{kWidth, kClasses},
+                            Init::zeros());
+    const Tensor known = graph.constant(DType::I32, {kRows}, std::as_bytes(std::span(labels)));
+    loss = linear_cross_entropy(x, kernel, known, transposed);
+  }
+  std::vector<Tensor> with_gradients(Tensor of, Tensor seed = {}) const {
+    std::vector<Tensor> fetches{of};
+    for (const Gradient& gradient : gradients(of, std::vector{x, kernel}, seed)) fetches.push_back(gradient.value);
+    return fetches;
+  }
+  Ran run(const std::vector<Tensor>& fetches, bool fuse_loss) const {
+    LowerOptions options;
+    options.fuse_loss = fuse_loss;
+    return run_once(graph, fetches, options);
+  }
+};
+
+TEST(Fuse, LossAndItsGradientGiveTheSameBits) {
+  for (const bool transposed : {false, true}) {
+    const LinearLoss net(transposed);
+    const std::vector<Tensor> fetches = net.with_gradients(net.loss);
+    const Ran apart = net.run(fetches, false), fused = net.run(fetches, true);
+    EXPECT_EQ(apart.program.fused_losses, 0);
+    EXPECT_EQ(fused.program.fused_losses, 1);
+    EXPECT_EQ(fused.count("linear_cross_entropy_grad"), 0);
+    EXPECT_EQ(fused.fetches, apart.fetches);
+    EXPECT_TRUE(std::isfinite(fused.fetches[0][0]));
+  }
+}
+
+TEST(Fuse, ALossWhoseGradientIsMadeLaterStaysApart) {
+  const LinearLoss net(true);
+  const std::vector<Tensor> fetches = net.with_gradients(scale(net.loss, 0.5));
+  const Ran apart = net.run(fetches, false), asked = net.run(fetches, true);
+  EXPECT_EQ(asked.program.fused_losses, 0);
+  EXPECT_EQ(asked.fetches, apart.fetches);
 }
 
 TEST(Fuse, KeepsWhatOthersRead) {

@@ -30,6 +30,8 @@ const std::map<std::string_view, std::string_view> kWithout{
     {"fused", "is its steps, which have golden values; tests/ops/elementwise.cpp compares it with them"},
     {"bit_mask", "bits that PyTorch has none of; tests/ops/bit_mask.cpp has their definition"},
     {"masked", "reads such bits; tests/ops/bit_mask.cpp has its definition"},
+    {"linear_cross_entropy_with_grad",
+     "is two operators, which have golden values; tests/lower/fuse.cpp compares them"},
 };
 
 struct Case {

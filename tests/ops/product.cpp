@@ -8,16 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include "ops/draw.h"
 
 namespace plimsoll {
 namespace {
 
-std::vector<float> draw(int64_t count, uint64_t key) {
-  std::vector<float> numbers(static_cast<size_t>(count));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(unit_real(mix_bits(key, i)) * 2 - 1);
-  return numbers;
-}
+using testing::draw;
 
 struct Shape3 {
   int64_t rows, columns, inner;

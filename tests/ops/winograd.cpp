@@ -8,18 +8,14 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
+#include "ops/draw.h"
 
 namespace plimsoll {
 namespace {
 
 constexpr int64_t kBlock = Winograd::kBlock;
 
-std::vector<float> draw(int64_t count, uint64_t key) {
-  std::vector<float> numbers(static_cast<size_t>(count));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(unit_real(mix_bits(key, i)) * 2 - 1);
-  return numbers;
-}
+using testing::draw;
 
 // A convolution of images [samples, inputs, height, width] with zeros around, and what it should give.
 struct Case {

@@ -168,6 +168,14 @@ TEST(Check, RefusesAPlanOverTheLine) {
             "the arena of 20544 bytes is over the line of 20480");
 }
 
+TEST(Check, CountsWhatThePlanItselfTakes) {
+  Limits limits{.bytes = kEnd + 64 + 2 * 100, .batch = 4, .step_bytes = 100, .free_steps = 2};
+  EXPECT_EQ(check(small_problem(), roomy_plan(), limits), "");
+  limits.free_steps = 1;
+  EXPECT_EQ(check(small_problem(), roomy_plan(), limits),
+            "the arena of 20544 bytes with 300 for 4 steps is over the line of 20744");
+}
+
 TEST(Check, OutputsStayUntilTheEnd) {
   Problem problem = small_problem();
   Plan plan = roomy_plan();

@@ -106,6 +106,24 @@ TEST(MakePlan, RefusesWithWhatWouldFit) {
   }
 }
 
+// Recomputing makes steps, and steps take memory: what is saved must be more than what they add.
+TEST(MakePlan, StepsTakeRoomTooWhenTheyCount) {
+  const Problem problem = training_chain(24, 4096, 1000);
+  const Limits free_of_charge{.bytes = 0, .batch = 8};
+  Limits counted = free_of_charge;
+  counted.step_bytes = 2 * KiB;
+  counted.free_steps = std::ssize(problem.tasks);
+  const auto need = [&](const Limits& limits) { return std::get<Shortfall>(make_plan(problem, limits)).need_bytes; };
+  const Bytes lowest = need(free_of_charge), lowest_counted = need(counted);
+  EXPECT_GT(lowest_counted, lowest);
+  counted.bytes = lowest_counted;
+  const Plan plan = must_plan(problem, counted);  // passes the check, which counts for itself
+  EXPECT_GT(plan.steps.size(), problem.tasks.size());
+  Limits roomy = free_of_charge;
+  roomy.bytes = lowest;
+  EXPECT_LT(plan.steps.size(), must_plan(problem, roomy).steps.size());
+}
+
 TEST(MakePlan, RefusesNonsense) {
   Builder b;
   b.task("a", {b.temporary("h", 10)}, {});

@@ -196,6 +196,40 @@ TEST(Session, PlannedPeakIsTheMeasuredOne) {
   EXPECT_LT(resident_bytes() - before - opened, session.runtime_bytes() + MiB);
 }
 
+// The logits of a large vocabulary are held for some rows at a time where there is room, else made again: with the same
+// bits, and the plan says so.
+TEST(Session, LogitsAreMadeAgainWhenTheLineLeavesNoRoomForThem) {
+  constexpr int64_t kClasses = 30000, kRows = 256;
+  struct Words {
+    Graph graph;
+    Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(kRows), 8});
+    Tensor labels = graph.placeholder("labels", DType::I32, {Dim::batch(kRows)});
+    Tensor kernel = graph.variable("kernel", DType::F32, {kClasses, 8}, Init::glorot_uniform(8, kClasses));
+    Tensor loss = linear_cross_entropy(x, kernel, labels, true);
+    Updates updates = minimize(loss, Optimiser::sgd(0.1));
+  };
+  const auto train = [&](MemoryLine& line, std::string* did) {
+    Words net;
+    std::vector<float> x(kRows * 8);
+    std::vector<int32_t> labels(kRows);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+    for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(i * 117);
+    const Feed feeds[] = {{net.x, x.data(), kRows * 8 * 4}, {net.labels, labels.data(), kRows * 4}};
+    Session session(net.graph, line, {{{net.loss}, net.updates.nodes, 1}});
+    for (const Decision& decision : session.steps().front().plan.decisions) *did += decision.what + ". ";
+    std::vector<float> losses;
+    for (int i = 0; i < 3; ++i) losses.push_back(session.run_step(0, feeds)[0].floats()[0]);
+    return losses;
+  };
+  MemoryLine wide, narrow(20 * MiB);
+  std::string did_wide, did_narrow;
+  const std::vector<float> losses = train(wide, &did_wide);
+  EXPECT_EQ(train(narrow, &did_narrow), losses);
+  EXPECT_LT(losses.back(), losses.front());
+  EXPECT_THAT(did_wide, ::testing::Not(HasSubstr("logits")));
+  EXPECT_THAT(did_narrow, HasSubstr("make logits again in tiles"));
+}
+
 TEST(Session, ClosingGivesEveryByteBack) {
   MemoryLine line;
   Net net;
