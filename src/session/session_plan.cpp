@@ -50,8 +50,7 @@ Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& req
   steps_.resize(requests.size());
   for (const size_t i : order) lower_step(steps_[i], requests[i]);
   close_layouts();
-  if (options.levers.spill && !options.scratch_folder.empty())
-    disk_speed_ = speed_of_disk(options.scratch_folder);
+  if (options.levers.spill && !options.scratch_folder.empty()) disk_speed_ = speed_of_disk(options.scratch_folder);
   take_surroundings();
   for (const size_t i : order) plan_step(steps_[i]);
 }
