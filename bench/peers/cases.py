@@ -44,6 +44,20 @@ def quick_way_of(system, case):
     return 'channels_last' if system == 'torch' and case.model not in WITHOUT_IMAGES else 'plain'
 
 
+def known_ways_of(system, case):
+    """Those that were close to the system's best when all were tried, on the machine that bench/README.md names."""
+    if system == 'onnxruntime':
+        return ['plain']
+    if system == 'tensorflow':
+        return {'mlp': ['xla', 'xla+hugepages'], 'resnet50-inference-1': ['hugepages'],
+                'dense-chain': ['plain']}.get(case.name, ['tcmalloc' if case.inference else 'xla+tcmalloc'])
+    if case.inference:
+        return ['compile+channels_last']
+    return {'mlp': ['compile', 'compile+tcmalloc'], 'lenet': ['channels_last+hugepages', 'channels_last+tcmalloc'],
+            'mobilenet_v2': ['compile+tcmalloc', 'channels_last+tcmalloc']}.get(
+                case.name, ['tcmalloc' if case.model in WITHOUT_IMAGES else 'channels_last+tcmalloc'])
+
+
 def allocators_for(system, has_tcmalloc):
     """Words to try beside the best way."""
     if system not in ('torch', 'tensorflow'):
