@@ -65,6 +65,7 @@ class Planner {
     for (const auto& [promise, entry] : by_promise)
       if (is_faster(*entry, promise)) look_for_better(*entry, entry->option.recomputing());
     if (best_ == nullptr) return std::nullopt;
+    best_->option.tighten(*best_candidate_);
     return Choice{best_->problem, finish(*best_, *best_candidate_)};
   }
 

@@ -110,6 +110,13 @@ void Option::pack_for(Candidate& candidate, Bytes line) const {
   if (longer.height < packing.height) candidate.packing = std::move(longer);
 }
 
+void Option::tighten(Candidate& candidate) const {
+  constexpr Bytes kLosses = 200;  // of which the arena may have one
+  if (arena_bytes(candidate) - staged_.sizes.variables - candidate.packing.lower_bound >
+      arena_bytes(candidate) / kLosses)
+    pack_for(candidate, 0);
+}
+
 bool Option::fits(Candidate& candidate, Bytes line) const {
   const Bytes room = line - plan_bytes(candidate);
   if (candidate.peak_bytes > room) return false;

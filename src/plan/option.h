@@ -43,6 +43,8 @@ class Option {
   // long one only when that is not enough, and that one stops where it fits.
   bool fits(Candidate& candidate, Bytes line) const;
   void pack_for(Candidate& candidate, Bytes line) const;
+  // Once more, as low as it can be, when the packing that was enough wastes more than next to nothing.
+  void tighten(Candidate& candidate) const;
   Bytes arena_bytes(const Candidate& candidate) const { return staged_.sizes.variables + candidate.packing.height; }
   // What its plan takes beside the arena: each part has steps of its own.
   Bytes plan_bytes(const Candidate& candidate) const {

@@ -50,6 +50,7 @@ TEST_P(Replay, LawsHoldOverASweepOfLines) {
     EXPECT_LE(plan.arena_bytes, last_peak) << "the peak rises at line " << limits.bytes;
     EXPECT_GE(plan.predicted_ns, last_ns) << "the time falls at line " << limits.bytes;
     EXPECT_GE(plan.arena_bytes, plan.live_bytes);
+    EXPECT_LE(plan.arena_bytes, plan.live_bytes + plan.live_bytes / 100) << "packing wastes at line " << limits.bytes;
     EXPECT_GE(plan.live_bytes, plan.lower_bound_bytes);
     last_peak = plan.arena_bytes;
     last_ns = plan.predicted_ns;
