@@ -21,7 +21,7 @@ Program chain_of_nothing(int tasks) {
     task.reads = {i};
     task.writes = {i + 1};
     program.problem.tasks.push_back(task);
-    program.tasks.push_back({kernel, -1, {{Operand::List::Reads, 0}}, 0});
+    program.tasks.push_back({{kernel}, -1, {{Operand::List::Reads, 0}}});
   }
   program.problem.buffers.back().kind = BufferKind::Output;
   return program;

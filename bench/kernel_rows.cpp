@@ -67,7 +67,6 @@ class Collector {
     VariableLayouts layouts;
     LowerOptions options;
     options.batch = batch;
-    options.fuse_loss = true;
     lowered->program = lower(*lowered->graph, fetches, updates, options, layouts, kernels_);
     classes_ = classes;
     only_ = std::move(only);
@@ -87,9 +86,9 @@ class Collector {
     std::vector<const Kernel*> order;
     for (size_t i = 0; i < from.program.tasks.size(); ++i) {
       const ProgramTask& work = from.program.tasks[i];
-      const auto [at, is_first] = rows.try_emplace(work.kernel.get());
+      const auto [at, is_first] = rows.try_emplace(work.own.first.get());
       if (is_first) {
-        order.push_back(work.kernel.get());
+        order.push_back(work.own.first.get());
         at->second = describe(from, values, static_cast<TaskId>(i));
       }
       ++at->second.runs[from.name];
@@ -129,7 +128,7 @@ class Collector {
     const Task& task = from.program.problem.tasks[static_cast<size_t>(id)];
     const ProgramTask& work = from.program.tasks[static_cast<size_t>(id)];
     KernelRow row;
-    row.kernel = work.kernel;
+    row.kernel = work.own.first;
     row.scratch_bytes = scratch_bytes(task, from.program.batch);
     row.predicted_ns = cost_ns(task, from.program.batch);
     row.op = work.op == nullptr ? "reorder" : std::string(work.op->name);

@@ -25,7 +25,7 @@ struct Grouped : std::numpunct<char> {
 void add_line(CLI::App& app, Settings& s) {
   app.add_option("-m,--memory", s.memory, "The line: 512MiB, 1.5GB, 80% (default: what the surroundings allow)");
   app.add_option("--without", s.without,
-                 "Levers not to pull: order,in-place,recompute,micro-batch,spill,masks; none takes back")
+                 "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill,masks; none takes back")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
   app.add_option("--split", s.split,

@@ -55,17 +55,15 @@ ProfileRow describe_step(const PlannedStep& planned, const Step& step) {
   const auto id = static_cast<size_t>(step.task);
   const Task& task = problem.tasks[id];
   const ProgramTask& work = planned.program.tasks[id];
-  const Work& way =
-      step.variant < 0 ? task : static_cast<const Work&>(task.variants[static_cast<size_t>(step.variant)]);
   const std::vector<int64_t>& parts = planned.plan.part_samples;
   const int64_t most = planned.program.part_samples > 0 ? planned.program.part_samples : planned.program.batch;
   const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.part)] : most;
   const double share = static_cast<double>(samples) / static_cast<double>(most);
   row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);
   row.task = task.name;
-  row.predicted_ns = cost_ns(way, samples);
-  row.flops = work.cost.flops * share;
-  row.bytes = work.cost.bytes * share;
+  row.predicted_ns = cost_ns(work_of(problem, step), samples);
+  row.flops = work.of(step).cost.flops * share;
+  row.bytes = work.of(step).cost.bytes * share;
   return row;
 }
 
@@ -120,7 +118,7 @@ double predict_here_ns(const PlannedStep& planned, const MachineSpeed& peak) {
   double ns = 0;
   for (const Step& step : planned.plan.steps)
     if (step.kind == Step::Kind::Run)
-      ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].cost, peak);
+      ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].of(step).cost, peak);
   return ns;
 }
 

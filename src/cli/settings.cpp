@@ -48,9 +48,9 @@ Allowed parse_without(const std::vector<std::string>& without) {
   Allowed allowed;
   Levers& levers = allowed.levers;
   const std::pair<std::string_view, bool*> known[] = {
-      {"order", &levers.order},         {"in-place", &levers.in_place},
-      {"recompute", &levers.recompute}, {"micro-batch", &levers.micro_batch},
-      {"spill", &levers.spill},         {"masks", &allowed.masks},
+      {"order", &levers.order},         {"in-place", &levers.in_place},       {"variants", &levers.variants},
+      {"recompute", &levers.recompute}, {"micro-batch", &levers.micro_batch}, {"spill", &levers.spill},
+      {"masks", &allowed.masks},
   };
   for (const std::string& name : without) {
     bool found = name == "none";
@@ -62,7 +62,8 @@ Allowed parse_without(const std::vector<std::string>& without) {
     }
     if (!found)
       throw Error(
-          fmt::format("lever '{}' is unknown; known are order, in-place, recompute, micro-batch, spill, masks", name),
+          fmt::format(
+              "lever '{}' is unknown; known are order, in-place, variants, recompute, micro-batch, spill, masks", name),
           ErrorKind::Usage);
   }
   return allowed;

@@ -59,11 +59,12 @@ struct Backward {
 // fails the test.
 struct Traits {
   BatchRule batch = BatchRule::Mixes;
-  bool recomputable = false;  // running it again with the same inputs gives the same bits, and changes nothing else
-  bool view = false;          // output 0 is the bytes of input 0 under another shape: no kernel, no copy
-  bool elementwise = false;   // element i of the output depends on element i of the (broadcast) inputs
-  uint32_t in_place = 0;      // bit i: output 0 may be written over input i, if both have the same bytes
-  uint32_t updates = 0;       // bit i: input i, a variable, is changed in place
+  bool recomputable = false;   // running it again with the same inputs gives the same bits, and changes nothing else
+  bool view = false;           // output 0 is the bytes of input 0 under another shape: no kernel, no copy
+  bool elementwise = false;    // element i of the output depends on element i of the (broadcast) inputs
+  uint32_t in_place = 0;       // bit i: output 0 may be written over input i, if both have the same bytes
+  uint32_t updates = 0;        // bit i: input i, a variable, is changed in place
+  std::string_view slim = {};  // what it can do to need less scratch, in more time and to the same bits; empty: nothing
 };
 
 // The work of one run. Constants in it were measured with `plimsoll profile`; only their ratios matter to a plan.

@@ -1,4 +1,4 @@
-// Rewrites that save a pass over memory. Each leaves the results as they were and needs fewer bytes.
+// Rewrites that save a pass over memory or a product. Each leaves the results as they were.
 #pragma once
 
 #include "lower/draft.h"
@@ -14,9 +14,9 @@ void fuse_norm_backward(Draft& draft);
 // The gradient of relu or clip behind a max_pool is masked before it is spread: by the pooled output, which is smaller.
 void fuse_pool_backward(Draft& draft);
 
-// linear_cross_entropy and its gradient in one sweep, which makes the logits once. Needs more bytes, but only while it
-// runs. Only where the gradient of the loss is there before the loss, as it is when training. Says how many there were.
-int fuse_loss(Draft& draft);
+// linear_cross_entropy and its gradient in one sweep, where the gradient of the loss is there before the loss, as it is
+// when training. It makes the logits once: while it runs it holds some of them, unless the planner asks it to be slim.
+void fuse_loss(Draft& draft);
 
 // Chains of element-wise operators over one shape run tile by tile as one operator.
 void fuse_elementwise(Draft& draft);

@@ -3,11 +3,10 @@
 
 namespace plimsoll {
 
-int fuse_loss(Draft& draft) {
+void fuse_loss(Draft& draft) {
   static const Op* const kWithGrad = find_op("linear_cross_entropy_with_grad");
   const Uses uses(draft);
   const std::vector<ValueId> roots = find_roots(draft);
-  int fused = 0;
   for (DraftNode& grad : draft.nodes) {
     if (grad.op->name != "linear_cross_entropy_grad") continue;
     const ValueId sums = grad.in[3];  // of the loss, which nobody else asks for
@@ -18,10 +17,8 @@ int fuse_loss(Draft& draft) {
     loss.in.push_back(seed);
     loss.out = {loss.out[0], grad.out[0], grad.out[1]};
     grad.op = nullptr;
-    ++fused;
   }
   remove_dead(draft);
-  return fused;
 }
 
 }  // namespace plimsoll

@@ -35,6 +35,7 @@ const Prepared& KernelStore::prepare(const Op& op, const Facts& facts) {
   key += '|';
   for (const ConcreteType& type : facts.out) append(key, type);
   key += facts.accumulate ? '+' : '=';
+  key += facts.slim ? '<' : ' ';
   append_number(key, facts.batch);
   append_number(key, facts.whole_batch);
   key += to_string(facts.attrs);

@@ -157,11 +157,11 @@ class Lowering {
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
     const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
-    ProgramTask work{prepared.kernel, -1, {{Operand::List::Reads, 0}}, cost};
+    ProgramTask work{{prepared.kernel, cost}, -1, {{Operand::List::Reads, 0}}};
     Bytes scratch = prepared.scratch_bytes;
     if (is_batched(value) && last_samples_ > 0) {
       const Prepared& smaller = kernels_.reorder(in_last_part(value, home.type), layout_in_last_part(value, layout));
-      work.last_kernel = smaller.kernel;
+      work.own.last = smaller.kernel;
       scratch = std::max(scratch, smaller.scratch_bytes);
     }
     Task task;
@@ -249,26 +249,27 @@ class Lowering {
   }
 
   // Adds the kernels of later parts where they differ; returns the scratch that is enough for all.
-  Bytes prepare_later(const DraftNode& node, std::span<const ConcreteType> in, std::span<const ConcreteType> out,
-                      const Prepared& first, ProgramTask& work) {
+  Bytes prepare_later(const DraftNode& node, const Facts& facts, const Prepared& first, Kernels& kernels) {
     Bytes scratch = first.scratch_bytes;
     const auto rule = batch_rule_of(node);
     const bool adds = rule == BatchRule::Sums;
     if (adds) {
-      const Prepared& later = kernels_.prepare(*node.op, {*node.attrs, in, out, samples_, options_.batch, true});
+      Facts adding = facts;
+      adding.accumulate = true;
+      const Prepared& later = kernels_.prepare(*node.op, adding);
       is_possible_ = is_possible_ && later.in == first.in && later.out == first.out;
       scratch = std::max(scratch, later.scratch_bytes);
-      work.later_kernel = later.kernel;
+      kernels.later = later.kernel;
     }
     if (last_samples_ == 0) return scratch;
-    std::vector<ConcreteType> last_in(in.begin(), in.end()), last_out(out.begin(), out.end());
+    std::vector<ConcreteType> last_in(facts.in.begin(), facts.in.end()), last_out(facts.out.begin(), facts.out.end());
     for (size_t i = 0; i < last_in.size(); ++i) last_in[i] = in_last_part(node.in[i], last_in[i]);
     for (size_t i = 0; i < last_out.size(); ++i) last_out[i] = in_last_part(node.out[i], last_out[i]);
     const Prepared& last =
-        kernels_.prepare(*node.op, {*node.attrs, last_in, last_out, last_samples_, options_.batch, adds});
+        kernels_.prepare(*node.op, {*node.attrs, last_in, last_out, last_samples_, options_.batch, adds, facts.slim});
     is_possible_ = is_possible_ && agree(node.in, first.in, last.in) && agree(node.out, first.out, last.out);
     scratch = std::max(scratch, last.scratch_bytes);
-    work.last_kernel = last.kernel;
+    kernels.last = last.kernel;
     return scratch;
   }
 
@@ -302,7 +303,7 @@ class Lowering {
     if (has_tiles) return add_tiles(node, in, prepared);
 
     Task task;
-    ProgramTask work{prepared.kernel, node.origin, {}, cost_of(*node.op, facts), node.op};
+    ProgramTask work{{prepared.kernel, cost_of(*node.op, facts)}, node.origin, {}, node.op};
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
@@ -326,12 +327,29 @@ class Lowering {
     task.recomputable = node.op->traits.recomputable;
     task.batch_rule = batch_rule_of(node);
     const bool in_each_part = in_parts() && batched && !waits_for_parts;
-    const Bytes scratch = in_each_part ? prepare_later(node, in, out, prepared, work) : prepared.scratch_bytes;
+    const Bytes scratch = in_each_part ? prepare_later(node, facts, prepared, work.own) : prepared.scratch_bytes;
     if (waits_for_parts)
-      task.fixed_ns = predict_ns(work.cost, options_.speed);
+      task.fixed_ns = predict_ns(work.own.cost, options_.speed);
     else
-      set_time(task, work.cost, cost_of_sample(node), 1);
+      set_time(task, work.own.cost, cost_of_sample(node), 1);
+    task.scratch_fixed_bytes = scratch;
+    if (!node.op->traits.slim.empty()) add_variant(node, facts, prepared, in_each_part, task, work);
     add_task(std::move(task), std::move(work), scratch);
+  }
+
+  // The same operands, less scratch, more time.
+  void add_variant(const DraftNode& node, Facts facts, const Prepared& own, bool in_each_part, Task& task,
+                   ProgramTask& work) {
+    facts.slim = true;
+    const Prepared& slim = kernels_.prepare(*node.op, facts);
+    if (slim.in != own.in || slim.out != own.out) return;
+    work.slim = {slim.kernel, cost_of(*node.op, facts)};
+    Variant variant{static_cast<const Work&>(task), std::string(node.op->traits.slim)};
+    variant.scratch_fixed_bytes = in_each_part ? prepare_later(node, facts, slim, work.slim) : slim.scratch_bytes;
+    const double times = predict_ns(work.slim.cost, options_.speed) / predict_ns(work.own.cost, options_.speed);
+    variant.fixed_ns *= times;
+    variant.per_sample_ns *= times;
+    task.variants.push_back(std::move(variant));
   }
 
   // One task for each tile of the state. What has the variable's size is the variable, its state and its gradient.
@@ -351,7 +369,7 @@ class Lowering {
       Task task;
       task.name = fmt::format("{}/tile{}", draft_.name(node), tile);
       task.batch_rule = node.op->traits.batch;
-      ProgramTask work{nullptr, node.origin, {}, {}, node.op};
+      ProgramTask work{{}, node.origin, {}, node.op};
       for (size_t i = 0; i < node.in.size(); ++i) {
         const bool updated = (node.op->traits.updates >> i & 1) != 0;
         const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
@@ -363,12 +381,12 @@ class Lowering {
       }
       const Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
       const Prepared& prepared = kernels_.prepare(*node.op, facts);
-      work.kernel = prepared.kernel;
-      work.cost = cost_of(*node.op, facts);
+      work.own.first = prepared.kernel;
+      work.own.cost = cost_of(*node.op, facts);
       // A tile is small, but its variable is in no cache.
       MachineSpeed from_memory = options_.speed;
       from_memory.cache_bytes = 0;
-      task.fixed_ns = predict_ns(work.cost, from_memory);
+      task.fixed_ns = predict_ns(work.own.cost, from_memory);
       add_task(std::move(task), std::move(work), prepared.scratch_bytes);
     }
     forget_copies(node);
@@ -425,6 +443,7 @@ class Lowering {
 
 void rewrite(Draft& draft, const LowerOptions& options) {
   if (options.fuse) {
+    fuse_loss(draft);
     fuse_activation(draft);
     fuse_norm_backward(draft);
     fuse_pool_backward(draft);
@@ -439,15 +458,11 @@ std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueI
                                       std::span<const NodeId> updates, const LowerOptions& options,
                                       VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
-  const int fused_losses = options.fuse_loss ? fuse_loss(draft) : 0;
   rewrite(draft, options);
   // After fusing, which would not look through the conversions.
   const int half_values = options.half_values ? store_in_half(draft, options.batch) : 0;
   std::optional<Program> program = Lowering(draft, options, layouts, kernels).run();
-  if (program) {
-    program->half_values = half_values;
-    program->fused_losses = fused_losses;
-  }
+  if (program) program->half_values = half_values;
   return program;
 }
 

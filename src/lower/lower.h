@@ -19,7 +19,6 @@ struct LowerOptions {
   MachineSpeed speed;
   bool fuse = true;
   bool masks = true;         // for the backward part, bits of what it needs only the sign of
-  bool fuse_loss = false;    // with its gradient: faster, for scratch memory that holds the logits of some rows
   bool half_values = false;  // what the backward pass reads again is kept in 16 bits: other results
 };
 

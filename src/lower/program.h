@@ -6,6 +6,7 @@
 
 #include "graph/graph.h"
 #include "ops/kernel.h"
+#include "plan/plan.h"
 #include "plan/problem.h"
 
 namespace plimsoll {
@@ -18,15 +19,21 @@ struct Operand {
   Bytes offset = 0;  // a tile works on a stretch of the buffer
 };
 
+// What runs, and what one run costs at the samples of a part. With parts, others follow where they differ from the
+// first: later ones add into sums, and the last part may be smaller.
+struct Kernels {
+  std::shared_ptr<Kernel> first;
+  Cost cost{};
+  std::shared_ptr<Kernel> later = nullptr, last = nullptr;
+};
+
 struct ProgramTask {
-  std::shared_ptr<Kernel> kernel;
+  Kernels own;
   NodeId origin;  // -1: a reorder
   std::vector<Operand> in;
-  Cost cost;               // of one run, at the samples of a part
   const Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
-  // With parts, when they differ from the first: adds into sums; and the same for a smaller last part.
-  std::shared_ptr<Kernel> later_kernel = nullptr;
-  std::shared_ptr<Kernel> last_kernel = nullptr;
+  Kernels slim{};          // the task's only variant, where it has one
+  const Kernels& of(const Step& step) const { return step.variant < 0 ? own : slim; }
 };
 
 // A value that crosses the border of the step, and the buffer that holds it.
@@ -41,7 +48,6 @@ struct Program {
   int64_t batch = 0;
   int64_t part_samples = 0;        // 0: whole
   int32_t half_values = 0;         // so many values are rounded to 16 bits, as asked
-  int32_t fused_losses = 0;        // with their gradient
   Problem problem;                 // problem.tasks[i] is tasks[i]
   std::vector<ProgramTask> tasks;  // outputs of a kernel are its task's writes, in order
   std::vector<Port> variables;     // the same first buffers in every program of a session

@@ -28,6 +28,7 @@ struct Facts {
   int64_t batch = 0;                  // samples in this part of the step
   int64_t whole_batch = 0;            // samples in the whole step; what a mean over the batch divides by
   bool accumulate = false;            // operators that sum over the batch: add into the output
+  bool slim = false;                  // do what Traits::slim names
 
   // Of all operands, each once: what one pass over them moves.
   double operand_bytes() const {

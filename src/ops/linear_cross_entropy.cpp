@@ -1,7 +1,8 @@
 // linear_cross_entropy: mean cross-entropy of the logits x kernel, which are made a tile at a time and need not be
 // held. The second output is the log-sum-exp of each row; from it one backward sweep makes the tiles again for dx and
 // dkernel. Where the gradient of the loss is known beforehand, both are one operator (lower/fuse.h): it holds the
-// logits of a few rows until their slopes are taken, which saves a product, and gives the same bits.
+// logits of a few rows until their slopes are taken, which saves a product, or makes them again, and gives the same
+// bits.
 #include <cmath>
 #include <optional>
 
@@ -128,6 +129,14 @@ class TileTable {
   std::vector<TileProducts> tiles_;
 };
 
+// Of the loss, its gradient, or both; null where one of them lacks it.
+struct Operands {
+  const float *x, *kernel;
+  const int32_t* labels;
+  const float *known_sums = nullptr, *dloss = nullptr;
+  float *loss = nullptr, *sums = nullptr, *dx = nullptr, *dkernel = nullptr;
+};
+
 // A stretch of rows, at most as many as a tile has.
 struct Rows {
   int64_t count;
@@ -137,20 +146,38 @@ struct Rows {
   float* logits;  // room for all of them, tile behind tile; null: they are made again where they are needed again
 };
 
+void fill_zeros(float* to, int64_t count) {
+  parallel_for(count, 65536, [&](int64_t first, int64_t last) { std::fill(to + first, to + last, 0.0F); });
+}
+
 class Loss {
  public:
-  Loss(const Sizes& sizes, bool backward, bool holds_logits)
-      : n_(sizes), table_(sizes, backward), holds_logits_(holds_logits) {}
+  Loss(const Facts& facts, bool backward, bool holds_logits)
+      : n_(sizes_of(facts)), table_(n_, backward), holds_logits_(holds_logits), adds_(facts.accumulate) {}
 
   // A tile of logits or slopes, (top, total, logit of the label) and the log-sum-exp for each of its rows, all logits
   // of these rows where they are held, and what the products need.
   Bytes scratch_bytes() const { return logits_at() + logits_bytes() + table_.scratch_bytes; }
 
-  const Sizes& sizes() const { return n_; }
-  int64_t rows_from(int64_t first) const { return std::min(n_.tile_rows(), n_.rows - first); }
-  float* sums_in(void* scratch) const noexcept { return at(scratch, n_.tile_bytes()) + 3 * n_.tile_rows(); }
-  float* logits_in(void* scratch) const noexcept { return holds_logits_ ? at(scratch, logits_at()) : nullptr; }
+  void run(const Operands& in, void* scratch) const noexcept {
+    if (in.dx != nullptr) fill_zeros(in.dx, n_.rows * n_.width);
+    if (in.dkernel != nullptr && !adds_) fill_zeros(in.dkernel, n_.classes * n_.width);
+    const float factor = in.dloss != nullptr ? static_cast<float>(*in.dloss / n_.whole) : 0.0F;
+    double loss = 0;
+    for (int64_t first = 0; first < n_.rows; first += n_.tile_rows()) {
+      const Rows rows{std::min(n_.tile_rows(), n_.rows - first), in.x + first * n_.width, in.labels + first,
+                      sums_in(scratch), holds_logits_ ? at(scratch, logits_at()) : nullptr};
+      if (in.known_sums != nullptr)
+        std::copy_n(in.known_sums + first, rows.count, rows.sums);
+      else
+        loss += take(rows, in.kernel, scratch);
+      if (in.sums != nullptr) std::copy_n(rows.sums, rows.count, in.sums + first);
+      if (in.dx != nullptr) go_back(rows, in.kernel, factor, in.dx + first * n_.width, in.dkernel, scratch);
+    }
+    if (in.loss != nullptr) *in.loss = static_cast<float>(loss / n_.whole) + (adds_ ? *in.loss : 0.0F);
+  }
 
+ private:
   // Fills the sums, and the logits where there is room; returns the sum of the losses.
   double take(const Rows& rows, const float* kernel, void* scratch) const noexcept {
     float* stats = at(scratch, n_.tile_bytes());
@@ -204,10 +231,10 @@ class Loss {
     });
   }
 
- private:
   static float* at(void* scratch, Bytes bytes) noexcept {
     return reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + bytes);
   }
+  float* sums_in(void* scratch) const noexcept { return at(scratch, n_.tile_bytes()) + 3 * n_.tile_rows(); }
   Bytes logits_at() const { return n_.tile_bytes() + round_up(4 * n_.tile_rows() * 4, kAlignment); }
   Bytes logits_bytes() const { return holds_logits_ ? round_up(n_.tile_rows() * n_.classes * 4, kAlignment) : 0; }
   void* for_products(void* scratch) const noexcept { return at(scratch, logits_at() + logits_bytes()); }
@@ -219,70 +246,44 @@ class Loss {
   Sizes n_;
   TileTable table_;
   bool holds_logits_;
+  bool adds_;
 };
 
-void fill_zeros(float* to, int64_t count) {
-  parallel_for(count, 65536, [&](int64_t first, int64_t last) { std::fill(to + first, to + last, 0.0F); });
+// `operands` finds in the arguments what the operator has besides x, kernel and labels.
+template <class F>
+Prepared prepare_loss(const Facts& facts, bool backward, bool holds_logits, F operands) {
+  const auto loss = std::make_shared<Loss>(facts, backward, holds_logits);
+  return {.kernel = make_kernel([=](const Args& args) {
+            Operands in{args.input<float>(0), args.input<float>(1), args.input<int32_t>(2)};
+            operands(args, in);
+            loss->run(in, args.scratch);
+          }),
+          .scratch_bytes = loss->scratch_bytes()};
 }
 
 Prepared prepare(const Facts& facts) {
-  const auto loss = std::make_shared<Loss>(sizes_of(facts), false, false);
-  const bool accumulate = facts.accumulate;
-  return {.kernel = make_kernel([=](const Args& args) {
-            const Sizes& n = loss->sizes();
-            double sum = 0;
-            for (int64_t first = 0; first < n.rows; first += n.tile_rows()) {
-              const Rows rows{loss->rows_from(first), args.input<float>(0) + first * n.width,
-                              args.input<int32_t>(2) + first, args.output<float>(1) + first, nullptr};
-              sum += loss->take(rows, args.input<float>(1), args.scratch);
-            }
-            auto* y = args.output<float>(0);
-            *y = static_cast<float>(sum / n.whole) + (accumulate ? *y : 0.0F);
-          }),
-          .scratch_bytes = loss->scratch_bytes()};
+  return prepare_loss(facts, false, false, [](const Args& args, Operands& in) {
+    in.loss = args.output<float>(0);
+    in.sums = args.output<float>(1);
+  });
 }
 
 Prepared prepare_grad(const Facts& facts) {
-  const auto loss = std::make_shared<Loss>(sizes_of(facts), true, false);
-  const bool accumulate = facts.accumulate;
-  return {.kernel = make_kernel([=](const Args& args) {
-            const Sizes& n = loss->sizes();
-            const auto factor = static_cast<float>(*args.input<float>(4) / n.whole);
-            auto *dx = args.output<float>(0), *dkernel = args.output<float>(1);
-            fill_zeros(dx, n.rows * n.width);
-            if (!accumulate) fill_zeros(dkernel, n.classes * n.width);
-            for (int64_t first = 0; first < n.rows; first += n.tile_rows()) {
-              float* sums = loss->sums_in(args.scratch);
-              std::copy_n(args.input<float>(3) + first, loss->rows_from(first), sums);
-              const Rows rows{loss->rows_from(first), args.input<float>(0) + first * n.width,
-                              args.input<int32_t>(2) + first, sums, nullptr};
-              loss->go_back(rows, args.input<float>(1), factor, dx + first * n.width, dkernel, args.scratch);
-            }
-          }),
-          .scratch_bytes = loss->scratch_bytes()};
+  return prepare_loss(facts, true, false, [](const Args& args, Operands& in) {
+    in.known_sums = args.input<float>(3);
+    in.dloss = args.input<float>(4);
+    in.dx = args.output<float>(0);
+    in.dkernel = args.output<float>(1);
+  });
 }
 
 Prepared prepare_with_grad(const Facts& facts) {
-  const auto loss = std::make_shared<Loss>(sizes_of(facts), true, true);
-  const bool accumulate = facts.accumulate;
-  return {.kernel = make_kernel([=](const Args& args) {
-            const Sizes& n = loss->sizes();
-            const auto factor = static_cast<float>(*args.input<float>(3) / n.whole);
-            auto *dx = args.output<float>(1), *dkernel = args.output<float>(2);
-            fill_zeros(dx, n.rows * n.width);
-            if (!accumulate) fill_zeros(dkernel, n.classes * n.width);
-            double sum = 0;
-            for (int64_t first = 0; first < n.rows; first += n.tile_rows()) {
-              const Rows rows{loss->rows_from(first), args.input<float>(0) + first * n.width,
-                              args.input<int32_t>(2) + first, loss->sums_in(args.scratch),
-                              loss->logits_in(args.scratch)};
-              sum += loss->take(rows, args.input<float>(1), args.scratch);
-              loss->go_back(rows, args.input<float>(1), factor, dx + first * n.width, dkernel, args.scratch);
-            }
-            auto* y = args.output<float>(0);
-            *y = static_cast<float>(sum / n.whole) + (accumulate ? *y : 0.0F);
-          }),
-          .scratch_bytes = loss->scratch_bytes()};
+  return prepare_loss(facts, true, !facts.slim, [](const Args& args, Operands& in) {
+    in.dloss = args.input<float>(3);
+    in.loss = args.output<float>(0);
+    in.dx = args.output<float>(1);
+    in.dkernel = args.output<float>(2);
+  });
 }
 
 void infer(Infer& n) {
@@ -310,7 +311,7 @@ Cost cost(const Facts& facts) {
   return {2.0 * static_cast<double>(facts.in[0].dims[0]) * static_cast<double>(facts.in[1].count()), 0.8};
 }
 Cost cost_grad(const Facts& facts) { return {3 * cost(facts).flops, 0.77}; }
-Cost cost_with_grad(const Facts& facts) { return {3 * cost(facts).flops, 0.78}; }
+Cost cost_with_grad(const Facts& facts) { return {(facts.slim ? 4 : 3) * cost(facts).flops, 0.78}; }
 
 const Op kGrad{.name = "linear_cross_entropy_grad",
                .infer = infer_grad,
@@ -331,7 +332,7 @@ const Op kWithGrad{.name = "linear_cross_entropy_with_grad",
                    .prepare = prepare_with_grad,
                    .cost = cost_with_grad,
                    .samples = samples_with_grad,
-                   .traits = {.batch = BatchRule::Sums, .recomputable = true}};
+                   .traits = {.batch = BatchRule::Sums, .recomputable = true, .slim = "make logits again in tiles"}};
 
 std::vector<Sample> samples_with_grad() {
   const auto sample = [](SampleBuilder& s, const Shape& kernel, const Attrs& attrs) {

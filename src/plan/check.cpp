@@ -13,11 +13,6 @@
 namespace plimsoll {
 namespace {
 
-const Work* work_of(const Problem& problem, const Step& step) {
-  const Task& task = problem.tasks[step.task];
-  return step.variant < 0 ? static_cast<const Work*>(&task) : &task.variants[step.variant];
-}
-
 std::string name_of_life(const Problem& problem, const Plan& plan, const Life& life) {
   if (life.buffer != kScratch) return problem.buffers[life.buffer].name;
   const Step& step = plan.steps[life.first_step];
@@ -76,7 +71,7 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
       if (life.first_step != life.last_step) return fmt::format("scratch outlives step {}", life.first_step);
       if (step.kind != Step::Kind::Run) return fmt::format("step {} has scratch but runs nothing", life.first_step);
       if (has_scratch[life.first_step]++) return fmt::format("step {} has scratch twice", life.first_step);
-      wanted = scratch_bytes(*work_of(problem, step), plan.part_samples[step.part]);
+      wanted = scratch_bytes(work_of(problem, step), plan.part_samples[step.part]);
     } else {
       const Buffer& buffer = problem.buffers[life.buffer];
       wanted = placed_bytes(buffer, holds_whole_batch(buffer) ? limits.batch : samples);
@@ -91,7 +86,7 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
   }
   for (size_t s = 0; s < plan.steps.size(); ++s)
     if (plan.steps[s].kind == Step::Kind::Run && !has_scratch[s] &&
-        scratch_bytes(*work_of(problem, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
+        scratch_bytes(work_of(problem, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
       return fmt::format("{} has no scratch at step {}", problem.tasks[plan.steps[s].task].name, s);
   if (plan.arena_bytes != top)
     return fmt::format("the arena is {} bytes but its contents end at {}", plan.arena_bytes, top);
@@ -197,7 +192,7 @@ bool may_take_place(const Problem& problem, const Plan& plan, const Life& before
   const BufferKind kind = problem.buffers[before.buffer].kind;
   if (kind == BufferKind::Variable || kind == BufferKind::Output) return false;
   if (moves_with_part(problem, step, before.buffer) || moves_with_part(problem, step, after.buffer)) return false;
-  const Work& work = *work_of(problem, step);
+  const Work& work = work_of(problem, step);
   if (std::count(work.updates.begin(), work.updates.end(), before.buffer) != 0) return false;
   if (std::count(work.reads.begin(), work.reads.end(), before.buffer) != 1) return false;
   return std::any_of(work.may_share.begin(), work.may_share.end(), [&](const InPlace& pair) {

@@ -131,7 +131,7 @@ class Replay {
   std::string run_task(int32_t s) {
     const Step& step = plan_.steps[s];
     const Task& task = problem_.tasks[step.task];
-    const Work& work = step.variant < 0 ? static_cast<const Work&>(task) : task.variants[step.variant];
+    const Work& work = work_of(problem_, step);
     if (!runs_in_parts_[step.task] && step.part != 0)
       return fmt::format("{} runs in part {} at step {}, but it runs once", task.name, step.part, s);
     if (step.part > 0 && runs_[step.task * parts_ + step.part - 1] == 0)

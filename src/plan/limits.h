@@ -14,6 +14,7 @@ namespace plimsoll {
 struct Levers {
   bool order = true;
   bool in_place = true;
+  bool variants = true;
   bool recompute = true;
   bool micro_batch = true;
   bool spill = true;

@@ -14,6 +14,7 @@
 #include "plan/order.h"
 #include "plan/split.h"
 #include "plan/store.h"
+#include "plan/variants.h"
 
 namespace plimsoll {
 namespace {
@@ -78,6 +79,7 @@ class Planner {
   struct Entry {
     size_t number;
     size_t problem;
+    Variants variants;
     Stored stored;
     Option option;
   };
@@ -115,11 +117,21 @@ class Planner {
       throw Error(fmt::format("a batch in parts cannot be planned: {} needs the whole batch at once",
                               problem.tasks[split.mixing].name));
     }
-    const Sizes sizes = measure(problem, limits_.batch, in_parts ? problem.part_samples : limits_.batch);
-    const std::vector<TaskId> order = order_of(problem, sizes);
+    for (const Variants& variants : list_variants(problem)) {
+      if (variants.empty()) {
+        add_options(index, problem, split, variants);
+      } else if (limits_.levers.variants) {
+        add_options(index, choose_variants(problem, variants), split, variants);
+      }
+    }
+  }
+
+  void add_options(size_t index, const Problem& problem, const Split& split, const Variants& variants) {
+    const int64_t part = problem.part_samples > 0 ? problem.part_samples : limits_.batch;
+    const std::vector<TaskId> order = order_of(problem, measure(problem, limits_.batch, std::min(part, limits_.batch)));
     for (Stored& stored : list_stores(problem, limits_, split)) {
       Option option(problem, limits_, split, order, stored, unconstrained_ns_);
-      entries_.push_back({entries_.size(), index, std::move(stored), std::move(option)});
+      entries_.push_back({entries_.size(), index, variants, std::move(stored), std::move(option)});
     }
   }
 
@@ -157,6 +169,9 @@ class Planner {
 
   Plan finish(Entry& entry, const Candidate& candidate) {
     Plan plan = expand(*problems_[entry.problem], entry.option, candidate);
+    if (!entry.variants.empty())
+      for (Step& step : plan.steps)
+        if (step.kind == Step::Kind::Run) step.variant = entry.variants[step.task];
     plan.predicted_ns = candidate.ns;
     plan.unconstrained_ns = unconstrained_ns_;
     plan.unconstrained_bytes = unconstrained_bytes_;
@@ -172,15 +187,12 @@ class Planner {
     std::vector<Decision> decisions;
     if (unconstrained_bytes_ > ordered_bytes())
       decisions.push_back({"order and in place", unconstrained_bytes_ - ordered_bytes(), 0});
-    std::string setting = problems_[entry.problem]->way;
     if (staged.parts.size() > 1)
-      setting = fmt::format("run in {} parts of {} samples{}{}", staged.parts.size(), staged.parts.front(),
-                            setting.empty() ? "" : ", ", setting);
-    if (!setting.empty())
-      decisions.push_back({std::move(setting),
+      decisions.push_back({fmt::format("run in {} parts of {} samples", staged.parts.size(), staged.parts.front()),
                            std::max<Bytes>(ordered_bytes() - entry.option.plain().front().peak_bytes, 0),
                            std::max(staged.ns - unconstrained_ns_, 0.0)});
     std::vector<Decision> single = describe_reruns(staged, candidate);
+    describe_variants(entry, single);
     for (const auto* flags : {&entry.stored.variables, &entry.stored.values})
       for (size_t b = 0; b < flags->size(); ++b)
         if ((*flags)[b])
@@ -208,6 +220,19 @@ class Planner {
                            staged.sizes.buffers[id], (runs[t] - 1) * staged.problem.tasks[t].fixed_ns});
     }
     return decisions;
+  }
+
+  void describe_variants(const Entry& entry, std::vector<Decision>& decisions) const {
+    const std::vector<int64_t>& parts = entry.option.staged().parts;
+    for (size_t t = 0; t < entry.variants.size(); ++t) {
+      if (entry.variants[t] < 0) continue;
+      const Task& task = problems_[entry.problem]->tasks[t];
+      const Variant& variant = task.variants[entry.variants[t]];
+      double ns = 0;
+      for (const int64_t samples : parts) ns += cost_ns(variant, samples) - cost_ns(task, samples);
+      decisions.push_back({fmt::format("{} at {}", variant.name, task.name),
+                           scratch_bytes(task, parts.front()) - scratch_bytes(variant, parts.front()), ns});
+    }
   }
 
   struct Lowest {

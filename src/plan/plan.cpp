@@ -37,9 +37,7 @@ Tally count_work(const Problem& problem, const Plan& plan) {
     if (step.kind == Step::Kind::Run) {
       if (seen.emplace(step.task, step.part).second) continue;
       ++tally.reruns;
-      const Task& task = problem.tasks[step.task];
-      const Work& work = step.variant < 0 ? static_cast<const Work&>(task) : task.variants[step.variant];
-      tally.rerun_ns += cost_ns(work, plan.part_samples.empty() ? 1 : plan.part_samples[step.part]);
+      tally.rerun_ns += cost_ns(work_of(problem, step), plan.part_samples.empty() ? 1 : plan.part_samples[step.part]);
     } else {
       ++(step.kind == Step::Kind::Save ? tally.saves : tally.loads);
       if (!std::binary_search(plan.stored.begin(), plan.stored.end(), step.buffer)) moved.insert(step.buffer);
@@ -65,8 +63,7 @@ std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan) {
       place.buffer = now[step.buffer];
       continue;
     }
-    const Task& task = problem.tasks[step.task];
-    const Work& work = step.variant < 0 ? static_cast<const Work&>(task) : task.variants[step.variant];
+    const Work& work = work_of(problem, step);
     for (const BufferId id : work.reads) place.reads.push_back(now[id]);
     for (const BufferId id : work.writes) place.writes.push_back(now[id]);
     for (const BufferId id : work.updates) place.updates.push_back(now[id]);

@@ -22,6 +22,12 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
+// What a step that runs a task does.
+inline const Work& work_of(const Problem& problem, const Step& step) {
+  const Task& task = problem.tasks[static_cast<size_t>(step.task)];
+  return step.variant < 0 ? static_cast<const Work&>(task) : task.variants[static_cast<size_t>(step.variant)];
+}
+
 constexpr BufferId kScratch = -1;
 
 // A buffer's stay at one place, both steps included. A buffer that was dropped and made again, or spilled and loaded,

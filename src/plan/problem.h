@@ -71,7 +71,6 @@ struct Task : Work {
 // The order of `tasks` is a valid program: it defines which version of a buffer each task means.
 struct Problem {
   std::string name;
-  std::string way = {};      // what it does to save memory that other ways to set up the same step do not
   int64_t part_samples = 0;  // the step runs in parts of so many samples, the last one may be smaller; 0: whole
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;

@@ -11,8 +11,9 @@
 namespace plimsoll {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, bool Levers::*>, 5> kLevers{{{"order", &Levers::order},
+constexpr std::array<std::pair<std::string_view, bool Levers::*>, 6> kLevers{{{"order", &Levers::order},
                                                                               {"in_place", &Levers::in_place},
+                                                                              {"variants", &Levers::variants},
                                                                               {"recompute", &Levers::recompute},
                                                                               {"micro_batch", &Levers::micro_batch},
                                                                               {"spill", &Levers::spill}}};

@@ -86,7 +86,6 @@ std::string to_text(const Problem& problem) {
   const Names buffers = names_of(problem.buffers);
   std::string text = "problem " + quote(problem.name);
   if (problem.part_samples > 0) text += fmt::format(" part {}", problem.part_samples);
-  if (!problem.way.empty()) text += " way " + quote(problem.way);
   text += '\n';
   for (const Buffer& buffer : problem.buffers)
     text += fmt::format("buffer {} {} {} fixed {} per_sample {}{}\n", quote(buffer.name), name_of(buffer.kind),
@@ -114,7 +113,6 @@ Problem parse_problem(std::string_view text) {
   reader.expect("problem");
   problem.name = reader.word("the name of the problem");
   if (reader.take("part")) problem.part_samples = reader.integer("the samples of a part");
-  if (reader.take("way")) problem.way = reader.word("what saves memory");
   reader.expect_end();
   while (reader.next_line()) {
     if (reader.take("buffer")) {

@@ -39,9 +39,10 @@ class Executor::Binder {
     to_.steps_.reserve(plan_.steps.size());
     to_.transfers_.reserve(moves);
     for (const ProgramTask& task : program_.tasks)
-      for (const auto& kernel : {task.kernel, task.later_kernel, task.last_kernel})
-        if (kernel != nullptr && (to_.kernels_.empty() || to_.kernels_.back() != kernel))
-          to_.kernels_.push_back(kernel);
+      for (const Kernels* kernels : {&task.own, &task.slim})
+        for (const auto& kernel : {kernels->first, kernels->later, kernels->last})
+          if (kernel != nullptr && (to_.kernels_.empty() || to_.kernels_.back() != kernel))
+            to_.kernels_.push_back(kernel);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       if (plan_.steps[i].kind == Step::Kind::Run)
         bind_task(i);
@@ -52,10 +53,10 @@ class Executor::Binder {
   }
 
  private:
-  Kernel* kernel_for(const ProgramTask& task, int32_t part) const {
+  Kernel* kernel_for(const Kernels& kernels, int32_t part) const {
     const bool is_last = part + 1 == static_cast<int32_t>(plan_.part_samples.size());
-    if (is_last && has_smaller_last_ && task.last_kernel != nullptr) return task.last_kernel.get();
-    return part > 0 && task.later_kernel != nullptr ? task.later_kernel.get() : task.kernel.get();
+    if (is_last && has_smaller_last_ && kernels.last != nullptr) return kernels.last.get();
+    return part > 0 && kernels.later != nullptr ? kernels.later.get() : kernels.first.get();
   }
 
   // Of a buffer with the whole batch a part sees its own rows.
@@ -70,7 +71,7 @@ class Executor::Binder {
     const StepPlaces& places = places_[i];
     const ProgramTask& task = program_.tasks[static_cast<size_t>(step.task)];
     const Task& work = program_.problem.tasks[static_cast<size_t>(step.task)];
-    BoundStep bound{kernel_for(task, step.part),
+    BoundStep bound{kernel_for(task.of(step), step.part),
                     to_.in_.data() + to_.in_.size(),
                     to_.out_.data() + to_.out_.size(),
                     nullptr,

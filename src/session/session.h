@@ -128,8 +128,8 @@ class Session {
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
-  // With less held than `whole` holds, and in parts of the batch, of several sizes.
-  std::vector<Program> lower_ways(const Request& request, const Program& whole);
+  // The step in parts of the batch, of several sizes.
+  std::vector<Program> lower_splits(const Request& request, const Program& whole);
   // Throws DoesNotFit when variables can't be brought to or from row-major memory beside the plan.
   void accept(PlannedStep& step, Plan plan, const Limits& limits);
   bool may_spill() const { return disk_speed_.read_bytes_per_s > 0; }
@@ -162,6 +162,8 @@ class Session {
   Reservation runtime_held_, data_held_, staging_held_;
   std::vector<Reservation> arena_held_;
   Bytes runtime_bytes_ = 0;
+  int64_t planned_steps_ = 0;  // of all plans that were accepted
+  Bytes bytes_of_plans_ = 0;   // what they take beyond the reserve
   Bytes arena_bytes_ = 0;
   Bytes file_bytes_ = 0;
   StepState state_;

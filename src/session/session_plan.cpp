@@ -60,7 +60,6 @@ LowerOptions Session::lower_options(const Request& request) const {
   lowering.batch = request.batch;
   lowering.masks = options_.masks;
   lowering.half_values = options_.half_values;
-  lowering.fuse_loss = true;
   return lowering;
 }
 
@@ -77,24 +76,13 @@ void Session::close_layouts() {
   for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
 }
 
-// Without what `whole` holds only for speed. Then parts of half the batch, of a quarter, and so on down to one sample;
-// in larger strides where each takes long.
-std::vector<Program> Session::lower_ways(const Request& request, const Program& whole) {
-  std::vector<Program> ways;
-  LowerOptions lowering = lower_options(request);
-  const auto add = [&](bool fuse_loss) {
-    lowering.fuse_loss = fuse_loss;
-    KernelStore kernels;  // those of ways that are not chosen go with their program
-    auto program = lower_in_parts(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels);
-    if (!program) return;
-    if (whole.fused_losses > program->fused_losses) program->problem.way = "make logits again in tiles";
-    ways.push_back(std::move(*program));
-  };
-  const bool can_fuse_loss = whole.fused_losses > 0;
-  if (can_fuse_loss) add(false);
-  if (!options_.levers.micro_batch || request.batch == 1) return ways;
+// Parts of half the batch, of a quarter, and so on down to one sample; in larger strides where each takes long.
+std::vector<Program> Session::lower_splits(const Request& request, const Program& whole) {
+  std::vector<Program> splits;
+  if (!options_.levers.micro_batch || request.batch == 1) return splits;
   const Split split = find_split(whole.problem);
-  if (!split.is_possible()) return ways;
+  if (!split.is_possible()) return splits;
+  LowerOptions lowering = lower_options(request);
   lowering.waits.assign(graph_.nodes().size(), false);
   for (size_t t = 0; t < whole.tasks.size(); ++t) {
     const std::vector<BufferId>& reads = whole.problem.tasks[t].reads;
@@ -108,10 +96,11 @@ std::vector<Program> Session::lower_ways(const Request& request, const Program& 
   for (int64_t samples = lowering.batch; samples > 1;) {
     samples = (samples + stride - 1) / stride;
     lowering.part_samples = samples;
-    if (can_fuse_loss) add(true);
-    if (!can_fuse_loss || samples == 1) add(false);  // smaller parts are the better way to hold fewer of them
+    KernelStore kernels;  // those of a split that is not chosen go with its program
+    auto program = lower_in_parts(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels);
+    if (program) splits.push_back(std::move(*program));
   }
-  return ways;
+  return splits;
 }
 
 std::vector<Problem> Session::problems(size_t number) {
@@ -121,13 +110,13 @@ std::vector<Problem> Session::problems(size_t number) {
   const Program whole =
       lower(graph_, step.request.fetch_ids(), step.request.updates, lower_options(step.request), layouts_, kernels);
   problems.push_back(whole.problem);
-  for (Program& way : lower_ways(step.request, whole)) problems.push_back(std::move(way.problem));
+  for (Program& split : lower_splits(step.request, whole)) problems.push_back(std::move(split.problem));
   return problems;
 }
 
-// What the line must hold besides the arena.
+// What the line must hold besides the arena: also the plans that were made already.
 void Session::take_surroundings() {
-  Bytes runtime = options_.reserve + kernels_.library_bytes();
+  Bytes runtime = options_.reserve + kernels_.library_bytes() + bytes_of_plans_;
   if (options_.covers_process) {
     trim_allocator();
     runtime += resident_bytes();
@@ -161,7 +150,7 @@ Limits Session::limits_for(const PlannedStep& step) const {
   limits.levers = options_.levers;
   if (options_.covers_process) {
     limits.step_bytes = kBytesOfStep;
-    limits.free_steps = kStepsInReserve;
+    limits.free_steps = std::max<int64_t>(0, kStepsInReserve - planned_steps_);
   }
   if (may_spill()) {
     limits.disk_bytes = options_.disk_limit;
@@ -200,8 +189,8 @@ Bytes Session::staging_bytes(const PlannedStep& step) const {
   return most;
 }
 
-// The whole step first. Other ways are looked at when that costs time or does not fit: their kernels take memory of
-// their own, so the line leaves them a little less.
+// The whole step first. Splits are looked at when that costs time or does not fit: their kernels take memory of their
+// own, so the line leaves them a little less.
 void Session::plan_step(PlannedStep& step) {
   const Problem& whole = step.program.problem;
   const Limits limits = limits_for(step);
@@ -209,30 +198,30 @@ void Session::plan_step(PlannedStep& step) {
   const auto* plan = std::get_if<Plan>(&answer);
   if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns)
     return accept(step, std::move(std::get<Plan>(answer)), limits);
-  std::vector<Program> ways = lower_ways(step.request, step.program);
-  if (ways.empty()) {
+  std::vector<Program> splits = lower_splits(step.request, step.program);
+  if (splits.empty()) {
     if (plan == nullptr) throw DoesNotFit(describe(whole, std::get<Shortfall>(answer)));
     return accept(step, std::move(std::get<Plan>(answer)), limits);
   }
   std::vector<const Problem*> problems;
-  for (const Program& way : ways) problems.push_back(&way.problem);
+  for (const Program& split : splits) problems.push_back(&split.problem);
   const Bytes runtime_before = runtime_bytes_;
   const std::optional<Fit> whole_fit =
       plan == nullptr ? std::optional(describe(whole, std::get<Shortfall>(answer))) : std::nullopt;
   take_surroundings();
-  const Limits limits_of_ways = limits_for(step);
+  const Limits limits_of_splits = limits_for(step);
   std::optional<Choice> choice = plan == nullptr
-                                     ? choose_plan(whole, problems, limits_of_ways)
-                                     : choose_faster_plan(whole, problems, limits_of_ways, plan->predicted_ns);
+                                     ? choose_plan(whole, problems, limits_of_splits)
+                                     : choose_faster_plan(whole, problems, limits_of_splits, plan->predicted_ns);
   if (choice && std::holds_alternative<Plan>(choice->answer)) {
-    step.program = std::move(ways[choice->problem]);
-    return accept(step, std::move(std::get<Plan>(choice->answer)), limits_of_ways);
+    step.program = std::move(splits[choice->problem]);
+    return accept(step, std::move(std::get<Plan>(choice->answer)), limits_of_splits);
   }
   if (plan == nullptr) {
-    Fit way_fit = describe(*problems[choice->problem], std::get<Shortfall>(choice->answer));
-    throw DoesNotFit(way_fit.need < whole_fit->need ? std::move(way_fit) : *whole_fit);
+    Fit split_fit = describe(*problems[choice->problem], std::get<Shortfall>(choice->answer));
+    throw DoesNotFit(split_fit.need < whole_fit->need ? std::move(split_fit) : *whole_fit);
   }
-  ways.clear();
+  splits.clear();
   hold_surroundings(runtime_before);
   accept(step, std::move(std::get<Plan>(answer)), limits);
 }
@@ -255,6 +244,8 @@ void Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
     throw DoesNotFit(describe(step.program.problem, shortfall));
   }
   arena_bytes_ = needed;
+  planned_steps_ += static_cast<int64_t>(step.plan.steps.size());
+  bytes_of_plans_ += for_steps;
   hold_surroundings(runtime_bytes_ + for_steps);
   if (!stored_) stored_ = step.plan.stored;
   step.file_places = Homes::place_in_file(step.program.problem, step.plan, &file_bytes_);

@@ -68,7 +68,7 @@ TEST(Lower, EqualLayersShareOneKernel) {
     x = matmul(x, graph.variable("w" + std::to_string(i), DType::F32, {8, 8}, Init::zeros()));
   const Program program = lower_all(graph, {x.id()});
   ASSERT_EQ(program.tasks.size(), 10U);
-  for (const ProgramTask& task : program.tasks) EXPECT_EQ(task.kernel, program.tasks[0].kernel);
+  for (const ProgramTask& task : program.tasks) EXPECT_EQ(task.own.first, program.tasks[0].own.first);
 }
 
 TEST(Lower, ConvolutionsStayInTheirLayout) {

@@ -61,8 +61,8 @@ TEST(LowerInParts, LaterPartsAddAndASmallerLastOneHasItsOwnKernel) {
     const Ran ran = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, part));
     std::pair<int64_t, int64_t> found;
     for (const ProgramTask& task : ran.program.tasks) {
-      found.first += task.later_kernel != nullptr ? 1 : 0;
-      found.second += task.last_kernel != nullptr ? 1 : 0;
+      found.first += task.own.later != nullptr ? 1 : 0;
+      found.second += task.own.last != nullptr ? 1 : 0;
     }
     return found;
   };
@@ -151,6 +151,28 @@ TEST(LowerInParts, BatchNormForbidsItElsewhere) {
   const auto variable = [&](const char* name) { return graph.variable(name, DType::F32, {3}, Init::zeros()); };
   const Tensor y = batch_norm(x, variable("gamma"), variable("beta"), variable("mean"), variable("spread"), true);
   EXPECT_THROW(run_once(graph, {y}, options(graph, 4, 2)), Error);
+}
+
+// The variant of a task adds from part to part as the task itself does.
+TEST(LowerInParts, AVariantGivesTheSameBits) {
+  constexpr int64_t kClasses = 500;
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 6});
+  const Tensor kernel = graph.variable("kernel", DType::F32, {kClasses, 6}, Init::zeros());
+  const Tensor labels = graph.placeholder("labels", DType::I32, {Dim::batch()});
+  const Tensor loss = linear_cross_entropy(x, kernel, labels, true);
+  const std::vector<Tensor> wanted{loss, gradients(loss, std::vector{kernel})[0].value};
+  for (const int64_t part : {0, 4, 3}) {
+    const Ran own = run_once(graph, wanted, options(graph, 8, part));
+    ASSERT_FALSE(own.program.tasks.empty()) << part;
+    const Ran slim = run_once(graph, wanted, options(graph, 8, part), {}, own.plan.arena_bytes - 1);
+    const auto variants = [](const Ran& ran) {
+      return std::count_if(ran.plan.steps.begin(), ran.plan.steps.end(), [](const Step& s) { return s.variant >= 0; });
+    };
+    EXPECT_EQ(variants(own), 0);
+    EXPECT_EQ(variants(slim), std::ssize(slim.plan.part_samples));
+    EXPECT_EQ(slim.fetches, own.fetches);
+  }
 }
 
 TEST(LowerInParts, ImagesInBlocks) {

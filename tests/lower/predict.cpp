@@ -47,7 +47,7 @@ TEST(Predict, AConvolutionTakesItsFlopsAtItsEfficiency) {
   const Tensor w = graph.variable("w", DType::F32, {64, 64, 5, 5}, Init::zeros());
   const Program program = lower_one(graph, conv2d(x, w, {}, Window::padded(2)), 4);
   const size_t task = task_of(program, "conv2d");
-  const Cost& cost = program.tasks[task].cost;
+  const Cost& cost = program.tasks[task].own.cost;
   EXPECT_DOUBLE_EQ(cost.flops, 2.0 * 4 * 64 * 28 * 28 * 64 * 25);
   EXPECT_GT(cost.efficiency, 0.3);
   EXPECT_LE(cost.efficiency, 1.1);
@@ -61,7 +61,7 @@ TEST(Predict, AConvolutionOfThreeByThreeIsFasterThanItsFlops) {
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 64, 28, 28});
   const Tensor w = graph.variable("w", DType::F32, {64, 64, 3, 3}, Init::zeros());
   const Program program = lower_one(graph, conv2d(x, w, {}, Window::padded(1)), 4);
-  const Cost& cost = program.tasks[task_of(program, "conv2d")].cost;
+  const Cost& cost = program.tasks[task_of(program, "conv2d")].own.cost;
   EXPECT_GT(cost.efficiency, 1.1);
   EXPECT_LT(cost.efficiency, 4);
 }
@@ -75,8 +75,8 @@ TEST(Predict, DepthwiseConvolutionsReachLessThanDenseOnes) {
   const Program one = lower_one(graph, conv2d(x, dense, {}, window), 4);
   window.groups = 64;
   const Program other = lower_one(graph, conv2d(x, apart, {}, window), 4);
-  EXPECT_LT(other.tasks[task_of(other, "conv2d")].cost.efficiency,
-            one.tasks[task_of(one, "conv2d")].cost.efficiency / 1.5);
+  EXPECT_LT(other.tasks[task_of(other, "conv2d")].own.cost.efficiency,
+            one.tasks[task_of(one, "conv2d")].own.cost.efficiency / 1.5);
 }
 
 TEST(Predict, EveryOperandMovesOnceUnlessTheOperatorSaysOtherwise) {

@@ -15,6 +15,7 @@ namespace plimsoll::testing {
 
 struct Ran {
   Program program;
+  Plan plan;
   std::vector<std::vector<float>> fetches;
   std::map<ValueId, std::vector<float>> variables;  // after the run; row-major where their layout is
   Bytes buffer_bytes = 0;
@@ -27,12 +28,12 @@ struct Ran {
   }
 };
 
-// What placeholders and variables hold before a run.
+// What placeholders and variables hold before a run; integers count up.
 inline float pattern(ValueId value, int64_t i) { return std::sin(static_cast<float>(i * 7 + value)); }
 
 // Lowers, plans and runs the graph. Nothing in the result when the step can't be cut as the options say.
 inline Ran run_once(const Graph& graph, const std::vector<Tensor>& fetches, const LowerOptions& options,
-                    const std::vector<NodeId>& updates = {}) {
+                    const std::vector<NodeId>& updates = {}, Bytes line = Limits{}.bytes) {
   std::vector<ValueId> ids;
   for (const Tensor& fetch : fetches) ids.push_back(fetch.id());
   VariableLayouts layouts;
@@ -44,7 +45,9 @@ inline Ran run_once(const Graph& graph, const std::vector<Tensor>& fetches, cons
   const Program& program = ran.program;
   Limits limits;
   limits.batch = options.batch;
-  const Plan plan = std::get<Plan>(make_plan(program.problem, limits));
+  limits.bytes = line;
+  ran.plan = std::get<Plan>(make_plan(program.problem, limits));
+  const Plan& plan = ran.plan;
   Arena arena(plan.arena_bytes);
   arena.commit(plan.arena_bytes);
   const auto place = [&](BufferId buffer) {
@@ -55,7 +58,12 @@ inline Ran run_once(const Graph& graph, const std::vector<Tensor>& fetches, cons
   };
   for (const auto* ports : {&program.feeds, &program.variables}) {
     for (const Port& port : *ports)
-      for (int64_t i = 0; i < port.type.count(); ++i) place(port.buffer)[i] = pattern(port.value, i);
+      for (int64_t i = 0; i < port.type.count(); ++i) {
+        if (port.type.dtype == DType::I32)
+          reinterpret_cast<int32_t*>(place(port.buffer))[i] = static_cast<int32_t>(i);
+        else
+          place(port.buffer)[i] = pattern(port.value, i);
+      }
   }
   for (const Port& port : program.constants)
     std::memcpy(place(port.buffer), graph.constant_of(port.value).bytes.data(),

@@ -148,6 +148,31 @@ void rerun(const NodeRun& run, const std::vector<const void*>& in, const std::ve
   run.prepared.kernel->run({in.data(), out.data(), scratch.data(), &state});
 }
 
+void expect_slim_way_agrees(const Graph& graph, const NodeRun& run, const std::vector<const void*>& in,
+                            const StepState& state) {
+  const Node& node = graph.node(run.node);
+  std::vector<ConcreteType> in_types, out_types;
+  for (const Evaluated& value : run.in) in_types.push_back(value.type);
+  for (int i = 0; i < node.outputs; ++i) {
+    const TensorType& type = graph.value(node.first_output + i).type;
+    out_types.push_back({type.dtype, at_batch(type.shape, kBatch), {}, false});
+  }
+  NodeRun slim = run;
+  slim.prepared = node.op->prepare({graph.attrs(node), in_types, out_types, kBatch, kBatch, false, true});
+  EXPECT_LT(slim.prepared.scratch_bytes, run.prepared.scratch_bytes);
+  EXPECT_EQ(slim.prepared.in, run.prepared.in);
+  EXPECT_EQ(slim.prepared.out, run.prepared.out);
+  std::vector<GuardedBuffer> buffers;
+  std::vector<void*> out;
+  for (const Evaluated& value : run.out) buffers.emplace_back(value.type.bytes());
+  for (GuardedBuffer& buffer : buffers) out.push_back(buffer.data());
+  rerun(slim, in, out, state);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    EXPECT_EQ(buffers[i].copy(), run.out[i].buffer->copy()) << "output " << i << " differs with less scratch";
+    EXPECT_TRUE(buffers[i].is_intact());
+  }
+}
+
 TEST_P(OpTest, ClaimsOfEveryNodeHold) {
   const auto built = build(GetParam().sample, GetParam().sample.has_gradient);
   Evaluator evaluator(built->graph, kBatch);
@@ -170,6 +195,7 @@ TEST_P(OpTest, ClaimsOfEveryNodeHold) {
       for (size_t i = 0; i < again.size(); ++i)
         EXPECT_EQ(again[i].copy(), run.out[i].buffer->copy()) << "output " << i << " differs when recomputed";
     }
+    if (!traits.slim.empty()) expect_slim_way_agrees(built->graph, run, in, evaluator.state);
     for (size_t i = 0; i < run.in.size(); ++i) {
       if ((traits.in_place >> i & 1) == 0 || run.out.empty() || run.in[i].type.bytes() != run.out[0].type.bytes())
         continue;

@@ -233,8 +233,7 @@ Plan lay_out(const Problem& problem, std::vector<Step> steps, std::vector<int64_
         now[step.buffer] = -1;
       continue;
     }
-    const Task& task = problem.tasks[step.task];
-    const Work& work = step.variant < 0 ? static_cast<const Work&>(task) : task.variants[step.variant];
+    const Work& work = work_of(problem, step);
     for (const auto* list : {&work.reads, &work.updates})
       for (const BufferId id : *list) touch(id, s);
     for (const BufferId id : work.writes) {
@@ -255,11 +254,7 @@ Plan lay_out(const Problem& problem, std::vector<Step> steps, std::vector<int64_
   return plan;
 }
 
-const Work& work_at(const Subject& subject, int32_t step) {
-  const Step& at = subject.plan.steps[step];
-  const Task& task = subject.problem.tasks.at(at.task);
-  return at.variant < 0 ? static_cast<const Work&>(task) : task.variants[at.variant];
-}
+const Work& work_at(const Subject& subject, int32_t step) { return work_of(subject.problem, subject.plan.steps[step]); }
 
 bool reads(const Work& work, BufferId id) {
   return std::count(work.reads.begin(), work.reads.end(), id) +

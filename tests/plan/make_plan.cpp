@@ -54,6 +54,53 @@ TEST(MakePlan, ReusesTheSpaceOfTheDead) {
   EXPECT_EQ(must_plan(b.problem, never_in_place).arena_bytes, 2 * 1024);
 }
 
+// The task's own work is the fastest; a variant with less scratch is taken where the line asks for it.
+TEST(MakePlan, TakesAVariantWhenTheLineAsksForIt) {
+  Builder b;
+  const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 1024);
+  const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 1024);
+  Task& task = b.task("loss", {x}, {y});
+  task.scratch_fixed_bytes = 8192;
+  Variant slim{task, "in tiles"};
+  slim.scratch_fixed_bytes = 64;
+  slim.fixed_ns = 1300;
+  task.variants = {slim};
+  const Plan wide = must_plan(b.problem, {.bytes = 10240});
+  EXPECT_EQ(wide.steps[0].variant, -1);
+  EXPECT_EQ(wide.predicted_ns, 1000);
+  Limits tight{.bytes = 10239};
+  const Plan narrow = must_plan(b.problem, tight);
+  EXPECT_EQ(narrow.steps[0].variant, 0);
+  EXPECT_EQ(narrow.arena_bytes, 2112);
+  EXPECT_EQ(narrow.predicted_ns, 1300);
+  EXPECT_EQ(narrow.unconstrained_ns, 1000);
+  ASSERT_EQ(narrow.decisions.size(), 1U);
+  EXPECT_EQ(narrow.decisions[0], (Decision{"in tiles at loss", 8128, 300}));
+  tight.levers.variants = false;
+  EXPECT_EQ(std::get<Shortfall>(make_plan(b.problem, tight)).need_bytes, 10240);
+}
+
+// The backward of an activation may read its output instead of its input, which nobody else holds.
+TEST(MakePlan, AVariantMayReadSomethingElse) {
+  Builder b;
+  const BufferId in = b.buffer("in", BufferKind::Input, Tag::Data, 1024);
+  const BufferId x = b.temporary("x", 1024), y = b.temporary("y", 1024), dy = b.temporary("dy", 1024);
+  const BufferId dx = b.buffer("dx", BufferKind::Output, Tag::Activations, 1024);
+  b.task("make", {in}, {x});
+  b.task("relu", {x}, {y}).may_share = {{0, 0}};
+  b.task("use", {y}, {dy}).scratch_fixed_bytes = 1024;
+  Task& back = b.task("back", {dy, x}, {dx});
+  Variant from_output{back, "from output"};
+  from_output.reads = {dy, y};
+  from_output.fixed_ns = 1100;
+  back.variants = {from_output, from_output};
+  Limits limits{.bytes = 3 * 1024};
+  const Plan plan = must_plan(b.problem, limits);
+  EXPECT_EQ(plan.steps[3].variant, 0);
+  limits.bytes = 4 * 1024;
+  EXPECT_EQ(must_plan(b.problem, limits).steps[3].variant, -1);
+}
+
 TEST(MakePlan, AScratchIsAloneInItsStep) {
   Builder b;
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 64);

@@ -43,7 +43,6 @@ TEST(Text, AProblemReadsLikeThis) {
 TEST(Text, ProblemsAndPlansReadBackAsTheyWere) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Problem problem = seed == 0 ? training_chain(12, 100, 1000) : random_problem(seed, 40);
-    if (seed % 2 != 0) problem.way = "do less at once";
     EXPECT_EQ(parse_problem(to_text(problem)), problem);
     const Limits limits{.batch = 3};
     const Plan plan = std::get<Plan>(make_plan(problem, limits));

@@ -180,6 +180,27 @@ TEST(Session, RoomToSetVariablesIsPartOfTheRefusal) {
   }
 }
 
+// The reserve covers some thousands of steps of plans: all plans of a session share it, and a line pays for the rest.
+TEST(Session, LongPlansArePaidForOnce) {
+  constexpr int64_t kTasks = 3000, kFree = 5000;
+  Graph graph;
+  Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 4});
+  const Tensor w = graph.variable("w", DType::F32, {4, 4}, Init::zeros());
+  for (int64_t i = 0; i < kTasks; ++i) x = matmul(x, w);
+  SessionOptions options;
+  options.covers_process = true;
+  MemoryLine line(GiB);
+  const Session session(graph, line, {{{x}, {}, 1}, {{x}, {}, 2}}, options);
+  const PlannedStep &first = session.steps()[0], &second = session.steps()[1];
+  const int64_t steps = std::ssize(first.plan.steps);
+  ASSERT_GE(steps, kTasks);
+  ASSERT_EQ(std::ssize(second.plan.steps), steps);
+  EXPECT_EQ(first.limits.free_steps, kFree);
+  EXPECT_EQ(second.limits.free_steps, kFree - steps);
+  EXPECT_GT(second.limits.bytes_of_steps(steps), 0);
+  EXPECT_EQ(line.used(Tag::Runtime), session.runtime_bytes());
+}
+
 TEST(Session, PlannedPeakIsTheMeasuredOne) {
   PLIMSOLL_SKIP_UNDER_SANITIZER();
   Net net(Optimiser::adam(), 20000);
