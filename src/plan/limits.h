@@ -32,7 +32,7 @@ struct Limits {
   std::optional<std::vector<int32_t>> stored = {};  // variables in the scratch file, when another plan decided it
   double disk_read_bytes_per_s = 0;
   double disk_write_bytes_per_s = 0;
-  int64_t pack_nodes = 200'000;  // effort of the exact packer: a count, because a clock would not repeat
+  int64_t pack_nodes = 100'000;  // effort of the exact packer: a count, because a clock would not repeat
   Levers levers{};
   bool operator==(const Limits&) const = default;
 };

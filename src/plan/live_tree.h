@@ -30,8 +30,22 @@ class LiveTree {
     rebuild(last + width_);
   }
 
+  // Up from both ends, until they meet below one node; then what was added above that.
   Bytes highest(int32_t first, int32_t last) const {
-    return first > last ? kNothing : highest(1, 0, width_ - 1, first, last);
+    if (first > last) return kNothing;
+    int32_t left = first + width_, right = last + width_;
+    Bytes in_left = highest_[left], in_right = highest_[right];
+    while (left / 2 != right / 2) {
+      if (left % 2 == 0) in_left = std::max(in_left, highest_[left + 1]);
+      if (right % 2 == 1) in_right = std::max(in_right, highest_[right - 1]);
+      left /= 2;
+      right /= 2;
+      in_left += whole_[left];
+      in_right += whole_[right];
+    }
+    Bytes found = std::max(in_left, in_right);
+    for (left /= 2; left >= 1; left /= 2) found += whole_[left];
+    return found;
   }
   Bytes highest() const { return highest_[1]; }
 
@@ -60,14 +74,6 @@ class LiveTree {
   void rebuild(int32_t node) {
     for (node /= 2; node >= 1; node /= 2)
       highest_[node] = std::max(highest_[2 * node], highest_[2 * node + 1]) + whole_[node];
-  }
-  Bytes highest(int32_t node, int32_t begin, int32_t end, int32_t first, int32_t last) const {
-    if (first <= begin && end <= last) return highest_[node];
-    const int32_t middle = begin + (end - begin) / 2;
-    Bytes found = kNothing;
-    if (first <= middle) found = highest(2 * node, begin, middle, first, last);
-    if (last > middle) found = std::max(found, highest(2 * node + 1, middle + 1, end, first, last));
-    return found + whole_[node];
   }
 
   int32_t width_ = 1;

@@ -129,7 +129,8 @@ class Planner {
   void add_options(size_t index, const Problem& problem, const Split& split, const Variants& variants) {
     const int64_t part = problem.part_samples > 0 ? problem.part_samples : limits_.batch;
     const std::vector<TaskId> order = order_of(problem, measure(problem, limits_.batch, std::min(part, limits_.batch)));
-    for (Stored& stored : list_stores(problem, limits_, split)) {
+    const Stores which = part < limits_.batch || !variants.empty() ? Stores::Few : Stores::All;
+    for (Stored& stored : list_stores(problem, limits_, split, which)) {
       Option option(problem, limits_, split, order, stored, unconstrained_ns_);
       entries_.push_back({entries_.size(), index, variants, std::move(stored), std::move(option)});
     }

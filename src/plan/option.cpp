@@ -10,10 +10,11 @@
 namespace plimsoll {
 namespace {
 
-// Faster ones first; those that are neither faster nor lower than another are left out.
+// Without those that are neither faster nor lower than another, with an ordinary disk: which can be had, and so the
+// smallest line, must not depend on a measurement. Faster ones first.
 void keep_useful(std::vector<Candidate>& candidates, Bytes below) {
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return std::pair(a.ns, a.peak_bytes) < std::pair(b.ns, b.peak_bytes);
+    return std::pair(a.ordinary_ns, a.peak_bytes) < std::pair(b.ordinary_ns, b.peak_bytes);
   });
   std::vector<Candidate> useful;
   for (Candidate& candidate : candidates) {
@@ -21,6 +22,7 @@ void keep_useful(std::vector<Candidate>& candidates, Bytes below) {
     below = candidate.peak_bytes;
     useful.push_back(std::move(candidate));
   }
+  std::stable_sort(useful.begin(), useful.end(), [](const Candidate& a, const Candidate& b) { return a.ns < b.ns; });
   candidates = std::move(useful);
 }
 
@@ -74,12 +76,16 @@ void Option::add(std::vector<Candidate>& candidates, const std::vector<TaskId>& 
   if (has_transfers_) {
     std::vector<TaskId> ahead = read_ahead(staged_, steps, limits_.levers.in_place, peak_bytes);
     const Stays stays = find_stays(staged_.problem, staged_.sizes, ahead, limits_.levers.in_place);
-    if (ahead != steps && !are_at_two_places(staged_, stays)) {
-      const double ns = std::max(predict_ns(staged_, ahead), least_ns_);
-      candidates.push_back({std::move(ahead), ns, stays.peak_bytes});
-    }
+    if (ahead != steps && !are_at_two_places(staged_, stays))
+      candidates.push_back(make_candidate(std::move(ahead), stays.peak_bytes));
   }
-  candidates.push_back({steps, std::max(predict_ns(staged_, steps), least_ns_), peak_bytes});
+  candidates.push_back(make_candidate(steps, peak_bytes));
+}
+
+Candidate Option::make_candidate(std::vector<TaskId> steps, Bytes peak_bytes) const {
+  const double ns = std::max(predict_ns(staged_, steps, Disk::AtHand), least_ns_);
+  const double ordinary_ns = has_transfers_ ? predict_ns(staged_, steps, Disk::Ordinary) : ns;
+  return {std::move(steps), ns, ordinary_ns, peak_bytes};
 }
 
 std::vector<Candidate>& Option::recomputing() {
@@ -90,7 +96,9 @@ std::vector<Candidate>& Option::recomputing() {
       propose_schedules(staged_.problem, staged_.sizes, steps, limits_.levers.in_place, limits_.batch, bound_.bytes,
                         is_one_of_many() ? Effort::Quick : Effort::Thorough);
   for (const Schedule& schedule : schedules) add(recomputing_, schedule.steps, schedule.peak_bytes);
-  keep_useful(recomputing_, plain_.back().peak_bytes);
+  Bytes lowest = plain_.front().peak_bytes;
+  for (const Candidate& candidate : plain_) lowest = std::min(lowest, candidate.peak_bytes);
+  keep_useful(recomputing_, lowest);
   return recomputing_;
 }
 

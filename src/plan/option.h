@@ -16,6 +16,7 @@ namespace plimsoll {
 struct Candidate {
   std::vector<TaskId> steps;
   double ns = 0;
+  double ordinary_ns = 0;  // with an ordinary disk
   Bytes peak_bytes = 0;
   Stays stays{};
   std::vector<PackItem> items{};
@@ -34,7 +35,7 @@ class Option {
   // No candidate that fits the line is faster. One that runs tasks again is not taken to be faster than one that does
   // not, however well its transfers fall.
   double least_ns(Bytes line) const { return std::max(plain_.front().ns, staged_.ns + relief_.least_ns(line)); }
-  // Nothing is done twice in these; by rising time and falling peak.
+  // Nothing is done twice in these; by rising time.
   std::vector<Candidate>& plain() { return plain_; }
   // The same with tasks that run again; found when first asked for.
   std::vector<Candidate>& recomputing();
@@ -54,6 +55,7 @@ class Option {
  private:
   bool is_one_of_many() const { return has_transfers_ || staged_.parts.size() > 1; }
   void add(std::vector<Candidate>& candidates, const std::vector<TaskId>& steps, Bytes peak_bytes) const;
+  Candidate make_candidate(std::vector<TaskId> steps, Bytes peak_bytes) const;
 
   const Limits& limits_;
   Staged staged_;

@@ -14,13 +14,13 @@ bool is_transfer(const Staged& staged, TaskId task) { return staged.meaning[task
 
 }  // namespace
 
-double predict_ns(const Staged& staged, const std::vector<TaskId>& steps) {
+double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk which) {
   double now = 0, disk = 0;
   std::vector<double> ready(staged.problem.buffers.size(), 0);
   for (const TaskId t : steps) {
     const Task& task = staged.problem.tasks[t];
     if (is_transfer(staged, t)) {
-      disk = std::max(disk, now) + staged.transfer_ns(t);
+      disk = std::max(disk, now) + (which == Disk::AtHand ? staged.transfer_ns(t) : task.fixed_ns);
       for (const BufferId id : task.writes) ready[id] = disk;
       continue;
     }

@@ -1,6 +1,7 @@
 #include "plan/recompute.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <queue>
 
@@ -245,24 +246,30 @@ class Ladder {
     constexpr int kQuickRungsOfLarge = 3;
     const bool is_quick = effort == Effort::Quick;
     const int rungs = !is_quick ? most : is_large_ ? kQuickRungsOfLarge : kQuickRungs;
-    work_ = (is_large_ ? kWorkOfLarge : kWork) / most;
+    work_ = (is_large_ ? kWorkOfLarge : is_quick ? kQuickWork : kWork) / most;
     std::vector<Drops> best;
     for (int k = 1; k <= rungs; ++k) {
       const double share =
           std::pow(static_cast<double>(floor) / static_cast<double>(highest), static_cast<double>(k) / rungs);
       const auto target = k == rungs ? floor : static_cast<Bytes>(static_cast<double>(highest) * share);
       targets_.push_back(target);
-      best.push_back(search(plain_, target, Start::Segments));
-      // Where the search gets lost there is no use in asking for less, and it takes long.
-      if (is_large_ && k > 1 && best.back().alive().highest() > best[best.size() - 2].alive().highest()) break;
-      if (is_large_) continue;
-      if (is_quick) {
-        if (k > 1) take_better(best.back(), search(best[best.size() - 2], target, Start::Pieces), target);
+      // Where a search gets lost there is no use in asking for less, and it takes long.
+      if (is_large_) {
+        best.push_back(search(plain_, target, Start::Segments));
+        if (k > 1 && best.back().alive().highest() > best[best.size() - 2].alive().highest()) break;
         continue;
       }
-      take_better(best.back(), search(plain_, target, Start::LongRuns), target);
-      take_better(best.back(), search(plain_, target, Start::Pieces), target);
-      if (k > 1) take_better(best.back(), search(best[best.size() - 2], target, Start::Pieces), target);
+      if (k > 1) best.push_back(search(best.back(), target, Start::Pieces));
+      for (const Start start : {Start::Segments, Start::LongRuns, Start::Pieces}) {
+        int& losses = losses_[static_cast<size_t>(start)];
+        if (losses == kMostLosses || (is_quick && start != Start::Segments)) continue;
+        Drops found = search(plain_, target, start);
+        losses = found.alive().highest() > target ? losses + 1 : 0;
+        if (static_cast<int>(best.size()) < k)
+          best.push_back(std::move(found));
+        else
+          take_better(best.back(), std::move(found), target);
+      }
     }
     if (is_quick) return std::move(schedules_);
     for (int k = static_cast<int>(best.size()) - 2; k >= 0; --k)
@@ -271,7 +278,7 @@ class Ladder {
   }
 
  private:
-  static constexpr int64_t kWork = 4'000'000, kWorkOfLarge = 12'000'000;
+  static constexpr int64_t kWork = 1'000'000, kQuickWork = 600'000, kWorkOfLarge = 12'000'000;
 
   Drops search(const Drops& from, Bytes target, Start start) {
     Drops drops = Search(from, static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);
@@ -295,6 +302,8 @@ class Ladder {
   const Drops plain_;
   int64_t work_ = 0;
   bool is_large_ = false;
+  static constexpr int kMostLosses = 2;
+  std::array<int, 3> losses_{};  // by start from the order as it is: targets missed one after another
   std::vector<Bytes> targets_;
   std::vector<Schedule> schedules_;
 };

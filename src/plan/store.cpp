@@ -47,16 +47,15 @@ class Lister {
     sort_values();
   }
 
-  std::vector<Stored> run() {
+  std::vector<Stored> run(Stores which) {
     std::vector<Stored> stores{nothing()};
     if (limits_.stored) {
       for (const BufferId id : *limits_.stored) put(stores[0].variables, static_cast<size_t>(id), stores[0]);
       return stores;
     }
     if (!limits_.levers.spill) return stores;
-    const bool in_parts = problem_.part_samples > 0 && problem_.part_samples < limits_.batch;
     for (const auto& [state, weights, values] : kShares) {
-      if (in_parts && state + weights < 2) continue;  // the whole step has the others
+      if (which == Stores::Few && state + weights < 2) continue;
       Stored stored = store(state, weights, values);
       if (stored.bytes > 0 && stored.bytes <= limits_.disk_bytes && stored.bytes != stores.back().bytes)
         stores.push_back(std::move(stored));
@@ -118,8 +117,8 @@ class Lister {
 
 }  // namespace
 
-std::vector<Stored> list_stores(const Problem& problem, const Limits& limits, const Split& split) {
-  return Lister(problem, limits, split).run();
+std::vector<Stored> list_stores(const Problem& problem, const Limits& limits, const Split& split, Stores which) {
+  return Lister(problem, limits, split).run(which);
 }
 
 }  // namespace plimsoll

@@ -58,13 +58,13 @@ TEST(ReadAhead, ALoadIsWaitedForWhenItStartsLate) {
   EXPECT_EQ(chain.place_of_load(chain.steps), 4);
   const double load_ns = chain.staged.transfer_ns(4);
   EXPECT_GT(load_ns, 1000);
-  EXPECT_DOUBLE_EQ(predict_ns(chain.staged, chain.steps), 6000 + load_ns);
+  EXPECT_DOUBLE_EQ(predict_ns(chain.staged, chain.steps, Disk::AtHand), 6000 + load_ns);
 }
 
 TEST(ReadAhead, StartsJustEarlyEnoughToBeHidden) {
   const Chain chain(8, 6, 2 * Chain::kBlock);
   const std::vector<TaskId> ahead = chain.ahead(kMuch);
-  EXPECT_DOUBLE_EQ(predict_ns(chain.staged, ahead), 8000);
+  EXPECT_DOUBLE_EQ(predict_ns(chain.staged, ahead, Disk::AtHand), 8000);
   const double load_ns = chain.staged.transfer_ns(chain.steps[6]);
   EXPECT_EQ(chain.place_of_load(ahead), 6 - static_cast<int>(std::ceil(load_ns / 1000)));
 }
@@ -97,8 +97,9 @@ TEST(ReadAhead, StaysWhereItIsWithoutRoomOrTime) {
 TEST(ReadAhead, TheTimeIsThatOfTheDiskAtHand) {
   const Chain fast(6, 4, 64 * KiB, 4e9);
   const Chain slow(6, 4, 64 * KiB, 0.5e9);
-  EXPECT_LT(predict_ns(fast.staged, fast.steps), predict_ns(slow.staged, slow.steps));
-  EXPECT_NEAR(predict_ns(slow.staged, slow.steps) - 6000, 8 * (predict_ns(fast.staged, fast.steps) - 6000), 1e-6);
+  EXPECT_LT(predict_ns(fast.staged, fast.steps, Disk::AtHand), predict_ns(slow.staged, slow.steps, Disk::AtHand));
+  EXPECT_NEAR(predict_ns(slow.staged, slow.steps, Disk::AtHand) - 6000,
+              8 * (predict_ns(fast.staged, fast.steps, Disk::AtHand) - 6000), 1e-6);
 }
 
 }  // namespace
