@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <queue>
 
 #include "plan/drops.h"
@@ -259,17 +260,7 @@ class Ladder {
         if (k > 1 && best.back().alive().highest() > best[best.size() - 2].alive().highest()) break;
         continue;
       }
-      if (k > 1) best.push_back(search(best.back(), target, Start::Pieces));
-      for (const Start start : {Start::Segments, Start::LongRuns, Start::Pieces}) {
-        int& losses = losses_[static_cast<size_t>(start)];
-        if (losses == kMostLosses || (is_quick && start != Start::Segments)) continue;
-        Drops found = search(plain_, target, start);
-        losses = found.alive().highest() > target ? losses + 1 : 0;
-        if (static_cast<int>(best.size()) < k)
-          best.push_back(std::move(found));
-        else
-          take_better(best.back(), std::move(found), target);
-      }
+      best.push_back(search_rung(best.empty() ? nullptr : &best.back(), target, is_quick));
     }
     if (is_quick) return std::move(schedules_);
     for (int k = static_cast<int>(best.size()) - 2; k >= 0; --k)
@@ -279,6 +270,26 @@ class Ladder {
 
  private:
   static constexpr int64_t kWork = 1'000'000, kQuickWork = 600'000, kWorkOfLarge = 12'000'000;
+
+  // From the rung above, and from the order as it is in the ways that have not got lost.
+  Drops search_rung(const Drops* above, Bytes target, bool is_quick) {
+    std::optional<Drops> best;
+    const auto take = [&](Drops found) {
+      if (best)
+        take_better(*best, std::move(found), target);
+      else
+        best = std::move(found);
+    };
+    if (above != nullptr) take(search(*above, target, Start::Pieces));
+    for (const Start start : {Start::Segments, Start::LongRuns, Start::Pieces}) {
+      int& losses = losses_[static_cast<size_t>(start)];
+      if (losses == kMostLosses || (is_quick && start != Start::Segments)) continue;
+      Drops found = search(plain_, target, start);
+      losses = found.alive().highest() > target ? losses + 1 : 0;
+      take(std::move(found));
+    }
+    return std::move(*best);
+  }
 
   Drops search(const Drops& from, Bytes target, Start start) {
     Drops drops = Search(from, static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);

@@ -80,6 +80,20 @@ TEST_P(Replay, HoldsWithAScratchFile) {
   }
 }
 
+// A disk is measured anew by each process: a line that one was told to be enough is enough for the next.
+TEST_P(Replay, WhatFitsDoesNotDependOnTheSpeedOfTheDisk) {
+  auto [problem, limits] = testing::read_kept_problem(GetParam());
+  limits.disk_bytes = 64 * GiB;
+  Bytes need = 0;
+  for (const double speed : {0.25e9, 1e9, 4e9}) {
+    limits.disk_read_bytes_per_s = 2 * speed;
+    limits.disk_write_bytes_per_s = speed;
+    const Bytes found = named_need(problem, limits, 0);
+    EXPECT_TRUE(need == 0 || found == need) << found << " at " << speed << " bytes/s, else " << need;
+    need = found;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Replay, ::testing::ValuesIn(testing::kept_problem_names()), [](const auto& parameter) {
   std::string name = parameter.param;
   std::replace(name.begin(), name.end(), '-', '_');
