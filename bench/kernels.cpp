@@ -157,7 +157,7 @@ std::string speed_text(const KernelRow& row, double ns) {
 }
 
 void print_table(const std::vector<Result>& results) {
-  fmt::print("\n{:<26} {:<44} {:>9} {:>15} {:>15} {:>8} {:>7}  {}\n", "operator", "shape", "ms", "ours", "limit", "of",
+  fmt::print("\n{:<31} {:<44} {:>9} {:>15} {:>15} {:>8} {:>7}  {}\n", "operator", "shape", "ms", "ours", "limit", "of",
              "percent", "runs in a step");
   int below = 0;
   for (const Result& result : results) {
@@ -167,7 +167,7 @@ void print_table(const std::vector<Result>& results) {
     std::string runs;
     for (const auto& [name, count] : row.runs)
       if (name != "operators") runs += fmt::format("{}{} x{}", runs.empty() ? "" : ", ", name, count);
-    fmt::print("{:<26} {:<44} {:>9.3f} {:>15} {:>15} {:>8} {:>6.0f} {} {}\n", row.op, row.shape.substr(0, 44),
+    fmt::print("{:<31} {:<44} {:>9.3f} {:>15} {:>15} {:>8} {:>6.0f} {} {}\n", row.op, row.shape.substr(0, 44),
                result.ours_ns / 1e6, speed_text(row, result.ours_ns),
                speed_text(row, result.ours_ns * result.percent / 100), result.rival, result.percent,
                is_below ? "<" : " ", runs);
