@@ -10,7 +10,7 @@ namespace plimsoll {
 enum class Disk : uint8_t { AtHand, Ordinary };
 
 // The time of the steps (tasks of the staged problem), with one transfer at a time running beside them.
-double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk disk);
+double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk which);
 
 // The same steps with loads started so much earlier that they are done when needed, as far as `peak_bytes` leaves room.
 std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& steps, bool in_place, Bytes peak_bytes);

@@ -218,8 +218,8 @@ void Session::plan_step(PlannedStep& step) {
     return accept(step, std::move(std::get<Plan>(choice->answer)), limits_of_splits);
   }
   if (plan == nullptr) {
-    Fit split_fit = describe(*problems[choice->problem], std::get<Shortfall>(choice->answer));
-    throw DoesNotFit(split_fit.need < whole_fit->need ? std::move(split_fit) : *whole_fit);
+    const Fit split_fit = describe(*problems[choice->problem], std::get<Shortfall>(choice->answer));
+    throw DoesNotFit(split_fit.need < whole_fit->need ? split_fit : *whole_fit);
   }
   splits.clear();
   hold_surroundings(runtime_before);
