@@ -332,7 +332,6 @@ class Lowering {
       task.fixed_ns = predict_ns(work.own.cost, options_.speed);
     else
       set_time(task, work.own.cost, cost_of_sample(node), 1);
-    task.scratch_fixed_bytes = scratch;
     if (!node.op->traits.slim.empty()) add_variant(node, facts, prepared, in_each_part, task, work);
     add_task(std::move(task), std::move(work), scratch);
   }

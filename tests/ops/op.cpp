@@ -148,6 +148,20 @@ void rerun(const NodeRun& run, const std::vector<const void*>& in, const std::ve
   run.prepared.kernel->run({in.data(), out.data(), scratch.data(), &state});
 }
 
+// Another run of the node gives the same bits, and writes nothing else.
+void expect_same_outputs(const NodeRun& run, const NodeRun& other, const std::vector<const void*>& in,
+                         const StepState& state, std::string_view when) {
+  std::vector<GuardedBuffer> buffers;
+  std::vector<void*> out;
+  for (const Evaluated& value : run.out) buffers.emplace_back(value.type.bytes());
+  for (GuardedBuffer& buffer : buffers) out.push_back(buffer.data());
+  rerun(other, in, out, state);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    EXPECT_EQ(buffers[i].copy(), run.out[i].buffer->copy()) << "output " << i << " differs " << when;
+    EXPECT_TRUE(buffers[i].is_intact());
+  }
+}
+
 void expect_slim_way_agrees(const Graph& graph, const NodeRun& run, const std::vector<const void*>& in,
                             const StepState& state) {
   const Node& node = graph.node(run.node);
@@ -162,15 +176,7 @@ void expect_slim_way_agrees(const Graph& graph, const NodeRun& run, const std::v
   EXPECT_LT(slim.prepared.scratch_bytes, run.prepared.scratch_bytes);
   EXPECT_EQ(slim.prepared.in, run.prepared.in);
   EXPECT_EQ(slim.prepared.out, run.prepared.out);
-  std::vector<GuardedBuffer> buffers;
-  std::vector<void*> out;
-  for (const Evaluated& value : run.out) buffers.emplace_back(value.type.bytes());
-  for (GuardedBuffer& buffer : buffers) out.push_back(buffer.data());
-  rerun(slim, in, out, state);
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    EXPECT_EQ(buffers[i].copy(), run.out[i].buffer->copy()) << "output " << i << " differs with less scratch";
-    EXPECT_TRUE(buffers[i].is_intact());
-  }
+  expect_same_outputs(run, slim, in, state, "with less scratch");
 }
 
 TEST_P(OpTest, ClaimsOfEveryNodeHold) {
@@ -187,13 +193,7 @@ TEST_P(OpTest, ClaimsOfEveryNodeHold) {
 
     if (traits.recomputable) {
       EXPECT_EQ(traits.updates, 0U) << "what changes a variable can't run twice";
-      std::vector<GuardedBuffer> again;
-      std::vector<void*> out;
-      for (const Evaluated& value : run.out) again.emplace_back(value.type.bytes());
-      for (GuardedBuffer& buffer : again) out.push_back(buffer.data());
-      rerun(run, in, out, evaluator.state);
-      for (size_t i = 0; i < again.size(); ++i)
-        EXPECT_EQ(again[i].copy(), run.out[i].buffer->copy()) << "output " << i << " differs when recomputed";
+      expect_same_outputs(run, run, in, evaluator.state, "when recomputed");
     }
     if (!traits.slim.empty()) expect_slim_way_agrees(built->graph, run, in, evaluator.state);
     for (size_t i = 0; i < run.in.size(); ++i) {
