@@ -20,6 +20,7 @@ std::string what_was_done(const CurvePoint& point) {
   std::string text;
   if (point.parts > 1) text += fmt::format("{} parts ", point.parts);
   if (point.reruns > 0) text += fmt::format("{} tasks again ", point.reruns);
+  if (point.variants > 0) text += fmt::format("{} with less scratch ", point.variants);
   if (point.saves > 0) text += fmt::format("{} spilled ", point.saves);
   if (text.empty()) return "nothing";
   text.pop_back();
@@ -47,6 +48,7 @@ int run_curve(const Settings& settings) {
                         {"predicted_step_ns", point.predicted_ns},
                         {"slowdown", point.predicted_ns / fastest},
                         {"reruns", point.reruns},
+                        {"variants", point.variants},
                         {"saves", point.saves},
                         {"parts", point.parts}});
     fmt::print(

@@ -101,6 +101,8 @@ nlohmann::json plan_json(const Workload& load, const std::optional<SmallestLine>
                       {"parts", plan.part_samples},
                       {"reruns", tally.reruns},
                       {"rerun_ns", tally.rerun_ns},
+                      {"variants", tally.variants},
+                      {"variant_ns", tally.variant_ns},
                       {"streamed_bytes", tally.streamed_bytes},
                       {"spilled_bytes", tally.spilled_bytes},
                       {"scratch_file_bytes", load.session->file_bytes()},

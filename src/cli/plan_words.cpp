@@ -65,6 +65,9 @@ std::string actions_text(const Problem& problem, const Plan& plan, const std::st
   text += tally.reruns > 0 ? fmt::format("recomputes {} {} ({}) · ", tally.reruns, tally.reruns == 1 ? "task" : "tasks",
                                          percent_more(plan.unconstrained_ns + tally.rerun_ns, plan.unconstrained_ns))
                            : "nothing recomputed · ";
+  if (tally.variants > 0)
+    text += fmt::format("{} {} with less scratch ({}) · ", tally.variants, tally.variants == 1 ? "task" : "tasks",
+                        percent_more(plan.unconstrained_ns + tally.variant_ns, plan.unconstrained_ns));
   if (tally.streamed_bytes > 0)
     text += fmt::format("streams {} of {} through {} · ", format_bytes(tally.streamed_bytes),
                         streamed_kinds(problem, plan), folder);

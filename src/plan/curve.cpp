@@ -15,6 +15,7 @@ CurvePoint describe(const Problem& problem, const Plan& plan, Bytes limit) {
   point.parts = std::max<int64_t>(1, static_cast<int64_t>(plan.part_samples.size()));
   const Tally tally = count_work(problem, plan);
   point.reruns = tally.reruns;
+  point.variants = tally.variants;
   point.saves = tally.saves;
   return point;
 }

@@ -35,9 +35,15 @@ Tally count_work(const Problem& problem, const Plan& plan) {
   std::set<BufferId> moved;
   for (const Step& step : plan.steps) {
     if (step.kind == Step::Kind::Run) {
-      if (seen.emplace(step.task, step.part).second) continue;
-      ++tally.reruns;
-      tally.rerun_ns += cost_ns(work_of(problem, step), plan.part_samples.empty() ? 1 : plan.part_samples[step.part]);
+      const int64_t of_part = plan.part_samples.empty() ? 1 : plan.part_samples[step.part];
+      const double ns = cost_ns(work_of(problem, step), of_part);
+      if (!seen.emplace(step.task, step.part).second) {
+        ++tally.reruns;
+        tally.rerun_ns += ns;
+      } else if (step.variant >= 0) {
+        tally.variants += step.part == 0 ? 1 : 0;
+        tally.variant_ns += ns - cost_ns(problem.tasks[step.task], of_part);
+      }
     } else {
       ++(step.kind == Step::Kind::Save ? tally.saves : tally.loads);
       if (!std::binary_search(plan.stored.begin(), plan.stored.end(), step.buffer)) moved.insert(step.buffer);

@@ -99,7 +99,9 @@ std::string_view name_of(Exactness exactness);  // "bit-identical"
 struct Tally {
   int64_t reruns = 0;  // tasks run again for the same part of the batch
   double rerun_ns = 0;
-  int64_t saves = 0;  // transfers
+  int64_t variants = 0;   // tasks that do not do their own work
+  double variant_ns = 0;  // what that takes more
+  int64_t saves = 0;      // transfers
   int64_t loads = 0;
   Bytes streamed_bytes = 0;  // variables that live in the scratch file
   Bytes spilled_bytes = 0;   // other values that pass through it

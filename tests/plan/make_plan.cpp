@@ -76,6 +76,10 @@ TEST(MakePlan, TakesAVariantWhenTheLineAsksForIt) {
   EXPECT_EQ(narrow.unconstrained_ns, 1000);
   ASSERT_EQ(narrow.decisions.size(), 1U);
   EXPECT_EQ(narrow.decisions[0], (Decision{"in tiles at loss", 8128, 300}));
+  const Tally tally = count_work(b.problem, narrow);
+  EXPECT_EQ(tally.variants, 1);
+  EXPECT_EQ(tally.variant_ns, 300);
+  EXPECT_EQ(tally.reruns, 0);
   tight.levers.variants = false;
   EXPECT_EQ(std::get<Shortfall>(make_plan(b.problem, tight)).need_bytes, 10240);
 }
