@@ -22,6 +22,7 @@ struct Sum {
     return hn::Add(a, b);
   }
   static float join(float a, float b) { return a + b; }
+  static double join(double a, double b) { return a + b; }
   template <class D, class V>
   static float lanes(D d, V v) {
     return hn::GetLane(hn::SumOfLanes(d, v));
@@ -35,6 +36,7 @@ struct Max {
     return hn::Max(a, b);
   }
   static float join(float a, float b) { return std::max(a, b); }
+  static double join(double a, double b) { return std::max(a, b); }
   template <class D, class V>
   static float lanes(D d, V v) {
     return hn::GetLane(hn::MaxOfLanes(d, v));
@@ -48,6 +50,7 @@ struct Min {
     return hn::Min(a, b);
   }
   static float join(float a, float b) { return std::min(a, b); }
+  static double join(double a, double b) { return std::min(a, b); }
   template <class D, class V>
   static float lanes(D d, V v) {
     return hn::GetLane(hn::MinOfLanes(d, v));
@@ -81,7 +84,9 @@ void rows_as(const float* const* rows, int64_t count, int64_t columns, float* HW
   const auto n = static_cast<int64_t>(hn::Lanes(d));
   int64_t j = 0;
   if (count == 8) {
-    const auto at = [&](int r) { return hn::LoadU(d, rows[r] + j); };
+    // Pointers of its own: what is stored to `total` could otherwise be a part of `rows`.
+    const float* const row[8] = {rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7]};
+    const auto at = [&](int r) HWY_ATTR { return hn::LoadU(d, row[r] + j); };
     for (; j + n <= columns; j += n) {
       const auto low = How::join(How::join(at(0), at(1)), How::join(at(2), at(3)));
       const auto high = How::join(How::join(at(4), at(5)), How::join(at(6), at(7)));
@@ -97,6 +102,13 @@ void rows_as(const float* const* rows, int64_t count, int64_t columns, float* HW
   for (; j + n <= columns; j += n)
     hn::StoreU(How::join(hn::LoadU(d, total + j), hn::LoadU(d, rows[0] + j)), d, total + j);
   for (; j < columns; ++j) total[j] = How::join(total[j], rows[0][j]);
+}
+
+// total[j % run] = total[j % run] with block[j], for [0, columns), whole runs.
+template <class How>
+void fold_as(const float* HWY_RESTRICT block, int64_t columns, int64_t run, double* HWY_RESTRICT total) {
+  for (int64_t start = 0; start < columns; start += run)
+    for (int64_t j = 0; j < run; ++j) total[j] = How::join(total[j], static_cast<double>(block[start + j]));
 }
 
 float run_any(Reduce how, const float* x, int64_t count) {
@@ -122,6 +134,17 @@ void rows_any(Reduce how, const float* const* rows, int64_t count, int64_t colum
   }
 }
 
+void fold_any(Reduce how, const float* block, int64_t columns, int64_t run, double* total) {
+  switch (how) {
+    case Reduce::Sum:
+      return fold_as<Sum>(block, columns, run, total);
+    case Reduce::Max:
+      return fold_as<Max>(block, columns, run, total);
+    case Reduce::Min:
+      return fold_as<Min>(block, columns, run, total);
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -133,10 +156,14 @@ namespace {
 
 HWY_EXPORT(run_any);
 HWY_EXPORT(rows_any);
+HWY_EXPORT(fold_any);
 
 float reduce_run(Reduce how, const float* x, int64_t count) { return HWY_DYNAMIC_DISPATCH(run_any)(how, x, count); }
 void reduce_rows(Reduce how, const float* const* rows, int64_t count, int64_t columns, float* total) {
   HWY_DYNAMIC_DISPATCH(rows_any)(how, rows, count, columns, total);
+}
+void fold(Reduce how, const float* block, int64_t columns, int64_t run, double* total) {
+  HWY_DYNAMIC_DISPATCH(fold_any)(how, block, columns, run, total);
 }
 
 constexpr int64_t kChunk = 16384;  // elements in one run: bounds the error of a sum, and the smallest task
@@ -262,15 +289,16 @@ void Reduction::reduce_runs(const float* x, float* y, double* partial, int64_t f
 void Reduction::reduce_tile(const float* x, float* y, double* partial, int64_t kept, int64_t tile,
                             int64_t piece) const {
   const double identity = start_of(how_);
-  const bool is_folded = width_ > g_.run;  // several short rows side by side, folded at the end
+  const bool is_folded = width_ > g_.run;  // several short rows side by side
   const int64_t column = is_folded ? 0 : tile * kTile;
   const int64_t columns = is_folded ? width_ : std::min(kTile, g_.run - column);
+  const int64_t outputs = is_folded ? g_.run : columns;
   float block[kTile];
   double totals[kTile];
   std::fill(block, block + columns, static_cast<float>(identity));
-  std::fill(totals, totals + columns, identity);
+  std::fill(totals, totals + outputs, identity);
   const auto flush = [&] {
-    for (int64_t j = 0; j < columns; ++j) totals[j] = join(how_, totals[j], static_cast<double>(block[j]));
+    fold(how_, block, columns, outputs, totals);
     std::fill(block, block + columns, static_cast<float>(identity));
   };
   const float* base = x + g_.kept.offset(kept) + column;
@@ -295,9 +323,8 @@ void Reduction::reduce_tile(const float* x, float* y, double* partial, int64_t k
   }
   for (int64_t i = 0; i < held; ++i) reduce_rows(how_, rows + i, 1, columns, block);
   flush();
-  for (int64_t j = g_.run; is_folded && j < width_; ++j) totals[j % g_.run] = join(how_, totals[j % g_.run], totals[j]);
   const int64_t out = kept * g_.run + column;
-  for (int64_t j = 0; j < (is_folded ? g_.run : columns); ++j) {
+  for (int64_t j = 0; j < outputs; ++j) {
     if (pieces_ == 1)
       finish(y + out + j, totals[j]);
     else
