@@ -96,7 +96,7 @@ double efficiency_of_kernel_grad(const Facts& facts, const ConvolutionSizes& siz
     const double fewest = std::min(outputs, inputs);
     return std::min(is_strided(sizes) ? 0.86 : 0.96, 1.05 * fewest / (fewest + 24));
   }
-  if (inputs == 1) return 0.05 + 0.001 * std::min(outputs, 100.0);
+  if (is_gray(sizes)) return 0.5;
   if (inputs < 8 && points(sizes) <= 9 && !is_strided(sizes)) return 0.42;
   return is_strided(sizes) ? 0.62 : 0.72;
 }
@@ -143,6 +143,8 @@ std::vector<Sample> samples() {
       sample("padded channels", {batch, 8, 2, 3}, {10, 8, 1, 2}, {}, true),
       sample("strided", {batch, 2, 7, 5}, {3, 2, 3, 3}, Window::strided(2, 1), false),
       sample("asymmetric", {batch, 2, 4, 5}, {3, 2, 3, 2}, {{2, 1}, {0, 1, 1, 0}, {1, 1}, 1}, true),
+      sample("one channel", {batch, 1, 5, 4}, {3, 1, 3, 2}, Window::padded(1), true),
+      sample("one channel, strided, dilated", {batch, 1, 7, 6}, {9, 1, 2, 2}, {{2, 1}, {1, 0, 0, 1}, {1, 2}, 1}, false),
       sample("dilated", {batch, 2, 5, 6}, {3, 2, 2, 3}, {{1, 1}, {1, 1, 1, 1}, {2, 2}, 1}, true),
       sample("groups", {batch, 4, 3, 3}, {6, 2, 2, 2}, {{1, 1}, {0, 0, 0, 0}, {1, 1}, 2}, true),
       sample("blocked groups", {batch, 16, 2, 2}, {16, 8, 1, 1}, {{1, 1}, {0, 0, 0, 0}, {1, 1}, 2}, true),

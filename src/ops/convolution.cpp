@@ -4,6 +4,7 @@
 
 #include "ops/activation.h"
 #include "ops/dnnl_kernel.h"
+#include "ops/gray_kernel_grad.h"
 #include "ops/image_order.h"
 #include "ops/parallel.h"
 
@@ -71,13 +72,15 @@ Desc wish_for_kernel(const ConcreteType& kernel, const ConvolutionSizes& sizes) 
   return kernel.layout.is_plain() ? plain_desc(DType::F32, kernel_dims(sizes)) : kernel.layout.desc(DType::F32, {});
 }
 
+using Tag = dnnl::memory::format_tag;
+
+bool lies_as(const Desc& desc, const Dims& dims, Tag tag) {
+  return desc == Desc({dims.begin(), dims.end()}, dnnl::memory::data_type::f32, tag);
+}
+
 // Whether its blocks are also how oneDNN wants images and kernels to lie: then either may be taken for every layer and
 // direction, and nothing is reordered between them.
 bool lies_in_blocks(const ConvolutionSizes& sizes, const Forward::primitive_desc& plain) {
-  using Tag = dnnl::memory::format_tag;
-  const auto lies_as = [](const Desc& desc, const Dims& dims, Tag tag) {
-    return desc == Desc({dims.begin(), dims.end()}, dnnl::memory::data_type::f32, tag);
-  };
   return plain && lies_as(plain.src_desc(), sizes.x, Tag::nChw8c) && lies_as(plain.dst_desc(), sizes.y, Tag::nChw8c) &&
          lies_as(plain.weights_desc(), sizes.kernel, Tag::OIhw8i8o);
 }
@@ -102,6 +105,39 @@ Prepared prepare_winograd(const Facts& facts, const Winograd& winograd, const Fo
           .scratch_bytes = winograd.scratch_bytes()};
 }
 
+// What our own kernel gradient for one channel would work on, where oneDNN wants the result and the kernel as it does.
+std::optional<GrayKernelGrad::Sizes> gray_sizes(const ConvolutionSizes& sizes, const Forward::primitive_desc& plain) {
+  if (!is_gray(sizes)) return std::nullopt;
+  const int64_t block = ImageOrder(Layout(plain.dst_desc()), sizes.y).block();
+  if (block < 8 || !lies_as(plain.weights_desc(), sizes.kernel, block == 8 ? Tag::Ohwi8o : Tag::Ohwi16o))
+    return std::nullopt;
+  return GrayKernelGrad::Sizes{sizes.x[0],
+                               sizes.y[1],
+                               block,
+                               {sizes.x[2], sizes.x[3]},
+                               {sizes.y[2], sizes.y[3]},
+                               {sizes.kernel[2], sizes.kernel[3]},
+                               sizes.window};
+}
+
+// The gradient of the kernel by one of our own ways, Winograd's or that for one channel.
+template <class Way>
+Prepared prepare_own_kernel_grad(const Facts& facts, const Way& way, const Layout& image,
+                                 const Forward::primitive_desc& plain) {
+  const bool has_bias = facts.out.size() == 2;
+  const bool adds = facts.accumulate;
+  Prepared prepared{.kernel = make_kernel([=](const Args& args) {
+                      way.run({args.input<float>(0), args.input<float>(1), args.output<float>(0),
+                               has_bias ? args.output<float>(1) : nullptr, adds},
+                              args.scratch);
+                    }),
+                    .in = {image, Layout(plain.dst_desc())},
+                    .out = {Layout(plain.weights_desc())},
+                    .scratch_bytes = way.scratch_bytes()};
+  if (has_bias) prepared.out.emplace_back();
+  return prepared;
+}
+
 Bytes scratch_of(const auto& pd) { return static_cast<Bytes>(pd.scratchpad_desc().get_size()); }
 
 }  // namespace
@@ -110,6 +146,8 @@ double ConvolutionSizes::flops() const {
   const int64_t products = element_count(kernel) / kernel[0];  // for each element of the result
   return 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(products);
 }
+
+bool is_gray(const ConvolutionSizes& sizes) { return sizes.x[1] == 1; }
 
 std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward) {
   const Window& w = sizes.window;
@@ -214,20 +252,10 @@ Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSi
   const bool has_bias = facts.out.size() == 2;
   const auto hint = plain_forward(sizes);
   expect_made(hint);
-  if (const auto found = winograd_sizes(facts, sizes, false); found && lies_in_blocks(sizes, hint)) {
-    const WinogradKernelGrad winograd(*found);
-    const bool adds = facts.accumulate;
-    Prepared prepared{.kernel = make_kernel([=](const Args& args) {
-                        winograd.run({args.input<float>(0), args.input<float>(1), args.output<float>(0),
-                                      has_bias ? args.output<float>(1) : nullptr, adds},
-                                     args.scratch);
-                      }),
-                      .in = {Layout(hint.src_desc()), Layout(hint.dst_desc())},
-                      .out = {Layout(hint.weights_desc())},
-                      .scratch_bytes = winograd.scratch_bytes()};
-    if (has_bias) prepared.out.emplace_back();
-    return prepared;
-  }
+  if (const auto found = winograd_sizes(facts, sizes, false); found && lies_in_blocks(sizes, hint))
+    return prepare_own_kernel_grad(facts, WinogradKernelGrad(*found), Layout(hint.src_desc()), hint);
+  if (const auto found = gray_sizes(sizes, hint))
+    return prepare_own_kernel_grad(facts, GrayKernelGrad(*found), Layout(), hint);
   const Geometry g(sizes);
   const Desc bias = has_bias ? plain_desc(DType::F32, facts.out[1].dims) : Desc();
   const auto make = [&](const Desc& kernel) {

@@ -22,6 +22,9 @@ struct ConvolutionSizes {
 // its parts are computed in the same way.
 std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
 
+// Images of one channel: for the gradient of their kernels our own way is several times as fast as oneDNN's.
+bool is_gray(const ConvolutionSizes& sizes);
+
 // Inputs x, kernel, perhaps bias, and last the residual if the attribute says so; output y.
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes);
 // Inputs dy, kernel, perhaps a bias of dx (conv2d_transpose has one); output dx.
