@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include "ops/parallel.h"
+#include "ops/transpose_panel.h"
 
 namespace plimsoll {
 namespace {
@@ -23,32 +25,6 @@ void transpose_tile(const T* from, int64_t from_stride, T (&tile)[kTile][kTile])
     for (int64_t j = 0; j < kTile; ++j) tile[j][i] = from[i * from_stride + j];
 }
 
-template <>
-void transpose_tile(const uint32_t* from, int64_t from_stride, uint32_t (&tile)[kTile][kTile]) {
-  using Four [[gnu::vector_size(16)]] = uint32_t;
-  const auto load = [](const uint32_t* p) {
-    Four v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-  };
-  for (int64_t i = 0; i < kTile; i += 4) {
-    for (int64_t j = 0; j < kTile; j += 4) {
-      const Four a = load(from + i * from_stride + j);
-      const Four b = load(from + (i + 1) * from_stride + j);
-      const Four c = load(from + (i + 2) * from_stride + j);
-      const Four d = load(from + (i + 3) * from_stride + j);
-      const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-      const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-      const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-      const Four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-      const Four rows[4] = {
-          __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
-          __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
-      for (int64_t k = 0; k < 4; ++k) std::memcpy(&tile[j + k][i], &rows[k], sizeof rows[k]);
-    }
-  }
-}
-
 // to[r][c] = from[c][r].
 template <class T>
 struct Panel {
@@ -57,6 +33,9 @@ struct Panel {
   int64_t from_stride, to_stride;
 
   void transpose(int64_t rows, int64_t first_column, int64_t columns) const {
+    if constexpr (std::is_same_v<T, uint32_t>)
+      return transpose_panel({from + first_column * from_stride, to + first_column, from_stride, to_stride}, rows,
+                             columns);
     for (int64_t r = 0; r < rows; r += kTile)
       for (int64_t c = first_column; c < first_column + columns; c += kTile)
         transpose_part(r, std::min(kTile, rows - r), c, std::min(kTile, first_column + columns - c));
@@ -210,19 +189,25 @@ void StridedCopy::run_as(const T* from, T* to) const {
 void StridedCopy::copy_bytes(const std::byte* from, std::byte* to) const {
   // Long runs are cut, so that one alone keeps all threads busy.
   const int64_t cuts = std::clamp<int64_t>(inner_.size * element_bytes_ / kGrainBytes, 1, 64);
-  const int64_t unit_bytes = inner_.size * element_bytes_ / cuts;
-  parallel_for(outer_count_ * cuts, std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, unit_bytes)),
-               [&](int64_t first, int64_t last) {
-                 Position at(*this, first / cuts);
-                 for (int64_t i = first; i < last; ++i) {
-                   const int64_t cut = i % cuts;
-                   const int64_t start = inner_.size * cut / cuts;
-                   const int64_t count = inner_.size * (cut + 1) / cuts - start;
-                   std::memcpy(to + (at.to + start) * element_bytes_, from + (at.from + start) * element_bytes_,
-                               static_cast<size_t>(count * element_bytes_));
-                   if (cut == cuts - 1) at.advance();
-                 }
-               });
+  const int64_t run_bytes = inner_.size * element_bytes_;
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, run_bytes / cuts));
+  parallel_for(outer_count_ * cuts, grain, [&](int64_t first, int64_t last) {
+    Position at(*this, first / cuts);
+    const auto copy = [&](int64_t start, int64_t bytes) {
+      std::memcpy(to + at.to * element_bytes_ + start, from + at.from * element_bytes_ + start,
+                  static_cast<size_t>(bytes));
+    };
+    if (cuts == 1) {
+      for (int64_t i = first; i < last; ++i, at.advance()) copy(0, run_bytes);
+      return;
+    }
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t cut = i % cuts;
+      const int64_t start = run_bytes * cut / cuts;
+      copy(start, run_bytes * (cut + 1) / cuts - start);
+      if (cut == cuts - 1) at.advance();
+    }
+  });
 }
 
 template <class T>

@@ -51,6 +51,7 @@ std::vector<Sample> samples() {
           sample("last two", {Dim::batch(), 5, 3}, {0, 2, 1}),
           sample("pairs", {Dim::batch(), 5, 3, 2}, {0, 2, 1, 3}),
           sample("a tile and more", {17, 19}, {1, 0}),
+          sample("more than a band", {66, 21}, {1, 0}),
           sample("reversed", {Dim::batch(), 2, 3, 4}, {3, 2, 1, 0}),
           {"integers",
            [](SampleBuilder& s) {
