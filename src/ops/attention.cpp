@@ -61,11 +61,6 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
-// exp, exactly zero for what was masked.
-HWY_INLINE Floats exp_or_zero(FloatTag d, Floats x) {
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0F)), fast_exp(d, x));
-}
-
 // to[j][i] = factor * from[i][j], rows of kQueries; the lanes beyond `rows` become zero.
 void pack_transposed(const float* from, int64_t row_stride, int64_t rows, int64_t width, float factor, float* to) {
   for (int64_t j = 0; j < width; ++j) {
@@ -105,11 +100,11 @@ void soften(int64_t lanes_used, int64_t keys, float* scores, float* top, float* 
     Floats sum = hn::Zero(d);
     for (int64_t j = 0; j < keys; ++j) {
       float* at = scores + j * kQueries + c;
-      const Floats e = exp_or_zero(d, hn::Sub(hn::LoadU(d, at), shift));
+      const Floats e = fast_exp(d, hn::Sub(hn::LoadU(d, at), shift));
       hn::StoreU(e, d, at);
       sum = hn::Add(sum, e);
     }
-    const Floats shrink = exp_or_zero(d, hn::Sub(before, shift));
+    const Floats shrink = fast_exp(d, hn::Sub(before, shift));
     hn::StoreU(shrink, d, factor + c);
     hn::StoreU(hn::MulAdd(hn::LoadU(d, total + c), shrink, sum), d, total + c);
     hn::StoreU(next, d, top + c);
@@ -167,7 +162,7 @@ void probabilities(int64_t lanes_used, int64_t keys, const float* sums, float* s
   for (int64_t j = 0; j < keys; ++j)
     for (int64_t c = 0; c < lanes_used; c += lanes) {
       float* at = scores + j * kQueries + c;
-      hn::StoreU(exp_or_zero(d, hn::Sub(hn::LoadU(d, at), hn::LoadU(d, sums + c))), d, at);
+      hn::StoreU(fast_exp(d, hn::Sub(hn::LoadU(d, at), hn::LoadU(d, sums + c))), d, at);
     }
 }
 

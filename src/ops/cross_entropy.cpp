@@ -13,34 +13,32 @@
 #define HWY_TARGET_INCLUDE "ops/cross_entropy.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/vector_math-inl.h"
+#include "ops/short_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
 // Sum over the rows [first, last) of log-sum-exp minus the logit of the label.
-template <int kVectors>
-double sparse_loss_of(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last) {
+double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last) {
+  const FloatTag d;
+  const int64_t lanes = classes <= kShortRow ? ShortRows::lanes() : 1;
+  HWY_ALIGN float all[hn::MaxLanes(FloatTag())];
+  ShortRows group;
   double sum = 0;
-  for (int64_t i = first; i < last; ++i) {
-    const float* row = x + i * classes;
-    const bool known = labels[i] >= 0 && labels[i] < classes;
-    float all;
-    if constexpr (kVectors > 0) {
-      const ShortRow<kVectors> held(row, classes);
-      all = held.top + std::log(held.sum);
+  for (int64_t i = first; i < last; i += lanes) {
+    if (classes <= kShortRow) {
+      group.read(x + i * classes, last - i, classes);
+      hn::Store(log_sum_exp(group, classes), d, all);
     } else {
-      all = log_sum_exp(row, classes);
+      all[0] = log_sum_exp(x + i * classes, classes);
     }
-    sum += known ? all - row[labels[i]] : NAN;
+    for (int64_t j = i; j < std::min(i + lanes, last); ++j) {
+      const bool known = labels[j] >= 0 && labels[j] < classes;
+      sum += known ? all[j - i] - x[j * classes + labels[j]] : NAN;
+    }
   }
   return sum;
-}
-
-double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last) {
-  return with_short_vectors(
-      classes, [&](auto vectors) HWY_ATTR { return sparse_loss_of<vectors()>(x, labels, classes, first, last); });
 }
 
 // targets . (log-sum-exp - x), which stays exact where one target is 1.
@@ -63,49 +61,26 @@ double dense_loss(const float* x, const float* targets, int64_t classes, int64_t
   return sum;
 }
 
-// y = factor * softmax(x); y may be x.
-void scaled_softmax(const float* x, float* y, int64_t classes, float factor) {
-  const FloatTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const Floats top = hn::Set(d, max_of(x, classes));
-  Floats sum = hn::Zero(d);
-  int64_t j = 0;
-  for (; j + lanes <= classes; j += lanes) {
-    const Floats e = fast_exp(d, hn::Sub(hn::LoadU(d, x + j), top));
-    hn::StoreU(e, d, y + j);
-    sum = hn::Add(sum, e);
-  }
-  if (j < classes) {
-    const Floats e = fast_exp(d, hn::Sub(load_some(d, x + j, classes - j), top));
-    store_some(d, e, y + j, classes - j);
-    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(classes - j)), e));
-  }
-  const float scale = factor / hn::GetLane(hn::SumOfLanes(d, sum));
-  const Floats s = hn::Set(d, scale);
-  for (j = 0; j + lanes <= classes; j += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + j), s), d, y + j);
-  for (; j < classes; ++j) y[j] *= scale;
-}
-
-template <int kVectors>
-void sparse_grad_of(const float* x, const int32_t* labels, float* y, int64_t classes, float factor, int64_t first,
-                    int64_t last) {
-  for (int64_t i = first; i < last; ++i) {
-    const bool known = labels[i] >= 0 && labels[i] < classes;
-    const float scale = known ? factor : NAN;
-    if constexpr (kVectors > 0) {
-      const ShortRow<kVectors> held(x + i * classes, classes);
-      held.store(hn::Set(FloatTag(), scale / held.sum), y + i * classes, classes);
-    } else {
-      scaled_softmax(x + i * classes, y + i * classes, classes, scale);
-    }
-    if (known) y[i * classes + labels[i]] -= factor;
-  }
-}
-
 void sparse_grad(const float* x, const int32_t* labels, float* y, int64_t classes, float factor, int64_t first,
                  int64_t last) {
-  with_short_vectors(
-      classes, [&](auto vectors) HWY_ATTR { sparse_grad_of<vectors()>(x, labels, y, classes, factor, first, last); });
+  const FloatTag d;
+  const int64_t lanes = classes <= kShortRow ? ShortRows::lanes() : 1;
+  HWY_ALIGN float scales[hn::MaxLanes(FloatTag())] = {};
+  ShortRows group;
+  for (int64_t i = first; i < last; i += lanes) {
+    const int64_t rows = std::min(lanes, last - i);
+    const auto known = [&](int64_t j) { return labels[i + j] >= 0 && labels[i + j] < classes; };
+    for (int64_t j = 0; j < rows; ++j) scales[j] = known(j) ? factor : NAN;
+    if (classes <= kShortRow) {
+      group.read(x + i * classes, rows, classes);
+      const Floats scale = hn::Div(hn::Load(d, scales), exps_of<true>(group, classes).sum);
+      group.write(y + i * classes, rows, classes, [&](Floats v) HWY_ATTR { return hn::Mul(v, scale); });
+    } else {
+      scaled_softmax(x + i * classes, y + i * classes, classes, scales[0]);
+    }
+    for (int64_t j = 0; j < rows; ++j)
+      if (known(j)) y[(i + j) * classes + labels[i + j]] -= factor;
+  }
 }
 
 void dense_grad(const float* x, const float* targets, float* y, int64_t classes, float factor, int64_t first,

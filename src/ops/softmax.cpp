@@ -5,10 +5,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
-#include "ops/vector_math-inl.h"
+#include "ops/short_rows-inl.h"
 
 #ifndef PLIMSOLL_OPS_SOFTMAX_ONCE
 #define PLIMSOLL_OPS_SOFTMAX_ONCE
@@ -23,78 +22,60 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
-// exp(x - shift) into y; returns the sum.
-float exp_into(const float* x, float* y, int64_t count, float shift) {
-  const FloatTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const Floats s = hn::Set(d, shift);
-  Floats a = hn::Zero(d);
-  Floats b = a;
-  int64_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    const Floats e = fast_exp(d, hn::Sub(hn::LoadU(d, x + i), s));
-    const Floats f = fast_exp(d, hn::Sub(hn::LoadU(d, x + i + lanes), s));
-    hn::StoreU(e, d, y + i);
-    hn::StoreU(f, d, y + i + lanes);
-    a = hn::Add(a, e);
-    b = hn::Add(b, f);
-  }
-  if (i + lanes <= count) {
-    const Floats e = fast_exp(d, hn::Sub(hn::LoadU(d, x + i), s));
-    hn::StoreU(e, d, y + i);
-    a = hn::Add(a, e);
-    i += lanes;
-  }
-  if (i < count) {
-    const Floats e = fast_exp(d, hn::Sub(load_some(d, x + i, count - i, shift), s));
-    store_some(d, e, y + i, count - i);
-    b = hn::Add(b, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(count - i)), e));
-  }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
-}
-
-template <int kVectors>
 void softmax_short(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
   const FloatTag d;
-  for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
-    const ShortRow<kVectors> row(x, count);
+  ShortRows group;
+  const int64_t lanes = ShortRows::lanes();
+  for (int64_t r = 0; r < rows; r += lanes, x += lanes * count, y += lanes * count) {
+    group.read(x, rows - r, count);
     if (as_log) {
-      const Floats offset = hn::Set(d, row.top + std::log(row.sum));
-      for_vectors(count,
-                  [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Sub(part.load(d, x + i), offset), y + i); });
+      const Floats offset = log_sum_exp(group, count);
+      group.write(y, rows - r, count, [&](Floats v) HWY_ATTR { return hn::Sub(v, offset); });
     } else {
-      row.store(hn::Set(d, 1 / row.sum), y, count);
-    }
-  }
-}
-
-void softmax_long(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
-  const FloatTag d;
-  for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
-    const float top = max_of(x, count);
-    if (as_log) {
-      const Floats offset = hn::Set(d, top + std::log(sum_exp(x, count, top)));
-      for_vectors(count,
-                  [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Sub(part.load(d, x + i), offset), y + i); });
-    } else {
-      const Floats factor = hn::Set(d, 1 / exp_into(x, y, count, top));
-      for_vectors(count,
-                  [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Mul(part.load(d, y + i), factor), y + i); });
+      const Floats factor = hn::Div(hn::Set(d, 1.0F), exps_of<true>(group, count).sum);
+      group.write(y, rows - r, count, [&](Floats v) HWY_ATTR { return hn::Mul(v, factor); });
     }
   }
 }
 
 // Rows of consecutive elements.
 void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
-  with_short_vectors(count, [&](auto vectors) HWY_ATTR {
-    if constexpr (vectors() > 0)
-      softmax_short<vectors()>(x, y, rows, count, as_log);
-    else
-      softmax_long(x, y, rows, count, as_log);
-  });
+  if (count <= kShortRow) return softmax_short(x, y, rows, count, as_log);
+  const FloatTag d;
+  for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
+    if (as_log) {
+      const Floats offset = hn::Set(d, log_sum_exp(x, count));
+      for_vectors(count,
+                  [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Sub(part.load(d, x + i), offset), y + i); });
+    } else {
+      scaled_softmax(x, y, count, 1);
+    }
+  }
+}
+
+void softmax_short_grad(const float* y, const float* dy, float* dx, int64_t rows, int64_t count, bool as_log) {
+  const FloatTag d;
+  ShortRows outs, slopes;
+  const int64_t lanes = ShortRows::lanes();
+  for (int64_t r = 0; r < rows; r += lanes) {
+    outs.read(y + r * count, rows - r, count);
+    slopes.read(dy + r * count, rows - r, count);
+    Floats sum = hn::Zero(d);
+    for (int64_t j = 0; j < count; ++j) {
+      const Floats g = hn::Load(d, slopes.column(j));
+      sum = as_log ? hn::Add(sum, g) : hn::MulAdd(hn::Load(d, outs.column(j)), g, sum);
+    }
+    for (int64_t j = 0; j < count; ++j) {
+      const Floats g = hn::Load(d, slopes.column(j));
+      const Floats out = hn::Load(d, outs.column(j));
+      hn::Store(as_log ? hn::NegMulAdd(fast_exp(d, out), sum, g) : hn::Mul(out, hn::Sub(g, sum)), d, slopes.column(j));
+    }
+    slopes.write(dx + r * count, rows - r, count, [](Floats v) HWY_ATTR { return v; });
+  }
 }
 
 void softmax_rows_grad(const float* y, const float* dy, float* dx, int64_t rows, int64_t count, bool as_log) {
+  if (count <= kShortRow) return softmax_short_grad(y, dy, dx, rows, count, as_log);
   const FloatTag d;
   for (int64_t r = 0; r < rows; ++r, y += count, dy += count, dx += count) {
     Floats sums = hn::Zero(d);
@@ -130,7 +111,10 @@ void softmax_strip(const float* x, float* y, int64_t count, int64_t stride, int6
       part.store(d, hn::Add(part.load(d, sum + i), e), sum + i);
       if (!as_log) part.store(d, e, y + k * stride + i);
     });
-  for (int64_t i = 0; i < columns; ++i) sum[i] = as_log ? top[i] + std::log(sum[i]) : 1 / sum[i];
+  for_vectors(columns, [&](int64_t i, auto part) HWY_ATTR {
+    const Floats s = part.load(d, sum + i);
+    part.store(d, as_log ? hn::Add(part.load(d, top + i), log_of(s)) : hn::Div(hn::Set(d, 1.0F), s), sum + i);
+  });
   for (int64_t k = 0; k < count; ++k)
     for_vectors(columns, [&](int64_t i, auto part) HWY_ATTR {
       const int64_t at = k * stride + i;

@@ -79,22 +79,30 @@ HWY_INLINE Floats clipped(FloatTag d, Floats x, float factor, float limit) {
   return hn::Min(hn::Set(d, limit), hn::Max(hn::Set(d, -limit), hn::Mul(x, hn::Set(d, factor))));
 }
 
-// exp(x) for x <= 88, within 2 ulp; below -87 the result is a tiny normal number, NaN stays NaN.
-HWY_INLINE Floats fast_exp(FloatTag d, Floats x) {
+// exp(x), or exp(x) - 1 that is as exact near zero, for x from -88 to 88; within 1.1 ulp, NaN stays NaN. Splits x into
+// n ln 2 + r; the polynomial, our own fit, is (e^r - 1) / r.
+template <bool kMinusOne>
+HWY_INLINE Floats exp_within(FloatTag d, Floats x) {
   const hn::RebindToSigned<FloatTag> di;
-  x = hn::Max(hn::Set(d, -87.0F), x);  // in this order a NaN survives
-  const Floats n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504F)));
+  // Numbers of this size have no fraction, and n + 127, an exponent's bits, in their lowest bits.
+  const Floats magic = hn::Set(d, 12582912.0F + 127);
+  const Floats shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), magic);
+  const Floats n = hn::Sub(shifted, magic);
+  const Floats power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
   Floats r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
-  Floats p = hn::Set(d, 1.9875691500e-4F);
-  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
-  p = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), hn::Set(d, 1.0F));
-  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
-  return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+  Floats p = hn::Set(d, 0.00138436066F);
+  p = hn::MulAdd(p, r, hn::Set(d, 0.00837419562F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.0416680047F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.166664308F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.499999942F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
+  return hn::MulAdd(p, hn::Mul(r, power), kMinusOne ? hn::Sub(power, hn::Set(d, 1.0F)) : power);
+}
+
+// exp(x) for x <= 88, within 1.1 ulp; zero below the normal floats, NaN stays NaN.
+HWY_INLINE Floats fast_exp(FloatTag d, Floats x) {
+  return exp_within<false>(d, hn::Max(hn::Set(d, -88.0F), x));  // in this order a NaN survives
 }
 
 HWY_INLINE float max_of(const float* x, int64_t count) {
@@ -102,37 +110,28 @@ HWY_INLINE float max_of(const float* x, int64_t count) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   Floats a = hn::Set(d, -INFINITY);
   Floats b = a;
+  Floats c = a;
+  Floats e = a;
   int64_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
     a = hn::Max(a, hn::LoadU(d, x + i));
     b = hn::Max(b, hn::LoadU(d, x + i + lanes));
+    c = hn::Max(c, hn::LoadU(d, x + i + 2 * lanes));
+    e = hn::Max(e, hn::LoadU(d, x + i + 3 * lanes));
   }
   for (; i + lanes <= count; i += lanes) a = hn::Max(a, hn::LoadU(d, x + i));
-  if (i < count) a = hn::Max(a, load_some(d, x + i, count - i, -INFINITY));
-  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(a, b)));
+  if (i < count) b = hn::Max(b, load_some(d, x + i, count - i, -INFINITY));
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
 // Sum of exp(x - shift).
 HWY_INLINE float sum_exp(const float* x, int64_t count, float shift) {
   const FloatTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const Floats s = hn::Set(d, shift);
-  Floats a = hn::Zero(d);
-  Floats b = a;
-  int64_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    a = hn::Add(a, fast_exp(d, hn::Sub(hn::LoadU(d, x + i), s)));
-    b = hn::Add(b, fast_exp(d, hn::Sub(hn::LoadU(d, x + i + lanes), s)));
-  }
-  for (; i < count; i += lanes) {
-    if (i + lanes <= count) {
-      a = hn::Add(a, fast_exp(d, hn::Sub(hn::LoadU(d, x + i), s)));
-    } else {
-      const Floats e = fast_exp(d, hn::Sub(load_some(d, x + i, count - i), s));
-      a = hn::Add(a, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(count - i)), e));
-    }
-  }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+  Floats sum = hn::Zero(d);
+  for_vectors(count, [&](int64_t i, auto part)
+                         HWY_ATTR { sum = hn::Add(sum, part.keep(d, fast_exp(d, hn::Sub(part.load(d, x + i), s)))); });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 HWY_INLINE float log_sum_exp(const float* x, int64_t count) {
@@ -140,64 +139,18 @@ HWY_INLINE float log_sum_exp(const float* x, int64_t count) {
   return top + std::log(sum_exp(x, count, top));
 }
 
-// Rows of at most this many vectors are held in registers from the first read to the last write.
-constexpr int kShortVectors = 4;
-
-// e = exp(x - top), zero beyond the end, and its sum; `count` fills the last of the vectors at least in part.
-template <int kVectors>
-struct ShortRow {
-  Floats e[kVectors];
-  float top, sum;
-
-  HWY_INLINE ShortRow(const float* x, int64_t count) {
-    const FloatTag d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    const int64_t rest = count - (kVectors - 1) * lanes;
-    const auto used = hn::FirstN(d, static_cast<size_t>(rest));
-    for (int v = 0; v + 1 < kVectors; ++v) e[v] = hn::LoadU(d, x + v * lanes);
-    Floats& last = e[kVectors - 1];
-    last = rest == lanes ? hn::LoadU(d, x + count - lanes) : load_some(d, x + count - rest, rest, -INFINITY);
-    Floats most = e[0];
-    for (int v = 1; v < kVectors; ++v) most = hn::Max(most, e[v]);
-    most = hn::MaxOfLanes(d, most);
-    for (int v = 0; v < kVectors; ++v) e[v] = fast_exp(d, hn::Sub(e[v], most));
-    last = hn::IfThenElseZero(used, last);
-    Floats total = e[0];
-    for (int v = 1; v < kVectors; ++v) total = hn::Add(total, e[v]);
-    top = hn::GetLane(most);
-    sum = hn::GetLane(hn::SumOfLanes(d, total));
-  }
-
-  // y = factor e
-  HWY_INLINE void store(Floats factor, float* y, int64_t count) const {
-    const FloatTag d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    const int64_t rest = count - (kVectors - 1) * lanes;
-    for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(hn::Mul(e[v], factor), d, y + v * lanes);
-    const Floats last = hn::Mul(e[kVectors - 1], factor);
-    if (rest == lanes)
-      hn::StoreU(last, d, y + count - lanes);
-    else
-      store_some(d, last, y + count - rest, rest);
-  }
-};
-
-// Calls f with the number of vectors that a row takes, as a constant; zero for a row that is not short.
-template <class Function>
-HWY_INLINE auto with_short_vectors(int64_t count, const Function& f) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
-  switch (count > kShortVectors * lanes ? 0 : (count + lanes - 1) / lanes) {
-    case 1:
-      return f(std::integral_constant<int, 1>());
-    case 2:
-      return f(std::integral_constant<int, 2>());
-    case 3:
-      return f(std::integral_constant<int, 3>());
-    case 4:
-      return f(std::integral_constant<int, 4>());
-    default:
-      return f(std::integral_constant<int, 0>());
-  }
+// y = factor * softmax(x); y may be x.
+HWY_INLINE void scaled_softmax(const float* x, float* y, int64_t count, float factor) {
+  const FloatTag d;
+  const Floats top = hn::Set(d, max_of(x, count));
+  Floats sum = hn::Zero(d);
+  for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
+    const Floats e = fast_exp(d, hn::Sub(part.load(d, x + i), top));
+    part.store(d, e, y + i);
+    sum = hn::Add(sum, part.keep(d, e));
+  });
+  const Floats scale = hn::Set(d, factor / hn::GetLane(hn::SumOfLanes(d, sum)));
+  for_vectors(count, [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Mul(part.load(d, y + i), scale), y + i); });
 }
 
 }  // namespace plimsoll::HWY_NAMESPACE

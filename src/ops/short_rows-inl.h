@@ -1,0 +1,167 @@
+// Rows too short to fill vectors: as many of them as a vector has lanes are taken at once, transposed, so that every
+// lane holds a row of its own and nothing is ever summed across lanes. A row's bits do not depend on its neighbours.
+// Included once for each target.
+#if defined(PLIMSOLL_OPS_SHORT_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_OPS_SHORT_ROWS_INL_H
+#undef PLIMSOLL_OPS_SHORT_ROWS_INL_H
+#else
+#define PLIMSOLL_OPS_SHORT_ROWS_INL_H
+#endif
+
+#include <algorithm>
+
+#include "ops/tile_math-inl.h"
+#include "ops/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::HWY_NAMESPACE {
+
+constexpr int64_t kShortRow = 32;  // elements, at most
+
+// Up to one vector of rows: column j is the vector at floats + j * lanes.
+struct ShortRows {
+  HWY_ALIGN float floats[kShortRow * hn::MaxLanes(FloatTag())];
+
+  static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(FloatTag())); }
+  HWY_INLINE float* column(int64_t j) { return floats + j * lanes(); }
+
+  // Rows beyond the last become zero.
+  HWY_INLINE void read(const float* from, int64_t rows, int64_t count) {
+    if (rows >= lanes() && count >= 4) {
+      transpose_from(from, count, count);
+    } else {
+      HWY_ALIGN float padded[kShortRow * hn::MaxLanes(FloatTag())] = {};
+      for (int64_t i = 0; i < std::min(rows, lanes()); ++i)
+        std::copy_n(from + i * count, count, padded + i * kShortRow);
+      transpose_from(padded, kShortRow, count);
+    }
+  }
+
+  // f(column) of every element.
+  template <class Function>
+  HWY_INLINE void write(float* to, int64_t rows, int64_t count, const Function& f) {
+    if (rows >= lanes() && count >= 4) {
+      transpose_to(to, count, count, f);
+    } else {
+      HWY_ALIGN float padded[kShortRow * hn::MaxLanes(FloatTag())];
+      transpose_to(padded, kShortRow, count, f);
+      for (int64_t i = 0; i < std::min(rows, lanes()); ++i) std::copy_n(padded + i * kShortRow, count, to + i * count);
+    }
+  }
+
+ private:
+#if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
+  void transpose_from(const float* from, int64_t stride, int64_t count) {
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t i = 0; i < lanes(); ++i) column(j)[i] = from[i * stride + j];
+  }
+  template <class Function>
+  void transpose_to(float* to, int64_t stride, int64_t count, const Function& f) {
+    const FloatTag d;
+    for (int64_t j = 0; j < count; ++j) {
+      hn::Store(f(hn::Load(d, column(j))), d, column(j));
+      for (int64_t i = 0; i < lanes(); ++i) to[i * stride + j] = column(j)[i];
+    }
+  }
+#else
+  // Block b of the vector is four floats of row 4 b.
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load_blocks(D d, const float* from, int64_t stride) {
+    if constexpr (hn::MaxLanes(D()) == 4) {
+      return hn::LoadU(d, from);
+    } else {
+      const hn::Half<D> half;
+      const auto low = load_blocks(half, from, stride);
+      return hn::Combine(d, load_blocks(half, from + static_cast<int64_t>(hn::Lanes(half)) * stride, stride), low);
+    }
+  }
+  template <class D>
+  static HWY_INLINE void store_blocks(D d, hn::Vec<D> v, float* to, int64_t stride) {
+    if constexpr (hn::MaxLanes(D()) == 4) {
+      hn::StoreU(v, d, to);
+    } else {
+      const hn::Half<D> half;
+      store_blocks(half, hn::LowerHalf(half, v), to, stride);
+      store_blocks(half, hn::UpperHalf(half, v), to + static_cast<int64_t>(hn::Lanes(half)) * stride, stride);
+    }
+  }
+  // Every block of four by four.
+  static HWY_INLINE void transpose(Floats& a, Floats& b, Floats& c, Floats& e) {
+    const FloatTag d;
+    const Floats ac = hn::InterleaveLower(d, a, c);
+    const Floats be = hn::InterleaveLower(d, b, e);
+    const Floats ac_upper = hn::InterleaveUpper(d, a, c);
+    const Floats be_upper = hn::InterleaveUpper(d, b, e);
+    a = hn::InterleaveLower(d, ac, be);
+    b = hn::InterleaveUpper(d, ac, be);
+    c = hn::InterleaveLower(d, ac_upper, be_upper);
+    e = hn::InterleaveUpper(d, ac_upper, be_upper);
+  }
+
+  // Four columns at a time; the last four may overlap those before.
+  template <class Step>
+  static HWY_INLINE void for_fours(int64_t count, const Step& step) {
+    int64_t j = 0;
+    for (; j + 4 <= count; j += 4) step(j);
+    if (j < count) step(std::max<int64_t>(0, count - 4));
+  }
+  HWY_INLINE void transpose_from(const float* from, int64_t stride, int64_t count) {
+    const FloatTag d;
+    for_fours(count, [&](int64_t j) HWY_ATTR {
+      Floats a = load_blocks(d, from + j, stride);
+      Floats b = load_blocks(d, from + j + stride, stride);
+      Floats c = load_blocks(d, from + j + 2 * stride, stride);
+      Floats e = load_blocks(d, from + j + 3 * stride, stride);
+      transpose(a, b, c, e);
+      hn::Store(a, d, column(j));
+      hn::Store(b, d, column(j + 1));
+      hn::Store(c, d, column(j + 2));
+      hn::Store(e, d, column(j + 3));
+    });
+  }
+  template <class Function>
+  HWY_INLINE void transpose_to(float* to, int64_t stride, int64_t count, const Function& f) {
+    const FloatTag d;
+    for_fours(count, [&](int64_t j) HWY_ATTR {
+      Floats a = f(hn::Load(d, column(j)));
+      Floats b = f(hn::Load(d, column(j + 1)));
+      Floats c = f(hn::Load(d, column(j + 2)));
+      Floats e = f(hn::Load(d, column(j + 3)));
+      transpose(a, b, c, e);
+      store_blocks(d, a, to + j, stride);
+      store_blocks(d, b, to + j + stride, stride);
+      store_blocks(d, c, to + j + 2 * stride, stride);
+      store_blocks(d, e, to + j + 3 * stride, stride);
+    });
+  }
+#endif
+};
+
+// Of each row.
+struct RowExps {
+  Floats top, sum;
+};
+
+// The sum of exp(x - top); with kKeep these exponentials take the place of x.
+template <bool kKeep>
+HWY_INLINE RowExps exps_of(ShortRows& rows, int64_t count) {
+  const FloatTag d;
+  Floats top = hn::Load(d, rows.column(0));
+  for (int64_t j = 1; j < count; ++j) top = hn::Max(top, hn::Load(d, rows.column(j)));
+  Floats sum = hn::Zero(d);
+  for (int64_t j = 0; j < count; ++j) {
+    const Floats e = fast_exp(d, hn::Sub(hn::Load(d, rows.column(j)), top));
+    if (kKeep) hn::Store(e, d, rows.column(j));
+    sum = hn::Add(sum, e);
+  }
+  return {top, sum};
+}
+
+HWY_INLINE Floats log_sum_exp(ShortRows& rows, int64_t count) {
+  const RowExps e = exps_of<false>(rows, count);
+  return hn::Add(e.top, log_of(e.sum));
+}
+
+}  // namespace plimsoll::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
