@@ -19,25 +19,29 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
+bool is_known(int32_t label, int64_t classes) { return label >= 0 && label < classes; }
+
 // Sum over the rows [first, last) of log-sum-exp minus the logit of the label.
 double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last) {
-  const FloatTag d;
-  const int64_t lanes = classes <= kShortRow ? ShortRows::lanes() : 1;
-  HWY_ALIGN float all[hn::MaxLanes(FloatTag())];
-  ShortRows group;
   double sum = 0;
-  for (int64_t i = first; i < last; i += lanes) {
-    if (classes <= kShortRow) {
-      group.read(x + i * classes, last - i, classes);
-      hn::Store(log_sum_exp(group, classes), d, all);
-    } else {
-      all[0] = log_sum_exp(x + i * classes, classes);
-    }
-    for (int64_t j = i; j < std::min(i + lanes, last); ++j) {
-      const bool known = labels[j] >= 0 && labels[j] < classes;
-      sum += known ? all[j - i] - x[j * classes + labels[j]] : NAN;
-    }
+  const auto add = [&](int64_t i, float all) {
+    sum += is_known(labels[i], classes) ? all - x[i * classes + labels[i]] : NAN;
+  };
+  if (classes > kShortRow) {
+    for (int64_t i = first; i < last; ++i) add(i, log_sum_exp(x + i * classes, classes));
+    return sum;
   }
+  for_short_rows(
+      first, last,
+      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+        group.read(x + at * classes, rest, classes);
+        find_top(group, classes);
+      },
+      [&](ShortRows& group, int64_t, int64_t) HWY_ATTR { sum_exps<false>(group, classes); },
+      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+        hn::Store(log_sum_exp(group), FloatTag(), group.sum);
+        for (int64_t i = 0; i < std::min(rest, ShortRows::lanes()); ++i) add(at + i, group.sum[i]);
+      });
   return sum;
 }
 
@@ -63,24 +67,33 @@ double dense_loss(const float* x, const float* targets, int64_t classes, int64_t
 
 void sparse_grad(const float* x, const int32_t* labels, float* y, int64_t classes, float factor, int64_t first,
                  int64_t last) {
-  const FloatTag d;
-  const int64_t lanes = classes <= kShortRow ? ShortRows::lanes() : 1;
-  HWY_ALIGN float scales[hn::MaxLanes(FloatTag())] = {};
-  ShortRows group;
-  for (int64_t i = first; i < last; i += lanes) {
-    const int64_t rows = std::min(lanes, last - i);
-    const auto known = [&](int64_t j) { return labels[i + j] >= 0 && labels[i + j] < classes; };
-    for (int64_t j = 0; j < rows; ++j) scales[j] = known(j) ? factor : NAN;
-    if (classes <= kShortRow) {
-      group.read(x + i * classes, rows, classes);
-      const Floats scale = hn::Div(hn::Load(d, scales), exps_of<true>(group, classes).sum);
-      group.write(y + i * classes, rows, classes, [&](Floats v) HWY_ATTR { return hn::Mul(v, scale); });
-    } else {
-      scaled_softmax(x + i * classes, y + i * classes, classes, scales[0]);
+  const auto subtract_label = [&](int64_t i) {
+    if (is_known(labels[i], classes)) y[i * classes + labels[i]] -= factor;
+  };
+  const auto scale_of = [&](int64_t i) { return is_known(labels[i], classes) ? factor : NAN; };
+  if (classes > kShortRow) {
+    for (int64_t i = first; i < last; ++i) {
+      scaled_softmax(x + i * classes, y + i * classes, classes, scale_of(i));
+      subtract_label(i);
     }
-    for (int64_t j = 0; j < rows; ++j)
-      if (known(j)) y[(i + j) * classes + labels[i + j]] -= factor;
+    return;
   }
+  const FloatTag d;
+  for_short_rows(
+      first, last,
+      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+        group.read(x + at * classes, rest, classes);
+        find_top(group, classes);
+      },
+      [&](ShortRows& group, int64_t, int64_t) HWY_ATTR { sum_exps<true>(group, classes); },
+      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+        const int64_t rows = std::min(rest, ShortRows::lanes());
+        HWY_ALIGN float scales[hn::MaxLanes(FloatTag())] = {};
+        for (int64_t i = 0; i < rows; ++i) scales[i] = scale_of(at + i);
+        const Floats scale = hn::Div(hn::Load(d, scales), hn::Load(d, group.sum));
+        group.write(y + at * classes, rest, classes, [&](Floats v) HWY_ATTR { return hn::Mul(v, scale); });
+        for (int64_t i = 0; i < rows; ++i) subtract_label(at + i);
+      });
 }
 
 void dense_grad(const float* x, const float* targets, float* y, int64_t classes, float factor, int64_t first,
@@ -205,15 +218,20 @@ void grad_dense(Backward& b) {
 }
 
 std::vector<Sample> samples_sparse() {
-  return {{"ten classes",
-           [](SampleBuilder& s) {
-             return std::vector{
-                 sparse_cross_entropy(s.input({Dim::batch(), 10}, -4, 4), s.integers({Dim::batch()}, 0, 10))};
-           }},
-          {"sequence, 19 classes", [](SampleBuilder& s) {
-             return std::vector{
-                 sparse_cross_entropy(s.input({Dim::batch(), 2, 19}, -4, 4), s.integers({Dim::batch(), 2}, 0, 19))};
-           }}};
+  const auto of = [](const char* name, Shape rows, int64_t classes) {
+    return Sample{name, [=](SampleBuilder& s) {
+                    Shape shape = rows;
+                    shape.insert(shape.rank(), classes);
+                    return std::vector{
+                        sparse_cross_entropy(s.input(shape, -4, 4), s.integers(rows, 0, static_cast<int>(classes)))};
+                  }};
+  };
+  return {of("ten classes", {Dim::batch()}, 10),
+          of("sequence, 19 classes", {Dim::batch(), 2}, 19),
+          of("one class", {Dim::batch()}, 1),
+          of("three classes", {Dim::batch(), 5}, 3),
+          of("groups and a rest", {Dim::batch(), 37}, 10),
+          of("long rows", {Dim::batch()}, 75)};
 }
 
 std::vector<Sample> samples_dense() {

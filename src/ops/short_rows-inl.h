@@ -21,6 +21,8 @@ constexpr int64_t kShortRow = 32;  // elements, at most
 // Up to one vector of rows: column j is the vector at floats + j * lanes.
 struct ShortRows {
   HWY_ALIGN float floats[kShortRow * hn::MaxLanes(FloatTag())];
+  HWY_ALIGN float top[hn::MaxLanes(FloatTag())];
+  HWY_ALIGN float sum[hn::MaxLanes(FloatTag())];
 
   static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(FloatTag())); }
   HWY_INLINE float* column(int64_t j) { return floats + j * lanes(); }
@@ -137,29 +139,46 @@ struct ShortRows {
 #endif
 };
 
-// Of each row.
-struct RowExps {
-  Floats top, sum;
-};
-
-// The sum of exp(x - top); with kKeep these exponentials take the place of x.
-template <bool kKeep>
-HWY_INLINE RowExps exps_of(ShortRows& rows, int64_t count) {
+HWY_INLINE void find_top(ShortRows& rows, int64_t count) {
   const FloatTag d;
   Floats top = hn::Load(d, rows.column(0));
   for (int64_t j = 1; j < count; ++j) top = hn::Max(top, hn::Load(d, rows.column(j)));
+  hn::Store(top, d, rows.top);
+}
+
+// The sum of exp(x - top); with kKeep these exponentials take the place of x.
+template <bool kKeep>
+HWY_INLINE void sum_exps(ShortRows& rows, int64_t count) {
+  const FloatTag d;
+  const Floats top = hn::Load(d, rows.top);
   Floats sum = hn::Zero(d);
   for (int64_t j = 0; j < count; ++j) {
     const Floats e = fast_exp(d, hn::Sub(hn::Load(d, rows.column(j)), top));
     if (kKeep) hn::Store(e, d, rows.column(j));
     sum = hn::Add(sum, e);
   }
-  return {top, sum};
+  hn::Store(sum, d, rows.sum);
 }
 
-HWY_INLINE Floats log_sum_exp(ShortRows& rows, int64_t count) {
-  const RowExps e = exps_of<false>(rows, count);
-  return hn::Add(e.top, log_of(e.sum));
+HWY_INLINE Floats log_sum_exp(const ShortRows& rows) {
+  const FloatTag d;
+  return hn::Add(hn::Load(d, rows.top), log_of(hn::Load(d, rows.sum)));
+}
+
+// Calls each step(group, first row, rows from there on) for a few groups before the next step: within one group all
+// waits for the top and then for the sum, other groups have something to do meanwhile.
+template <class... Steps>
+HWY_INLINE void for_short_rows(int64_t first, int64_t last, const Steps&... steps) {
+  constexpr int64_t kGroups = 4;
+  const int64_t lanes = ShortRows::lanes();
+  ShortRows groups[kGroups];
+  for (int64_t i = first; i < last; i += kGroups * lanes) {
+    const auto pass = [&](const auto& step) HWY_ATTR {
+      for (int64_t g = 0; g < kGroups && i + g * lanes < last; ++g)
+        step(groups[g], i + g * lanes, last - i - g * lanes);
+    };
+    (pass(steps), ...);
+  }
 }
 
 }  // namespace plimsoll::HWY_NAMESPACE

@@ -22,25 +22,26 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 namespace {
 
-void softmax_short(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
+template <bool kAsLog>
+void softmax_short(const float* x, float* y, int64_t rows, int64_t count) {
   const FloatTag d;
-  ShortRows group;
-  const int64_t lanes = ShortRows::lanes();
-  for (int64_t r = 0; r < rows; r += lanes, x += lanes * count, y += lanes * count) {
-    group.read(x, rows - r, count);
-    if (as_log) {
-      const Floats offset = log_sum_exp(group, count);
-      group.write(y, rows - r, count, [&](Floats v) HWY_ATTR { return hn::Sub(v, offset); });
-    } else {
-      const Floats factor = hn::Div(hn::Set(d, 1.0F), exps_of<true>(group, count).sum);
-      group.write(y, rows - r, count, [&](Floats v) HWY_ATTR { return hn::Mul(v, factor); });
-    }
-  }
+  for_short_rows(
+      0, rows,
+      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+        group.read(x + at * count, rest, count);
+        find_top(group, count);
+      },
+      [&](ShortRows& group, int64_t, int64_t) HWY_ATTR { sum_exps<!kAsLog>(group, count); },
+      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+        const Floats s = kAsLog ? log_sum_exp(group) : hn::Div(hn::Set(d, 1.0F), hn::Load(d, group.sum));
+        group.write(y + at * count, rest, count,
+                    [&](Floats v) HWY_ATTR { return kAsLog ? hn::Sub(v, s) : hn::Mul(v, s); });
+      });
 }
 
 // Rows of consecutive elements.
 void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
-  if (count <= kShortRow) return softmax_short(x, y, rows, count, as_log);
+  if (count <= kShortRow) return (as_log ? softmax_short<true> : softmax_short<false>)(x, y, rows, count);
   const FloatTag d;
   for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
     if (as_log) {
@@ -53,29 +54,7 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as
   }
 }
 
-void softmax_short_grad(const float* y, const float* dy, float* dx, int64_t rows, int64_t count, bool as_log) {
-  const FloatTag d;
-  ShortRows outs, slopes;
-  const int64_t lanes = ShortRows::lanes();
-  for (int64_t r = 0; r < rows; r += lanes) {
-    outs.read(y + r * count, rows - r, count);
-    slopes.read(dy + r * count, rows - r, count);
-    Floats sum = hn::Zero(d);
-    for (int64_t j = 0; j < count; ++j) {
-      const Floats g = hn::Load(d, slopes.column(j));
-      sum = as_log ? hn::Add(sum, g) : hn::MulAdd(hn::Load(d, outs.column(j)), g, sum);
-    }
-    for (int64_t j = 0; j < count; ++j) {
-      const Floats g = hn::Load(d, slopes.column(j));
-      const Floats out = hn::Load(d, outs.column(j));
-      hn::Store(as_log ? hn::NegMulAdd(fast_exp(d, out), sum, g) : hn::Mul(out, hn::Sub(g, sum)), d, slopes.column(j));
-    }
-    slopes.write(dx + r * count, rows - r, count, [](Floats v) HWY_ATTR { return v; });
-  }
-}
-
 void softmax_rows_grad(const float* y, const float* dy, float* dx, int64_t rows, int64_t count, bool as_log) {
-  if (count <= kShortRow) return softmax_short_grad(y, dy, dx, rows, count, as_log);
   const FloatTag d;
   for (int64_t r = 0; r < rows; ++r, y += count, dy += count, dx += count) {
     Floats sums = hn::Zero(d);
@@ -260,8 +239,14 @@ std::vector<Sample> samples() {
   const auto along = [](const char* name, Shape shape, int axis) {
     return Sample{name, [=](SampleBuilder& s) { return std::vector{function(s.input(shape, -3, 3), axis, {})}; }};
   };
-  return {along("last axis", {Dim::batch(), 3, 11}, -1), along("one vector", {Dim::batch(), 8}, 1),
-          along("channels", {Dim::batch(), 5, 3, 3}, 1), along("batch", {Dim::batch(), 5}, 0),
+  return {along("last axis", {Dim::batch(), 3, 11}, -1),
+          along("one vector", {Dim::batch(), 8}, 1),
+          along("one class", {Dim::batch(), 1}, 1),
+          along("three classes", {Dim::batch(), 5, 3}, 2),
+          along("groups and a rest", {Dim::batch(), 37, 10}, 2),
+          along("long rows", {Dim::batch(), 75}, 1),
+          along("channels", {Dim::batch(), 5, 3, 3}, 1),
+          along("batch", {Dim::batch(), 5}, 0),
           along("wide columns", {Dim::batch(), 2, 70}, 1)};
 }
 

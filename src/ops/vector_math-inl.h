@@ -11,6 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -124,7 +125,7 @@ HWY_INLINE float max_of(const float* x, int64_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
-// Sum of exp(x - shift).
+// Sum of exp(x - shift). Fetches what lies behind x, the next row as a rule: arithmetic takes longer than memory here.
 HWY_INLINE float sum_exp(const float* x, int64_t count, float shift) {
   const FloatTag d;
   const Floats s = hn::Set(d, shift);
@@ -139,12 +140,13 @@ HWY_INLINE float log_sum_exp(const float* x, int64_t count) {
   return top + std::log(sum_exp(x, count, top));
 }
 
-// y = factor * softmax(x); y may be x.
+// y = factor * softmax(x); y may be x. Fetches like sum_exp.
 HWY_INLINE void scaled_softmax(const float* x, float* y, int64_t count, float factor) {
   const FloatTag d;
   const Floats top = hn::Set(d, max_of(x, count));
   Floats sum = hn::Zero(d);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
+    hwy::Prefetch(x + count + i);
     const Floats e = fast_exp(d, hn::Sub(part.load(d, x + i), top));
     part.store(d, e, y + i);
     sum = hn::Add(sum, part.keep(d, e));
