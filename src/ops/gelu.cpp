@@ -10,25 +10,38 @@
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 
-constexpr float kHalfRoot = 0.70710678118654752F;  // 1 / sqrt(2)
-constexpr float kDensity = 0.39894228040143268F;   // 1 / sqrt(2 pi)
-constexpr float kRoot = 0.79788456080286536F;      // sqrt(2 / pi)
+constexpr float kRoot = 0.79788456080286536F;  // sqrt(2 / pi)
 constexpr float kCubic = 0.044715F;
 
-void gelu_tile(const Tile& t) {
-  map<1>(t, [](Floats x) HWY_ATTR {
-    const Floats half = hn::Mul(x, number(0.5F));
-    return hn::MulAdd(half, erf_of(hn::Mul(x, number(kHalfRoot))), half);
-  });
+// 1/2 + x P(x^2) / Q(x^2), for functions that go from exactly 0 below -limit to 1 above limit.
+template <size_t M, size_t N>
+HWY_INLINE Floats step_like(Floats x, const float (&p)[M], const float (&q)[N], float limit) {
+  const Floats a = hn::Min(number(limit), x);  // in this order a NaN survives
+  const Floats square = hn::Mul(a, a);
+  const Floats odd = hn::Div(hn::Mul(a, polynomial(square, p)), polynomial(square, q));
+  return hn::IfThenZeroElse(hn::Lt(x, number(-limit)), hn::Add(number(0.5F), odd));
 }
 
-// dy, x: dy (Phi(x) + x phi(x))
+// Both pairs of polynomials are our own fits; absolute error of this one below 2e-7.
+void gelu_tile(const Tile& t) {
+  constexpr float kP[] = {0.398942228F, 0.0341092056F, 0.00469181964F, 0.000171274461F, 6.352736e-06F, 2.24427433e-08F};
+  constexpr float kQ[] = {1, 0.252164919F, 0.0287897086F, 0.00189833625F, 7.434894e-05F, 1.18861662e-06F};
+  map<1>(t, [&](Floats x) HWY_ATTR { return hn::Mul(x, step_like(x, kP, kQ, 5.55F)); });
+}
+
+// dy, x: dy (Phi(x) + x phi(x)); absolute error below 2.5e-7.
 void gelu_grad_tile(const Tile& t) {
-  map<2>(t, [](Floats dy, Floats x) HWY_ATTR {
-    const Floats integral = hn::MulAdd(number(0.5F), erf_of(hn::Mul(x, number(kHalfRoot))), number(0.5F));
-    const Floats density = hn::Mul(number(kDensity), exp_of(hn::Mul(hn::Mul(x, x), number(-0.5F))));
-    return hn::Mul(dy, hn::MulAdd(x, density, integral));
-  });
+  constexpr float kP[] = {0.797884531F,    -0.0223710735F,  0.0138573331F,  0.000202734591F,
+                          3.40919037e-05F, 9.22539218e-07F, 1.70464527e-08F};
+  constexpr float kQ[] = {1,
+                          0.305294979F,
+                          0.0441336594F,
+                          0.00397151757F,
+                          0.000245325005F,
+                          1.03077748e-05F,
+                          3.38981487e-07F,
+                          1.31477371e-09F};
+  map<2>(t, [&](Floats dy, Floats x) HWY_ATTR { return hn::Mul(dy, step_like(x, kP, kQ, 6.0F)); });
 }
 
 // tanh(sqrt(2/pi) (x + c x^3))

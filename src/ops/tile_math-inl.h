@@ -9,6 +9,7 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "ops/tile_map-inl.h"
+#include "ops/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
@@ -57,15 +58,17 @@ HWY_INLINE Floats log_of(Floats x) {
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, hn::Zero(FloatTag()))), hn::NaN(FloatTag()), y);
 }
 
-HWY_INLINE Floats sigmoid_of(Floats x) { return hn::Div(number(1), hn::Add(number(1), exp_of(hn::Neg(x)))); }
+// From exp(-|x|), which can't overflow.
+HWY_INLINE Floats sigmoid_of(Floats x) {
+  const Floats e = fast_exp(FloatTag(), hn::Neg(hn::Abs(x)));
+  return hn::Div(hn::IfNegativeThenElse(x, e, number(1)), hn::Add(number(1), e));
+}
 
-// x P(x^2) near zero, our own fit, and 1 - 2 / (e^2x + 1) elsewhere.
+// (e^2x - 1) / (e^2x + 1), within 4 ulp near zero too.
 HWY_INLINE Floats tanh_of(Floats x) {
-  constexpr float kNear[] = {1, -0.3333326F, 0.13331127F, -0.05372108F, 0.020591015F, -0.005660012F};
-  const Floats a = hn::Min(hn::Abs(x), number(9.1F));
-  const Floats near = hn::Mul(a, polynomial(hn::Mul(a, a), kNear));
-  const Floats far = hn::Sub(number(1), hn::Div(number(2), hn::Add(exp_inside(hn::Add(a, a)), number(1))));
-  return keep_nan(x, hn::CopySign(hn::IfThenElse(hn::Lt(a, number(0.625F)), near, far), x));
+  const Floats a = hn::Min(number(9.1F), hn::Max(number(-9.1F), x));  // in this order a NaN survives
+  const Floats e = exp_within<true>(FloatTag(), hn::Add(a, a));
+  return hn::Div(e, hn::Add(e, number(2)));
 }
 
 // Both polynomials are our own fits: x P(x^2) below 1, and 1 - exp(R(x)) above. Absolute error below 1.2e-7.
