@@ -19,9 +19,9 @@ void gelu_tile(const Tile& t) {
   constexpr float kLogTail[] = {-0.693147096F,    -0.797889695F,    -0.318261065F,   -0.0365073858F,  0.00507558042F,
                                 -0.000236285018F, -6.92788512e-05F, 1.45136278e-05F, -8.85345536e-07F};
   map<1>(t, [&](Floats x) HWY_ATTR {
-    const Floats a = hn::Min(number(6), hn::Abs(x));  // in this order a NaN survives
+    const Floats a = at_most(number(6), hn::Abs(x));
     const Floats tail = exp_within<false>(FloatTag(), polynomial(a, kLogTail));
-    return hn::NegMulAdd(a, tail, hn::Max(number(0), x));
+    return hn::NegMulAdd(a, tail, at_least(number(0), x));
   });
 }
 
@@ -39,7 +39,7 @@ void gelu_grad_tile(const Tile& t) {
                           3.38981487e-07F,
                           1.31477371e-09F};
   map<2>(t, [&](Floats dy, Floats x) HWY_ATTR {
-    const Floats a = hn::Min(number(6), x);
+    const Floats a = at_most(number(6), x);
     const Floats square = hn::Mul(a, a);
     const Floats odd = hn::Div(hn::Mul(a, polynomial(square, kP)), polynomial(square, kQ));
     return hn::Mul(dy, hn::IfThenZeroElse(hn::Lt(x, number(-6)), hn::Add(number(0.5F), odd)));

@@ -66,7 +66,7 @@ HWY_INLINE Floats sigmoid_of(Floats x) {
 
 // (e^2x - 1) / (e^2x + 1), within 4 ulp near zero too.
 HWY_INLINE Floats tanh_of(Floats x) {
-  const Floats a = hn::Min(number(9.1F), hn::Max(number(-9.1F), x));  // in this order a NaN survives
+  const Floats a = at_most(number(9.1F), at_least(number(-9.1F), x));
   const Floats e = exp_within<true>(FloatTag(), hn::Add(a, a));
   return hn::Div(e, hn::Add(e, number(2)));
 }

@@ -80,6 +80,22 @@ HWY_INLINE Floats clipped(FloatTag d, Floats x, float factor, float limit) {
   return hn::Min(hn::Set(d, limit), hn::Max(hn::Set(d, -limit), hn::Mul(x, hn::Set(d, factor))));
 }
 
+// x held above or below a limit; NaN stays NaN, which Max and Min promise on x86 alone, and only in this order.
+HWY_INLINE Floats at_least(Floats limit, Floats x) {
+#if HWY_TARGET <= HWY_SSSE3
+  return hn::Max(limit, x);
+#else
+  return hn::IfThenElse(hn::Lt(x, limit), limit, x);
+#endif
+}
+HWY_INLINE Floats at_most(Floats limit, Floats x) {
+#if HWY_TARGET <= HWY_SSSE3
+  return hn::Min(limit, x);
+#else
+  return hn::IfThenElse(hn::Gt(x, limit), limit, x);
+#endif
+}
+
 // exp(x), or exp(x) - 1 that is as exact near zero, for x from -88 to 88; within 1.1 ulp, NaN stays NaN. Splits x into
 // n ln 2 + r; the polynomial, our own fit, is (e^r - 1) / r.
 template <bool kMinusOne>
@@ -102,9 +118,7 @@ HWY_INLINE Floats exp_within(FloatTag d, Floats x) {
 }
 
 // exp(x) for x <= 88, within 1.1 ulp; zero below the normal floats, NaN stays NaN.
-HWY_INLINE Floats fast_exp(FloatTag d, Floats x) {
-  return exp_within<false>(d, hn::Max(hn::Set(d, -88.0F), x));  // in this order a NaN survives
-}
+HWY_INLINE Floats fast_exp(FloatTag d, Floats x) { return exp_within<false>(d, at_least(hn::Set(d, -88.0F), x)); }
 
 HWY_INLINE float max_of(const float* x, int64_t count) {
   const FloatTag d;
