@@ -139,7 +139,7 @@ HWY_INLINE float max_of(const float* x, int64_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
-// Sum of exp(x - shift). Fetches what lies behind x, the next row as a rule: arithmetic takes longer than memory here.
+// Sum of exp(x - shift).
 HWY_INLINE float sum_exp(const float* x, int64_t count, float shift) {
   const FloatTag d;
   const Floats s = hn::Set(d, shift);
@@ -154,7 +154,8 @@ HWY_INLINE float log_sum_exp(const float* x, int64_t count) {
   return top + std::log(sum_exp(x, count, top));
 }
 
-// y = factor * softmax(x); y may be x. Fetches like sum_exp.
+// y = factor * softmax(x); y may be x. Fetches what lies behind x, the next row as a rule: exponentials take longer
+// than memory.
 HWY_INLINE void scaled_softmax(const float* x, float* y, int64_t count, float factor) {
   const FloatTag d;
   const Floats top = hn::Set(d, max_of(x, count));
