@@ -140,9 +140,10 @@ INSTANTIATE_TEST_SUITE_P(Models, HalfStorage,
 
 // The same samples again and again: with 16 bits the loss falls as it does with 32.
 TEST(HalfStorageLearns, AsWellAsWithout) {
-  Optimiser optimisers[] = {Optimiser::adam(), Optimiser::sgd(0.02, 0.9), Optimiser::rmsprop(1e-3, 0.9, 0.5, true)};
+  // Twice the rate is at the edge of what descends: there the last bit of a kernel decides.
+  Optimiser optimisers[] = {Optimiser::adam(), Optimiser::sgd(0.01, 0.9), Optimiser::rmsprop(1e-3, 0.9, 0.5, true)};
   for (const Optimiser& optimiser : optimisers) {
-    constexpr int kSteps = 120;
+    constexpr int kSteps = 240;
     Trained wide("lenet", {}, 64, false, false, MemoryLine::kUnlimited, {}, optimiser);
     Trained half("lenet", {}, 64, true, true, MemoryLine::kUnlimited, {}, optimiser);
     const std::vector<float> with = half.steps(kSteps), without = wide.steps(kSteps);
