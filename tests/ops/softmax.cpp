@@ -1,0 +1,44 @@
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/evaluate.h"
+#include "ops/ops.h"
+
+namespace plimsoll::testing {
+namespace {
+
+// Short rows are taken in groups, whole ones and a rest: neither may show.
+TEST(Softmax, RowsDoNotDependOnTheirNeighbours) {
+  for (const int64_t classes : {1, 3, 10, 19, 32, 75}) {
+    constexpr int64_t kRows = 37, kBad = 4;
+    std::vector<float> x(static_cast<size_t>(kRows * classes));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 23) / 4;
+    x[static_cast<size_t>(kBad * classes)] = NAN;
+    const auto run = [&](int64_t first, int64_t last, bool as_log) {
+      Graph graph;
+      const Tensor in = graph.placeholder("x", DType::F32, {last - first, classes});
+      const Tensor y = as_log ? log_softmax(in, 1) : softmax(in, 1);
+      Evaluator evaluator(graph, 1);
+      evaluator.set_floats(in.id(), {x.begin() + first * classes, x.begin() + last * classes});
+      evaluator.run();
+      return evaluator.floats(y.id());
+    };
+    for (const bool as_log : {false, true}) {
+      const std::vector<float> whole = run(0, kRows, as_log);
+      for (int64_t row = 0; row < kRows; ++row) {
+        const std::vector<float> alone = run(row, row + 1, as_log);
+        for (int64_t j = 0; j < classes; ++j) {
+          const float got = whole[static_cast<size_t>(row * classes + j)];
+          EXPECT_EQ(std::isnan(got), row == kBad) << classes << " classes, row " << row;
+          if (row == kBad) continue;
+          EXPECT_EQ(got, alone[static_cast<size_t>(j)]) << classes << " classes, row " << row;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
