@@ -139,7 +139,8 @@ void spread_windows(const PoolGeometry& g, int64_t block, const float* dy, const
   const auto lanes = static_cast<int64_t>(hn::Lanes(Channels()));
   const auto load = [&](int64_t from, int64_t c) HWY_ATTR {
     const auto place = hn::PromoteTo(Places(), hn::LoadU(PlaceBytes(), indices + from + c));
-    return Spread<kShares>{dx + c, hn::LoadU(Channels(), dy + from + c), place};
+    float* to = dx + c;
+    return Spread<kShares>{to, hn::LoadU(Channels(), dy + from + c), place};
   };
   for_windows<kSize>(
       g, block,
