@@ -31,17 +31,10 @@ double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64
     for (int64_t i = first; i < last; ++i) add(i, log_sum_exp(x + i * classes, classes));
     return sum;
   }
-  for_short_rows(
-      first, last,
-      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
-        group.read(x + at * classes, rest, classes);
-        find_top(group, classes);
-      },
-      [&](ShortRows& group, int64_t, int64_t) HWY_ATTR { sum_exps<false>(group, classes); },
-      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
-        hn::Store(log_sum_exp(group), FloatTag(), group.sum);
-        for (int64_t i = 0; i < std::min(rest, ShortRows::lanes()); ++i) add(at + i, group.sum[i]);
-      });
+  for_short_rows<false>(x, classes, first, last, [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+    hn::Store(log_sum_exp(group), FloatTag(), group.sum);
+    for (int64_t i = 0; i < std::min(rest, ShortRows::lanes()); ++i) add(at + i, group.sum[i]);
+  });
   return sum;
 }
 
@@ -79,21 +72,14 @@ void sparse_grad(const float* x, const int32_t* labels, float* y, int64_t classe
     return;
   }
   const FloatTag d;
-  for_short_rows(
-      first, last,
-      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
-        group.read(x + at * classes, rest, classes);
-        find_top(group, classes);
-      },
-      [&](ShortRows& group, int64_t, int64_t) HWY_ATTR { sum_exps<true>(group, classes); },
-      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
-        const int64_t rows = std::min(rest, ShortRows::lanes());
-        HWY_ALIGN float scales[hn::MaxLanes(FloatTag())] = {};
-        for (int64_t i = 0; i < rows; ++i) scales[i] = scale_of(at + i);
-        const Floats scale = hn::Div(hn::Load(d, scales), hn::Load(d, group.sum));
-        group.write(y + at * classes, rest, classes, [&](Floats v) HWY_ATTR { return hn::Mul(v, scale); });
-        for (int64_t i = 0; i < rows; ++i) subtract_label(at + i);
-      });
+  for_short_rows<true>(x, classes, first, last, [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+    const int64_t rows = std::min(rest, ShortRows::lanes());
+    HWY_ALIGN float scales[hn::MaxLanes(FloatTag())] = {};
+    for (int64_t i = 0; i < rows; ++i) scales[i] = scale_of(at + i);
+    const Floats scale = hn::Div(hn::Load(d, scales), hn::Load(d, group.sum));
+    group.write(y + at * classes, rest, classes, [&](Floats v) HWY_ATTR { return hn::Mul(v, scale); });
+    for (int64_t i = 0; i < rows; ++i) subtract_label(at + i);
+  });
 }
 
 void dense_grad(const float* x, const float* targets, float* y, int64_t classes, float factor, int64_t first,

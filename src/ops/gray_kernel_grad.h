@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "ops/kernel_grad.h"
 #include "ops/window.h"
 
 namespace plimsoll {
@@ -21,12 +22,7 @@ class GrayKernelGrad {
   explicit GrayKernelGrad(const Sizes& sizes);
   Bytes scratch_bytes() const;
 
-  struct Operands {
-    const float *x, *dy;
-    float* dkernel;
-    float* dbias;  // or null
-    bool adds;     // to what both hold
-  };
+  using Operands = KernelGradOperands;
   void run(const Operands& in, void* scratch) const noexcept;
 
  private:

@@ -139,7 +139,7 @@ void spread_windows(const PoolGeometry& g, int64_t block, const float* dy, const
   const auto lanes = static_cast<int64_t>(hn::Lanes(Channels()));
   const auto load = [&](int64_t from, int64_t c) HWY_ATTR {
     const auto place = hn::PromoteTo(Places(), hn::LoadU(PlaceBytes(), indices + from + c));
-    float* to = dx + c;
+    float* to = dx + c;  // where clang-tidy sees that it is written through
     return Spread<kShares>{to, hn::LoadU(Channels(), dy + from + c), place};
   };
   for_windows<kSize>(

@@ -263,7 +263,7 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
 }
 
 void Product::run(const float* a, const float* b, const float* bias, float* c, void* scratch) const noexcept {
-  float* const to = c;
+  float* const to = c;  // where clang-tidy sees that it is written through
   const Operands in{a, b, bias, to};
   const int64_t across = (b_.columns + chunk_columns_ - 1) / chunk_columns_;
   const int64_t chunks = across * ((a_.rows + chunk_rows_ - 1) / chunk_rows_);

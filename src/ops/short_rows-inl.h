@@ -165,19 +165,23 @@ HWY_INLINE Floats log_sum_exp(const ShortRows& rows) {
   return hn::Add(hn::Load(d, rows.top), log_of(hn::Load(d, rows.sum)));
 }
 
-// Calls each step(group, first row, rows from there on) for a few groups before the next step: within one group all
-// waits for the top and then for the sum, other groups have something to do meanwhile.
-template <class... Steps>
-HWY_INLINE void for_short_rows(int64_t first, int64_t last, const Steps&... steps) {
+// Reads the rows [first, last) of x, takes their tops and the sums of their exponentials, and calls finish(group, first
+// row, rows from there on). A few groups go through each step together: within one group all waits for the top and then
+// for the sum, others have something to do meanwhile.
+template <bool kKeep, class Finish>
+HWY_INLINE void for_short_rows(const float* x, int64_t count, int64_t first, int64_t last, const Finish& finish) {
   constexpr int64_t kGroups = 4;
   const int64_t lanes = ShortRows::lanes();
   ShortRows groups[kGroups];
   for (int64_t i = first; i < last; i += kGroups * lanes) {
-    const auto pass = [&](const auto& step) HWY_ATTR {
-      for (int64_t g = 0; g < kGroups && i + g * lanes < last; ++g)
-        step(groups[g], i + g * lanes, last - i - g * lanes);
-    };
-    (pass(steps), ...);
+    const int64_t used = std::min(kGroups, (last - i + lanes - 1) / lanes);
+    for (int64_t g = 0; g < used; ++g) {
+      const int64_t at = i + g * lanes;
+      groups[g].read(x + at * count, last - at, count);
+      find_top(groups[g], count);
+    }
+    for (int64_t g = 0; g < used; ++g) sum_exps<kKeep>(groups[g], count);
+    for (int64_t g = 0; g < used; ++g) finish(groups[g], i + g * lanes, last - i - g * lanes);
   }
 }
 

@@ -25,18 +25,10 @@ namespace {
 template <bool kAsLog>
 void softmax_short(const float* x, float* y, int64_t rows, int64_t count) {
   const FloatTag d;
-  for_short_rows(
-      0, rows,
-      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
-        group.read(x + at * count, rest, count);
-        find_top(group, count);
-      },
-      [&](ShortRows& group, int64_t, int64_t) HWY_ATTR { sum_exps<!kAsLog>(group, count); },
-      [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
-        const Floats s = kAsLog ? log_sum_exp(group) : hn::Div(hn::Set(d, 1.0F), hn::Load(d, group.sum));
-        group.write(y + at * count, rest, count,
-                    [&](Floats v) HWY_ATTR { return kAsLog ? hn::Sub(v, s) : hn::Mul(v, s); });
-      });
+  for_short_rows<!kAsLog>(x, count, 0, rows, [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
+    const Floats s = kAsLog ? log_sum_exp(group) : hn::Div(hn::Set(d, 1.0F), hn::Load(d, group.sum));
+    group.write(y + at * count, rest, count, [&](Floats v) HWY_ATTR { return kAsLog ? hn::Sub(v, s) : hn::Mul(v, s); });
+  });
 }
 
 // Rows of consecutive elements.

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "ops/activation.h"
+#include "ops/kernel_grad.h"
 
 namespace plimsoll {
 
@@ -68,12 +69,7 @@ class WinogradKernelGrad {
   explicit WinogradKernelGrad(const Winograd::Sizes& sizes);
   Bytes scratch_bytes() const;
 
-  struct Operands {
-    const float *x, *dy;
-    float* dkernel;
-    float* dbias;  // or null
-    bool adds;     // to what both hold
-  };
+  using Operands = KernelGradOperands;
   void run(const Operands& in, void* scratch) const noexcept;
 
  private:
