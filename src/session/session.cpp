@@ -124,7 +124,7 @@ size_t Session::find_or_plan(const Request& request) {
   if (closed_) throw Error("the session is closed and can't run again; make another one");
   PlannedStep step;
   lower_step(step, request);
-  plan_step(step);
+  if (plan_step(step) > 0) refuse_grown(step);
   steps_.push_back(std::move(step));
   if (arena_) {
     take_arena();

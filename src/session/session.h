@@ -140,7 +140,10 @@ class Session {
   void close_layouts();
   void take_surroundings();
   void hold_surroundings(Bytes runtime_bytes);
-  void plan_step(PlannedStep& step);
+  void plan_steps(const std::vector<size_t>& order);
+  [[nodiscard]] Bytes plan_step(PlannedStep& step);  // how much the arena of the steps before is too large, else 0
+  void forget_plans(const std::vector<size_t>& order);
+  [[noreturn]] void refuse_grown(const PlannedStep& step) const;
   Bytes limit_for_arena() const;
   void take_arena();
   void bind(PlannedStep& step);
@@ -162,8 +165,10 @@ class Session {
   Reservation runtime_held_, data_held_, staging_held_;
   std::vector<Reservation> arena_held_;
   Bytes runtime_bytes_ = 0;
-  int64_t planned_steps_ = 0;  // of all plans that were accepted
-  Bytes bytes_of_plans_ = 0;   // what they take beyond the reserve
+  int64_t planned_steps_ = 0;    // of all plans that were accepted
+  Bytes bytes_of_plans_ = 0;     // what they take beyond the reserve
+  Bytes left_for_planning_ = 0;  // by each step to each of those behind it
+  int64_t steps_behind_ = 0;     // the one that is being planned
   Bytes arena_bytes_ = 0;
   Bytes file_bytes_ = 0;
   StepState state_;

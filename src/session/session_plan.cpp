@@ -51,8 +51,40 @@ Session::Session(Graph& graph, MemoryLine& line, const std::vector<Request>& req
   for (const size_t i : order) lower_step(steps_[i], requests[i]);
   close_layouts();
   if (options.levers.spill && !options.scratch_folder.empty()) disk_speed_ = speed_of_disk(options.scratch_folder);
-  take_surroundings();
-  for (const size_t i : order) plan_step(steps_[i]);
+  plan_steps(order);
+}
+
+// Planning takes memory of its own. An earlier step that was given all of the line can leave a later one, whose plans
+// came after, less than the arena that is agreed by then: all are planned again, and each leaves that much to those
+// behind it.
+void Session::plan_steps(const std::vector<size_t>& order) {
+  constexpr int kRounds = 4;
+  for (int round = 1;; ++round) {
+    take_surroundings();
+    Bytes missing = 0;
+    for (auto i = order.begin(); i != order.end() && missing == 0; ++i) {
+      steps_behind_ = order.end() - i - 1;
+      missing = plan_step(steps_[*i]);
+    }
+    if (missing == 0) return;
+    if (round == kRounds) refuse_grown(steps_[order.front()]);
+    left_for_planning_ += 2 * missing;
+    forget_plans(order);
+  }
+}
+
+// The surroundings leave less than the arena that the plans agreed on.
+void Session::refuse_grown(const PlannedStep& step) const {
+  Shortfall shortfall;
+  shortfall.need_bytes = arena_bytes_;
+  throw DoesNotFit(describe(step.program.problem, shortfall));
+}
+
+void Session::forget_plans(const std::vector<size_t>& order) {
+  stored_.reset();
+  arena_bytes_ = file_bytes_ = bytes_of_plans_ = 0;
+  planned_steps_ = 0;
+  for (const size_t i : order) lower_step(steps_[i], Request(steps_[i].request));
 }
 
 LowerOptions Session::lower_options(const Request& request) const {
@@ -119,7 +151,7 @@ void Session::take_surroundings() {
   Bytes runtime = options_.reserve + kernels_.library_bytes() + bytes_of_plans_;
   if (options_.covers_process) {
     trim_allocator();
-    runtime += resident_bytes();
+    runtime += resident_bytes() - (arena_ ? arena_->committed() : 0);
   }
   hold_surroundings(runtime);
 }
@@ -140,7 +172,8 @@ Bytes Session::limit_for_arena() const {
   Bytes held = 0;
   for (const Reservation& reservation : arena_held_) held += reservation.bytes();
   // When even the surroundings do not fit, plan against nothing: the refusal then names the whole need.
-  return runtime_held_.bytes() < runtime_bytes_ ? 0 : std::max<Bytes>(0, line_.free() + held);
+  if (runtime_held_.bytes() < runtime_bytes_) return 0;
+  return std::max<Bytes>(0, line_.free() + held - left_for_planning_ * steps_behind_);
 }
 
 Limits Session::limits_for(const PlannedStep& step) const {
@@ -166,7 +199,7 @@ Fit Session::describe(const Problem& problem, const Shortfall& shortfall) const 
   fit.line = line_.limit();
   fit.runtime = runtime_bytes_ + transfer_bytes();
   fit.data = options_.data_bytes;
-  fit.need = shortfall.need_bytes + fit.runtime + fit.data;
+  fit.need = shortfall.need_bytes + left_for_planning_ * steps_behind_ + fit.runtime + fit.data;
   fit.smallest_line = round_up(fit.need + (options_.covers_process ? kRuntimeSpread : 0), MiB);
   fit.holders = shortfall.holders;
   if (shortfall.tightest_task >= 0)
@@ -190,18 +223,22 @@ Bytes Session::staging_bytes(const PlannedStep& step) const {
 }
 
 // The whole step first. Splits are looked at when that costs time or does not fit: their kernels take memory of their
-// own, so the line leaves them a little less.
-void Session::plan_step(PlannedStep& step) {
+// own, so the line leaves them a little less. When that is less than the arena of the steps before, nothing is
+// accepted.
+Bytes Session::plan_step(PlannedStep& step) {
   const Problem& whole = step.program.problem;
   const Limits limits = limits_for(step);
   auto answer = make_plan(whole, limits);
   const auto* plan = std::get_if<Plan>(&answer);
-  if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns)
-    return accept(step, std::move(std::get<Plan>(answer)), limits);
+  if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns) {
+    accept(step, std::move(std::get<Plan>(answer)), limits);
+    return 0;
+  }
   std::vector<Program> splits = lower_splits(step.request, step.program);
   if (splits.empty()) {
     if (plan == nullptr) throw DoesNotFit(describe(whole, std::get<Shortfall>(answer)));
-    return accept(step, std::move(std::get<Plan>(answer)), limits);
+    accept(step, std::move(std::get<Plan>(answer)), limits);
+    return 0;
   }
   std::vector<const Problem*> problems;
   for (const Program& split : splits) problems.push_back(&split.problem);
@@ -214,8 +251,13 @@ void Session::plan_step(PlannedStep& step) {
                                      ? choose_plan(whole, problems, limits_of_splits)
                                      : choose_faster_plan(whole, problems, limits_of_splits, plan->predicted_ns);
   if (choice && std::holds_alternative<Plan>(choice->answer)) {
-    step.program = std::move(splits[choice->problem]);
-    return accept(step, std::move(std::get<Plan>(choice->answer)), limits_of_splits);
+    const Bytes missing = arena_bytes_ - limits_of_splits.bytes;
+    if (missing <= 0) {
+      step.program = std::move(splits[choice->problem]);
+      accept(step, std::move(std::get<Plan>(choice->answer)), limits_of_splits);
+      return 0;
+    }
+    if (plan == nullptr) return missing;
   }
   if (plan == nullptr) {
     const Fit split_fit = describe(*problems[choice->problem], std::get<Shortfall>(choice->answer));
@@ -224,6 +266,7 @@ void Session::plan_step(PlannedStep& step) {
   splits.clear();
   hold_surroundings(runtime_before);
   accept(step, std::move(std::get<Plan>(answer)), limits);
+  return 0;
 }
 
 void Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
