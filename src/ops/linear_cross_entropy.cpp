@@ -77,7 +77,7 @@ Sizes sizes_of(const Facts& facts) {
 struct TileProducts {
   int64_t rows, classes;
   Product logits;
-  std::optional<Product> dx, dkernel;
+  std::optional<Product> dx, first_dkernel, dkernel;  // the first rows write dkernel, all others add to it
   Bytes scratch_bytes;
 
   TileProducts(const Sizes& n, int64_t tile_rows, int64_t tile_classes, bool backward)
@@ -89,11 +89,15 @@ struct TileProducts {
     const MatrixOrder x = MatrixOrder::by_rows(rows, n.width);
     dx.emplace(tile(), kernel(n).transposed(), n.width, true);
     // The gradient has the order of the kernel, whose rows are classes when it is transposed.
-    if (n.transposed)
-      dkernel.emplace(tile().transposed(), x, n.width, true);
-    else
-      dkernel.emplace(x.transposed(), tile(), n.classes, true);
-    scratch_bytes = std::max({scratch_bytes, dx->scratch_bytes(), dkernel->scratch_bytes()});
+    for (const bool adds : {false, true}) {
+      std::optional<Product>& product = adds ? dkernel : first_dkernel;
+      if (n.transposed)
+        product.emplace(tile().transposed(), x, n.width, adds);
+      else
+        product.emplace(x.transposed(), tile(), n.classes, adds);
+      scratch_bytes = std::max(scratch_bytes, product->scratch_bytes());
+    }
+    scratch_bytes = std::max(scratch_bytes, dx->scratch_bytes());
   }
 
  private:
@@ -139,7 +143,7 @@ struct Operands {
 
 // A stretch of rows, at most as many as a tile has.
 struct Rows {
-  int64_t count;
+  int64_t first, count;
   const float* x;
   const int32_t* labels;
   float* sums;    // the log-sum-exp of each
@@ -161,42 +165,64 @@ class Loss {
 
   void run(const Operands& in, void* scratch) const noexcept {
     if (in.dx != nullptr) fill_zeros(in.dx, n_.rows * n_.width);
-    if (in.dkernel != nullptr && !adds_) fill_zeros(in.dkernel, n_.classes * n_.width);
     const float factor = in.dloss != nullptr ? static_cast<float>(*in.dloss / n_.whole) : 0.0F;
+    const bool takes = in.known_sums == nullptr;
     double loss = 0;
+    if (takes) take(rows_at(in, 0, scratch), in.kernel, scratch);
     for (int64_t first = 0; first < n_.rows; first += n_.tile_rows()) {
-      const Rows rows{std::min(n_.tile_rows(), n_.rows - first), in.x + first * n_.width, in.labels + first,
-                      sums_in(scratch), holds_logits_ ? at(scratch, logits_at()) : nullptr};
-      if (in.known_sums != nullptr)
-        std::copy_n(in.known_sums + first, rows.count, rows.sums);
+      const Rows rows = rows_at(in, first, scratch);
+      if (takes)
+        loss += finish(rows, scratch);
       else
-        loss += take(rows, in.kernel, scratch);
+        std::copy_n(in.known_sums + first, rows.count, rows.sums);
       if (in.sums != nullptr) std::copy_n(rows.sums, rows.count, in.sums + first);
-      if (in.dx != nullptr) go_back(rows, in.kernel, factor, in.dx + first * n_.width, in.dkernel, scratch);
+      const int64_t next = first + n_.tile_rows();
+      std::optional<Rows> behind;
+      if (takes && next < n_.rows) behind = rows_at(in, next, scratch);
+      if (in.dx != nullptr)
+        go_back(rows, behind, in, factor, scratch);
+      else if (behind)
+        take(*behind, in.kernel, scratch);
     }
     if (in.loss != nullptr) *in.loss = static_cast<float>(loss / n_.whole) + (adds_ ? *in.loss : 0.0F);
   }
 
  private:
-  // Fills the sums, and the logits where there is room; returns the sum of the losses.
-  double take(const Rows& rows, const float* kernel, void* scratch) const noexcept {
-    float* stats = at(scratch, n_.tile_bytes());
-    for (int64_t i = 0; i < rows.count; ++i) {
+  Rows rows_at(const Operands& in, int64_t first, void* scratch) const noexcept {
+    return {first,
+            std::min(n_.tile_rows(), n_.rows - first),
+            in.x + first * n_.width,
+            in.labels + first,
+            sums_in(scratch),
+            holds_logits_ ? at(scratch, logits_at()) : nullptr};
+  }
+
+  void take(const Rows& rows, const float* kernel, void* scratch) const noexcept {
+    for_tiles([&](int64_t c, int64_t classes) { take_tile(rows, c, classes, kernel, scratch); });
+  }
+
+  // Makes a tile of logits, which stays where there is room, and takes it into the statistics of the rows.
+  void take_tile(const Rows& rows, int64_t c, int64_t classes, const float* kernel, void* scratch) const noexcept {
+    float* stats = stats_in(scratch);
+    for (int64_t i = 0; i < rows.count && c == 0; ++i) {
       stats[3 * i] = -INFINITY;
       stats[3 * i + 1] = 0;
       stats[3 * i + 2] = NAN;  // stays so when the label is outside of the classes
     }
-    for_tiles([&](int64_t c, int64_t classes) {
-      float* tile = rows.logits != nullptr ? rows.logits + rows.count * c : at(scratch, 0);
-      table_.at(rows.count, classes).logits.run(rows.x, kernel + n_.kernel_at(c), nullptr, tile, for_products(scratch));
-      parallel_for(rows.count, 4, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const float* row = tile + i * classes;
-          HWY_DYNAMIC_DISPATCH(take_row)(row, classes, stats + 3 * i, stats + 3 * i + 1);
-          if (rows.labels[i] >= c && rows.labels[i] < c + classes) stats[3 * i + 2] = row[rows.labels[i] - c];
-        }
-      });
+    float* tile = rows.logits != nullptr ? rows.logits + rows.count * c : at(scratch, 0);
+    table_.at(rows.count, classes).logits.run(rows.x, kernel + n_.kernel_at(c), nullptr, tile, for_products(scratch));
+    parallel_for(rows.count, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const float* row = tile + i * classes;
+        HWY_DYNAMIC_DISPATCH(take_row)(row, classes, stats + 3 * i, stats + 3 * i + 1);
+        if (rows.labels[i] >= c && rows.labels[i] < c + classes) stats[3 * i + 2] = row[rows.labels[i] - c];
+      }
     });
+  }
+
+  // Fills the sums of rows whose tiles are all taken; returns the sum of their losses.
+  double finish(const Rows& rows, void* scratch) const noexcept {
+    const float* stats = stats_in(scratch);
     double loss = 0;
     for (int64_t i = 0; i < rows.count; ++i) {
       rows.sums[i] = stats[3 * i] + std::log(stats[3 * i + 1]);
@@ -205,15 +231,17 @@ class Loss {
     return loss;
   }
 
-  // Adds what these rows give to their dx and to dkernel.
-  void go_back(const Rows& rows, const float* kernel, float factor, float* dx, float* dkernel,
+  // Adds what these rows give to their dx and to dkernel. The rows behind take each tile of the kernel while it is in
+  // the cache; their logits need no more room than those that are no longer needed.
+  void go_back(const Rows& rows, const std::optional<Rows>& behind, const Operands& in, float factor,
                void* scratch) const noexcept {
     float* slopes = at(scratch, 0);
     void* space = for_products(scratch);
     for_tiles([&](int64_t c, int64_t classes) {
       const TileProducts& tile = table_.at(rows.count, classes);
+      const float* kernel = in.kernel + n_.kernel_at(c);
       const float* logits = rows.logits != nullptr ? rows.logits + rows.count * c : slopes;
-      if (rows.logits == nullptr) tile.logits.run(rows.x, kernel + n_.kernel_at(c), nullptr, slopes, space);
+      if (rows.logits == nullptr) tile.logits.run(rows.x, kernel, nullptr, slopes, space);
       parallel_for(rows.count, 4, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           float* row = slopes + i * classes;
@@ -223,18 +251,22 @@ class Loss {
           if (label >= c && label < c + classes) row[label - c] -= factor;
         }
       });
-      tile.dx->run(slopes, kernel + n_.kernel_at(c), nullptr, dx, space);
+      tile.dx->run(slopes, kernel, nullptr, in.dx + rows.first * n_.width, space);
+      const Product& product = rows.first == 0 && !adds_ ? *tile.first_dkernel : *tile.dkernel;
+      float* dkernel = in.dkernel + n_.kernel_at(c);
       if (n_.transposed)
-        tile.dkernel->run(slopes, rows.x, nullptr, dkernel + n_.kernel_at(c), space);
+        product.run(slopes, rows.x, nullptr, dkernel, space);
       else
-        tile.dkernel->run(rows.x, slopes, nullptr, dkernel + n_.kernel_at(c), space);
+        product.run(rows.x, slopes, nullptr, dkernel, space);
+      if (behind) take_tile(*behind, c, classes, in.kernel, scratch);
     });
   }
 
   static float* at(void* scratch, Bytes bytes) noexcept {
     return reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + bytes);
   }
-  float* sums_in(void* scratch) const noexcept { return at(scratch, n_.tile_bytes()) + 3 * n_.tile_rows(); }
+  float* stats_in(void* scratch) const noexcept { return at(scratch, n_.tile_bytes()); }
+  float* sums_in(void* scratch) const noexcept { return stats_in(scratch) + 3 * n_.tile_rows(); }
   Bytes logits_at() const { return n_.tile_bytes() + round_up(4 * n_.tile_rows() * 4, kAlignment); }
   Bytes logits_bytes() const { return holds_logits_ ? round_up(n_.tile_rows() * n_.classes * 4, kAlignment) : 0; }
   void* for_products(void* scratch) const noexcept { return at(scratch, logits_at() + logits_bytes()); }

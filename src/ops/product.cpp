@@ -158,9 +158,8 @@ struct Lines {
   const float* from;
   int64_t line_stride, depth_stride, lines, depth;
 
+  // As one strip.
   void pack(float* to, int64_t width) const {
-    if (line_stride == 1 && lines == kPanel && width == kPanel) return copy_rows<kPanel>(to);
-    if (line_stride == 1 && lines == 16 && width == 16) return copy_rows<16>(to);
     int64_t done = 0;
     if (depth_stride == 1) {
       const int64_t whole_lines = lines / 4 * 4;
@@ -178,11 +177,39 @@ struct Lines {
       for (int64_t k = 0; k < depth; ++k) std::fill(to + k * width + lines, to + (k + 1) * width, 0.0F);
   }
 
+  // Strips of `width` lines, one behind the other; the last is filled up, to `least` lines where that is enough.
+  void pack_strips(float* to, int64_t width, int64_t least) const {
+    int64_t first = 0;
+    if (line_stride == 1 && width == kPanel) first = copy_strips<kPanel>(to);
+    if (line_stride == 1 && width == 16) first = copy_strips<16>(to);
+    for (; first < lines; first += width) {
+      Lines strip = *this;
+      strip.from += first * line_stride;
+      strip.lines = std::min(width, lines - first);
+      strip.pack(to + first * depth, strip.lines > least ? width : least);
+    }
+  }
+
  private:
-  template <int64_t kLines>
-  void copy_rows(float* to) const {
-    for (int64_t k = 0; k < depth; ++k)
-      std::memcpy(to + k * kLines, from + k * depth_stride, static_cast<size_t>(kLines) * sizeof(float));
+  // The whole strips of lines that are consecutive; returns their lines. Several side by side, so that the numbers of a
+  // row are read as one stretch: rows are often a power of two apart, and what a cache holds of them does not stay.
+  template <int64_t kWidth>
+  int64_t copy_strips(float* to) const {
+    constexpr int64_t kTogether = 8;
+    constexpr int64_t kAhead = 8;  // rows: too far apart for the processor to see that they follow each other
+    const int64_t whole = lines / kWidth;
+    for (int64_t first = 0; first < whole; first += kTogether) {
+      const int64_t strips = std::min(kTogether, whole - first);
+      for (int64_t k = 0; k < depth; ++k) {
+        const float* ahead = from + std::min(k + kAhead, depth - 1) * depth_stride;
+        for (int64_t s = first; s < first + strips; ++s) {
+          hwy::Prefetch(ahead + s * kWidth);
+          std::memcpy(to + (s * depth + k) * kWidth, from + k * depth_stride + s * kWidth,
+                      static_cast<size_t>(kWidth) * sizeof(float));
+        }
+      }
+    }
+    return whole * kWidth;
   }
 };
 
@@ -225,13 +252,9 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
   float* packed_a = packed + chunk_columns_ * std::min(a_.columns, kDepth);
   for (int64_t k = 0; k < a_.columns; k += kDepth) {
     const int64_t depth = std::min(kDepth, a_.columns - k);
-    for (int64_t first = 0; first < columns; first += strip_) {
-      const int64_t used = std::min(strip_, columns - first);
-      // A last strip of one vector is packed as that.
-      Lines{in.b + k * b_.row_stride + (column + first) * b_.column_stride, b_.column_stride, b_.row_stride, used,
-            depth}
-          .pack(packed + first * depth, used > strip_ / 2 ? strip_ : strip_ / 2);
-    }
+    const Lines b{in.b + k * b_.row_stride + column * b_.column_stride, b_.column_stride, b_.row_stride, columns,
+                  depth};
+    b.pack_strips(packed, strip_, strip_ / 2);  // a last strip of one vector is packed as that
     for (int64_t first = 0; first < rows; first += kUnit) {
       Piece piece;
       piece.rows = std::min(kUnit, rows - first);
@@ -242,10 +265,8 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
       piece.a_column_stride = a_.column_stride;
       piece.a_panel_stride = kPanel * a_.row_stride;
       if (packs_a_) {
-        for (int64_t panel = 0; panel < piece.rows; panel += kPanel)
-          Lines{piece.a + panel * a_.row_stride, a_.row_stride, a_.column_stride, std::min(kPanel, piece.rows - panel),
-                depth}
-              .pack(packed_a + panel * depth, kPanel);
+        const Lines a{piece.a, a_.row_stride, a_.column_stride, piece.rows, depth};
+        a.pack_strips(packed_a, kPanel, kPanel);
         piece.a = packed_a;
         piece.a_row_stride = 1;
         piece.a_column_stride = kPanel;
