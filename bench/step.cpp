@@ -31,8 +31,9 @@ struct Arguments {
   double seconds = 10;     // of timed steps, unless the least number takes longer
   int64_t started_ns = 0;  // of the steady clock: when the process was asked for
   bool plan_only = false;
-  bool by_turns =
-      false;  // steps when asked: for every line of standard input, a number of seconds, one line with times
+  bool only_first = false;
+  // Steps when asked: for every line of standard input, a number of seconds, one line with times.
+  bool by_turns = false;
 };
 
 int64_t now_ns() {
@@ -122,6 +123,8 @@ nlohmann::json measure(const Arguments& arguments) {
 
   float first = session.run_step(0, feeds).front().floats()[0];
   const int64_t after_first_ns = now_ns();
+  result["first_step_ns"] = arguments.started_ns > 0 ? after_first_ns - arguments.started_ns : 0;
+  if (arguments.only_first) return result;
   float last = 0;
   const auto step_once = [&] { last = session.run_step(0, feeds).front().floats()[0]; };
   step_once();
@@ -138,7 +141,6 @@ nlohmann::json measure(const Arguments& arguments) {
   } else {
     step_ns = timed_steps(step_once, arguments.seconds, arguments.least_steps, arguments.most_steps);
   }
-  result["first_step_ns"] = arguments.started_ns > 0 ? after_first_ns - arguments.started_ns : 0;
   result["step_ns"] = step_ns;
   result["peak_bytes"] = peak_resident_bytes();
   result["answers"] = {first, last};
@@ -168,6 +170,7 @@ int main(int argc, char** argv) {
   app.add_option("--most-steps", arguments.most_steps);
   app.add_option("--seconds", arguments.seconds);
   app.add_option("--started-ns", arguments.started_ns);
+  app.add_flag("--only-first", arguments.only_first, "no step after the first");
   app.add_flag("--by-turns", arguments.by_turns, "steps when asked: a number of seconds in each line of input");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -11,19 +11,21 @@ def percentile(numbers, share):
 
 
 def join_runs(runs):
-    """One row from the runs of the same case, system, setting and line: alone, and by turns."""
+    """One row from the runs of the same case, system, setting and line: alone, its starts, and by turns."""
     stages = {run['stage']: run for run in runs}
     alone, turns = stages.get('alone', {}), stages.get('turns', {})
+    starts = stages.get('starts', {}).get('first_step_ns')
+    first_step_ns = statistics.median(starts) if starts else alone.get('first_step_ns')
     row = {key: runs[0][key] for key in ('case', 'system', 'setting', 'line')}
     row['line_bytes'] = runs[0].get('line_bytes')
     if 'bursts' not in turns:
         return {**row, 'failed': alone.get('failed', 'tried alone, not among the best'), 'alone_ns': median(alone),
-                'first_step_ns': alone.get('first_step_ns'), 'smallest_line_bytes': alone.get('smallest_line_bytes')}
+                'first_step_ns': first_step_ns, 'smallest_line_bytes': alone.get('smallest_line_bytes')}
     steps = [ns for burst in turns['bursts'] for ns in burst]
     return {**row, 'rounds': [statistics.median(burst) for burst in turns['bursts']], 'steps': len(steps),
             'step_ns': statistics.median(steps), 'low_ns': percentile(steps, 0.1), 'high_ns': percentile(steps, 0.9),
             'alone_ns': median(alone), 'peak_bytes': max(turns['peak_bytes'], alone.get('peak_bytes', 0)),
-            'first_step_ns': alone.get('first_step_ns', turns['first_step_ns']),
+            'first_step_ns': first_step_ns,
             'weights': turns.get('weights'), 'version': turns.get('version')}
 
 

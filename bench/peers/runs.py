@@ -38,7 +38,7 @@ def median_ns(result):
 
 
 class Store:
-    """Finished runs by what they are of. The stage: 'alone', to find the best setting and the first step, or 'turns'."""
+    """Finished runs by what they are of. The stage: 'alone', to find the best setting, 'starts' or 'turns'."""
 
     KEY = ('case', 'system', 'setting', 'line', 'stage')
 
@@ -129,10 +129,10 @@ class Workers:
         command = [*self.command(system, case, setting, line_bytes), '--by-turns']
         return Worker(command, self.environment(setting), self.arguments.timeout)
 
-    def run(self, system, case, setting, line_bytes=None):
+    def run(self, system, case, setting, line_bytes=None, more=()):
         """What the worker printed when it ran alone, or {'failed': why}."""
         try:
-            command = self.command(system, case, setting, line_bytes)
+            command = [*self.command(system, case, setting, line_bytes), *more]
             return Worker(command, self.environment(setting), self.arguments.timeout).finish()
         except Failed as failure:
             return {'failed': str(failure)}

@@ -18,6 +18,7 @@ def parse_arguments():
     parser.add_argument('--most-steps', type=int, default=100)
     parser.add_argument('--seconds', type=float, default=10)
     parser.add_argument('--started-ns', type=int, default=0)
+    parser.add_argument('--only-first', action='store_true', help='no step after the first')
     parser.add_argument('--by-turns', action='store_true', help='steps when asked: seconds in each line of input')
     arguments = parser.parse_args()
     arguments.words = set(arguments.setting.split('+'))
@@ -51,7 +52,9 @@ def measure(arguments, step, version, weights):
 
     weights() counts the trained numbers."""
     first = step()
-    after_first_ns = time.monotonic_ns()
+    first_step_ns = time.monotonic_ns() - arguments.started_ns
+    if arguments.only_first:
+        return print(json.dumps({'version': version, 'first_step_ns': first_step_ns}))
     step()
     step_ns = []
     if arguments.by_turns:
@@ -65,7 +68,7 @@ def measure(arguments, step, version, weights):
     print(json.dumps({
         'version': version,
         'weights': weights() if weights else None,
-        'first_step_ns': after_first_ns - arguments.started_ns,
+        'first_step_ns': first_step_ns,
         'step_ns': step_ns,
         'peak_bytes': peak_resident_bytes(),
         'answers': [first, step()],
