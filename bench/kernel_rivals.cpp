@@ -111,11 +111,11 @@ Rival dnnl_convolution(const KernelRow& row, const TakeMemory& take) {
 }
 
 // Half of the bytes read, half written, each thread its own stretch.
-Rival plain_copy(Bytes bytes, const TakeMemory& take) {
+Rival plain_copy(const char* name, Bytes bytes, const TakeMemory& take) {
   const Bytes half = std::max<Bytes>(64, bytes / 2);
   const std::byte* from = take(half);
   std::byte* to = take(half);
-  return {"copy", [=] {
+  return {name, [=] {
 #pragma omp parallel
             {
               const Bytes first = half * omp_get_thread_num() / omp_get_num_threads() / 64 * 64;
@@ -136,8 +136,12 @@ std::vector<Rival> make_rivals(const KernelRow& row, const TakeMemory& take) {
       if (has_openblas() && row.product.count == 1) rivals.push_back(openblas_product(row.product, take));
       return rivals;
     }
-    case Limit::Copy:
-      return {plain_copy(static_cast<Bytes>(row.bytes), take)};
+    case Limit::Copy: {
+      std::vector<Rival> rivals{plain_copy("copy", static_cast<Bytes>(row.bytes), take),
+                                plain_copy("memory", kMemoryBytes, take)};
+      rivals[1].share = row.bytes / static_cast<double>(kMemoryBytes);
+      return rivals;
+    }
     default:
       return {dnnl_convolution(row, take)};
   }

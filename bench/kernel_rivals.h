@@ -12,7 +12,11 @@ namespace plimsoll {
 struct Rival {
   std::string name;
   std::function<void()> run;
+  double share = 1;  // of what it does, that is as much as the kernel does
 };
+
+// Copies of so many bytes stay in no cache: they run at the speed of memory.
+constexpr Bytes kMemoryBytes = 256 * MiB;
 
 // Hands out memory that is filled with ordinary numbers.
 using TakeMemory = std::function<std::byte*(Bytes)>;

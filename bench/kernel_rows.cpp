@@ -243,7 +243,7 @@ class Collector {
   std::vector<std::string_view> only_;
 };
 
-// One operator and its gradient on a tensor of so many megabytes, out of any model.
+// One operator and its gradient, out of any model, on a tensor that no cache holds.
 void add_operator(Collector& to, const std::string& name, const Shape& shape, int64_t batch,
                   const std::function<Tensor(Graph&, Tensor)>& build, std::vector<std::string_view> only) {
   to.add(
@@ -277,29 +277,29 @@ void add_operators(Collector& to) {
   const auto weights = [](Graph& graph, int64_t count, const char* name) {
     return graph.variable(name, DType::F32, {count}, Init{});
   };
-  add_operator(to, "operators", {batch, 16, 128, 128}, 8, [](Graph&, Tensor x) { return softmax(x); },
+  add_operator(to, "operators", {batch, 16, 128, 128}, 64, [](Graph&, Tensor x) { return softmax(x); },
                {"softmax", "softmax_grad"});
-  add_operator(to, "operators", {batch, 10}, 65536, [](Graph&, Tensor x) { return softmax(x); },
+  add_operator(to, "operators", {batch, 10}, 1 << 20, [](Graph&, Tensor x) { return softmax(x); },
                {"softmax", "softmax_grad"});
-  add_operator(to, "operators", {batch, 1000}, 4096, [](Graph&, Tensor x) { return log_softmax(x); },
+  add_operator(to, "operators", {batch, 1000}, 16384, [](Graph&, Tensor x) { return log_softmax(x); },
                {"log_softmax", "log_softmax_grad"});
   for (const int64_t classes : {10, 1000})
-    add_operator(to, "operators", {batch, classes}, 4194304 / classes,
+    add_operator(to, "operators", {batch, classes}, (16 << 20) / classes,
                  [](Graph& graph, Tensor x) {
                    return sparse_cross_entropy(x, graph.placeholder("labels", DType::I32, {Dim::batch()}));
                  },
                  {"sparse_cross_entropy", "sparse_cross_entropy_grad"});
-  add_operator(to, "operators", {batch, 64, 56, 56}, 16,
+  add_operator(to, "operators", {batch, 64, 56, 56}, 64,
                [&](Graph& graph, Tensor x) {
                  return group_norm(x, weights(graph, 64, "gamma"), weights(graph, 64, "beta"), 32);
                },
                {"group_norm", "group_norm_grad"});
-  add_operator(to, "operators", {batch, 64, 64, 64}, 4,
+  add_operator(to, "operators", {batch, 64, 64, 64}, 16,
                [](Graph&, Tensor x) {
                  return resize(x, {128, 128}, "bilinear");
                },
                {"resize", "resize_grad"});
-  add_operator(to, "operators", {batch, 32, 64, 64}, 4,
+  add_operator(to, "operators", {batch, 32, 64, 64}, 32,
                [](Graph&, Tensor x) {
                  return resize(x, {128, 128}, "nearest");
                },
@@ -309,21 +309,21 @@ void add_operators(Collector& to) {
                  return transpose(x, {1, 0});
                },
                {"transpose"});
-  add_operator(to, "operators", {batch, 3072}, 768,
+  add_operator(to, "operators", {batch, 3072}, 8192,
                [](Graph&, Tensor x) {
                  return transpose(x, {1, 0});
                },
                {"transpose"});
-  add_operator(to, "operators", {batch, 128, 12, 64}, 8,
+  add_operator(to, "operators", {batch, 128, 12, 64}, 128,
                [](Graph&, Tensor x) {
                  return transpose(x, {0, 2, 1, 3});
                },
                {"transpose"});
   for (const auto& activation : {relu, sigmoid, tanh, silu})
-    add_operator(to, "operators", {batch, 3072}, 1024, [&](Graph&, Tensor x) { return activation(x, {}); },
+    add_operator(to, "operators", {batch, 3072}, 8192, [&](Graph&, Tensor x) { return activation(x, {}); },
                  {"relu", "relu_grad", "sigmoid", "sigmoid_grad", "tanh", "tanh_grad", "silu", "silu_grad"});
-  add_operator(to, "operators", {batch, 3072}, 1024, [](Graph&, Tensor x) { return gelu(x); }, {"gelu", "gelu_grad"});
-  add_operator(to, "operators", {batch, 768}, 4096, [](Graph&, Tensor x) { return dropout(x, 0.1); },
+  add_operator(to, "operators", {batch, 3072}, 8192, [](Graph&, Tensor x) { return gelu(x); }, {"gelu", "gelu_grad"});
+  add_operator(to, "operators", {batch, 768}, 32768, [](Graph&, Tensor x) { return dropout(x, 0.1); },
                {"dropout", "dropout_grad"});
   add_optimiser(to, "operators", Optimiser::sgd(), "sgd");
   add_optimiser(to, "momentum", Optimiser::sgd(0.01, 0.9), "sgd");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "lower/lower.h"
 #include "ops/convolution.h"
 

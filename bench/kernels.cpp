@@ -16,16 +16,17 @@ namespace plimsoll {
 namespace {
 
 constexpr double kLeastShare = 0.02;   // of a step, for a kernel to have a row
-constexpr double kSeconds = 0.25;      // of each row, all rivals together
+constexpr double kSeconds = 0.4;       // of each row, all rivals together
 constexpr int kRounds = 3;             // at least
 constexpr double kShortestNs = 100e3;  // shorter runs are repeated within one measurement
 constexpr double kProductGoal = 0.85, kCopyGoal = 0.80;
 
 struct Result {
   const KernelRow* row;
-  double ours_ns = 0, rival_ns = 0;
+  double ours_ns = 0;
   double percent = 0;  // median over the rounds
   std::string rival;
+  double memory_percent = 0;  // of memory's speed; of products none
 };
 
 double now_ns() {
@@ -108,7 +109,9 @@ int64_t repeats_of(const Rival& rival) {
   return std::max<int64_t>(1, static_cast<int64_t>(kShortestNs / std::max(1.0, now_ns() - before)));
 }
 
+// The rivals leave the caches full of their own: the first run is not counted.
 double measure_ns(const Rival& rival, int64_t repeats) {
+  rival.run();
   const double before = now_ns();
   for (int64_t i = 0; i < repeats; ++i) rival.run();
   return (now_ns() - before) / static_cast<double>(repeats);
@@ -128,23 +131,30 @@ Result measure(const KernelRow& row, Memory& memory, benchmark::State& state) {
       for (size_t i = 0; i < all.size(); ++i) ns[i].push_back(measure_ns(all[i], repeats[i]));
     state.SetIterationTime(median(ns[0]) / 1e9);
   }
-  // Against the rival that is best in the median.
+  const auto percent_of = [&](size_t rival) {
+    std::vector<double> ratios;
+    for (size_t round = 0; round < ns[0].size(); ++round) ratios.push_back(ns[rival][round] / ns[0][round]);
+    return 100 * row.products * all[rival].share * median(ratios);
+  };
+  if (row.limit == Limit::Copy) return {&row, median(ns[0]), percent_of(1), all[1].name, percent_of(2)};
+  // Against the library that is best in the median.
   size_t best = 1;
   for (size_t i = 2; i < all.size(); ++i)
     if (median(ns[i]) < median(ns[best])) best = i;
-  std::vector<double> ratios;
-  for (size_t round = 0; round < ns[0].size(); ++round) ratios.push_back(ns[best][round] / ns[0][round]);
-  return {&row, median(ns[0]), median(ns[best]), 100 * row.products * median(ratios), all[best].name};
+  return {&row, median(ns[0]), percent_of(best), all[best].name};
 }
 
 Bytes memory_for(const KernelRow& row) {
   Bytes bytes = 64 * KiB * 32 + row.scratch_bytes;
   for (const auto* list : {&row.in, &row.out})
     for (const KernelOperand& operand : *list) bytes += operand.bytes;
-  return row.limit == Limit::Copy ? bytes + static_cast<Bytes>(row.bytes) + 16 * MiB : 4 * bytes;
+  return row.limit == Limit::Copy ? bytes + static_cast<Bytes>(row.bytes) + kMemoryBytes + 16 * MiB : 4 * bytes;
 }
 
-double goal_of(const KernelRow& row) { return row.limit == Limit::Copy ? kCopyGoal : kProductGoal; }
+bool is_below_goal(const Result& result) {
+  return result.row->limit == Limit::Copy ? result.memory_percent < 100 * kCopyGoal
+                                          : result.percent < 100 * kProductGoal;
+}
 
 double flops_of(const KernelRow& row) {
   return row.limit == Limit::Product ? row.product.flops() * row.products : row.convolution.flops();
@@ -157,24 +167,25 @@ std::string speed_text(const KernelRow& row, double ns) {
 }
 
 void print_table(const std::vector<Result>& results) {
-  fmt::print("\n{:<31} {:<44} {:>9} {:>15} {:>15} {:>8} {:>7}  {}\n", "operator", "shape", "ms", "ours", "limit", "of",
-             "percent", "runs in a step");
+  fmt::print("\n{:<31} {:<44} {:>9} {:>15} {:>15} {:>8} {:>7} {:>8}  {}\n", "operator", "shape", "ms", "ours", "limit",
+             "of", "percent", "memory %", "runs in a step");
   int below = 0;
   for (const Result& result : results) {
     const KernelRow& row = *result.row;
-    const bool is_below = result.percent < 100 * goal_of(row);
+    const bool is_below = is_below_goal(result);
     below += is_below ? 1 : 0;
+    const std::string memory = row.limit == Limit::Copy ? fmt::format("{:.0f}", result.memory_percent) : "";
     std::string runs;
     for (const auto& [name, count] : row.runs)
       if (name != "operators") runs += fmt::format("{}{} x{}", runs.empty() ? "" : ", ", name, count);
-    fmt::print("{:<31} {:<44} {:>9.3f} {:>15} {:>15} {:>8} {:>6.0f} {} {}\n", row.op, row.shape.substr(0, 44),
+    fmt::print("{:<31} {:<44} {:>9.3f} {:>15} {:>15} {:>8} {:>7.0f} {:>8} {} {}\n", row.op, row.shape.substr(0, 44),
                result.ours_ns / 1e6, speed_text(row, result.ours_ns),
-               speed_text(row, result.ours_ns * result.percent / 100), result.rival, result.percent,
+               speed_text(row, result.ours_ns * result.percent / 100), result.rival, result.percent, memory,
                is_below ? "<" : " ", runs);
   }
   fmt::print(
-      "{} of {} below the goal ({:.0f} % of a library for products and convolutions, {:.0f} % of a copy for the "
-      "rest)\n",
+      "{} of {} below the goal ({:.0f} % of a library for products and convolutions, {:.0f} % of the speed at which "
+      "memory is copied for the rest)\n",
       below, results.size(), 100 * kProductGoal, 100 * kCopyGoal);
 }
 

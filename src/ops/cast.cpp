@@ -18,7 +18,7 @@ namespace plimsoll::HWY_NAMESPACE {
 
 // All the work is done by loading and storing.
 void cast_tile(const Tile& t) {
-  if (t.out != t.in[0]) std::memcpy(t.out, t.in[0], t.count * sizeof(float));
+  if (t.out != t.in[0]) map<1>(t, [](Floats x) HWY_ATTR { return x; });
 }
 
 }  // namespace plimsoll::HWY_NAMESPACE

@@ -28,7 +28,11 @@ double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64
     sum += is_known(labels[i], classes) ? all - x[i * classes + labels[i]] : NAN;
   };
   if (classes > kShortRow) {
-    for (int64_t i = first; i < last; ++i) add(i, log_sum_exp(x + i * classes, classes));
+    for_row_groups(first, last, [&](int64_t i, auto group) HWY_ATTR {
+      float all[group()];
+      log_sum_exp_rows<group()>(x + i * classes, classes, all);
+      for (int r = 0; r < group(); ++r) add(i + r, all[r]);
+    });
     return sum;
   }
   for_short_rows<false>(x, classes, first, last, [&](ShortRows& group, int64_t at, int64_t rest) HWY_ATTR {
@@ -65,10 +69,12 @@ void sparse_grad(const float* x, const int32_t* labels, float* y, int64_t classe
   };
   const auto scale_of = [&](int64_t i) { return is_known(labels[i], classes) ? factor : NAN; };
   if (classes > kShortRow) {
-    for (int64_t i = first; i < last; ++i) {
-      scaled_softmax(x + i * classes, y + i * classes, classes, scale_of(i));
-      subtract_label(i);
-    }
+    for_row_groups(first, last, [&](int64_t i, auto group) HWY_ATTR {
+      float scales[group()];
+      for (int r = 0; r < group(); ++r) scales[r] = scale_of(i + r);
+      softmax_rows_scaled<group()>(x + i * classes, y + i * classes, classes, scales);
+      for (int r = 0; r < group(); ++r) subtract_label(i + r);
+    });
     return;
   }
   const FloatTag d;
@@ -89,7 +95,8 @@ void dense_grad(const float* x, const float* targets, float* y, int64_t classes,
     float* out = y + i * classes;
     float total = 0;
     for (int64_t j = 0; j < classes; ++j) total += t[j];
-    scaled_softmax(x + i * classes, out, classes, factor * total);
+    const float scale = factor * total;
+    softmax_rows_scaled<1>(x + i * classes, out, classes, &scale);
     for (int64_t j = 0; j < classes; ++j) out[j] -= factor * t[j];
   }
 }

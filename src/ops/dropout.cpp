@@ -32,7 +32,7 @@ HWY_INLINE Words draw(Words counter, Words key_low, Words key_high) {
 
 // Counters have 32 bits: what is above them goes into the key, and no part may cross such an edge.
 HWY_INLINE void drop(const float* x, float* y, size_t count, uint64_t key, uint64_t index, int32_t threshold,
-                     float factor) {
+                     float factor, bool streams) {
   const FloatTag d;
   const WordTag words;
   const hn::RebindToSigned<FloatTag> integers;
@@ -51,7 +51,7 @@ HWY_INLINE void drop(const float* x, float* y, size_t count, uint64_t key, uint6
   };
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(apply(hn::LoadU(d, x + i)), d, y + i);
+    put(apply(hn::LoadU(d, x + i)), y + i, streams);
     counter = hn::Add(counter, stride);
   }
   if (i == count) return;
@@ -71,9 +71,9 @@ void dropout_tile(const Tile& t) {
   const uint64_t to_edge = (uint64_t{1} << 32) - (index & 0xffffffffU);
   const size_t before = to_edge < t.count ? static_cast<size_t>(to_edge) : t.count;
   const auto threshold = static_cast<int32_t>(params[4]);
-  drop(t.in[0], t.out, before, key, index, threshold, t.params[5]);
+  drop(t.in[0], t.out, before, key, index, threshold, t.params[5], t.streams);
   if (before < t.count)
-    drop(t.in[0] + before, t.out + before, t.count - before, key, index + before, threshold, t.params[5]);
+    drop(t.in[0] + before, t.out + before, t.count - before, key, index + before, threshold, t.params[5], false);
 }
 
 }  // namespace plimsoll::HWY_NAMESPACE

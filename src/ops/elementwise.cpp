@@ -40,6 +40,7 @@ struct Target {
   bool is_float = true;
   StoreFn store = nullptr;
   Bytes item_bytes = 4;
+  bool is_read = false;  // by a later step
 };
 
 struct Step {
@@ -175,7 +176,8 @@ class TileKernel final : public Kernel {
     const bool is_large = facts.out[0].count() * 4 > kStreamBytes && tile_ % 16 == 0 && parts_ == 0;
     for (size_t o = 0; o < program.outputs.size(); ++o) {
       const DType dtype = facts.out[o].dtype;
-      targets_.push_back({program.outputs[o], dtype == DType::F32, store_of(dtype), size_of(dtype)});
+      targets_.push_back({program.outputs[o], dtype == DType::F32, store_of(dtype), size_of(dtype),
+                          last_use[static_cast<size_t>(program.outputs[o])] >= 0});
     }
     stream_ = is_large ? streaming_store() : nullptr;
     std::vector<int> free;
@@ -233,9 +235,10 @@ class TileKernel final : public Kernel {
           registers[i] = fetch(sources_[i], args.in[i], begin, count, is_written(args, i), slot(sources_[i].slot));
       for (const Step& step : steps_) {
         float* out = slot(step.slot);
-        if (step.target >= 0 && writes_straight(args, step.target))
+        const bool streams = step.target >= 0 && streams_straight(args, step.target);
+        if (streams || (step.target >= 0 && writes_straight(args, step.target)))
           out = args.output<float>(static_cast<size_t>(step.target)) + begin;
-        Tile tile{{}, out, static_cast<size_t>(count), step.params.data(), begin, args.state};
+        Tile tile{{}, out, static_cast<size_t>(count), step.params.data(), begin, args.state, streams};
         for (size_t i = 0; i < step.in.size(); ++i) tile.in[i] = registers[step.in[i]];
         step.run(tile);
         if (step.round != nullptr) {
@@ -247,7 +250,7 @@ class TileKernel final : public Kernel {
       }
       for (size_t o = 0; o < targets_.size(); ++o) {
         const Target& target = targets_[o];
-        if (writes_straight(args, static_cast<int>(o))) continue;
+        if (writes_straight(args, static_cast<int>(o)) || streams_straight(args, static_cast<int>(o))) continue;
         const StoreFn store = target.is_float ? stream_ : target.store;
         store(registers[target.reg], args.output<std::byte>(o) + begin * target.item_bytes, static_cast<size_t>(count));
       }
@@ -262,6 +265,12 @@ class TileKernel final : public Kernel {
     for (size_t i = 0; i < sources_.size(); ++i)
       if (args.in[i] == out) return true;
     return reinterpret_cast<uintptr_t>(out) % kAlignment != 0;
+  }
+
+  // What no later step reads goes past the caches where it is made.
+  bool streams_straight(const Args& args, int target) const {
+    const Target& to = targets_[static_cast<size_t>(target)];
+    return stream_ != nullptr && to.is_float && !to.is_read && !writes_straight(args, target);
   }
 
   // An input that an early step's output is written over must be copied before a later step reads it.

@@ -22,6 +22,7 @@ struct Tile {
   const float* params;  // as fill_params left them
   int64_t index;        // of the first element in this part of the batch, row-major
   const StepState* state;
+  bool streams = false;  // `out` is aligned, and better written past the caches
 };
 using TileFn = void (*)(const Tile&);
 

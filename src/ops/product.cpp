@@ -61,6 +61,8 @@ HWY_INLINE void multiply(const Piece& p, const float* HWY_RESTRICT a, const floa
       sum[r][v] = p.adds ? columns.load(d, c + r * p.c_stride + v * lanes, v) : hn::Zero(d);
       if (bias != nullptr) sum[r][v] = hn::Add(sum[r][v], columns.load(d, bias + v * lanes, v));
     }
+  // The next rows of c, which may lie in no cache.
+  for (int r = 0; r < kRows; ++r) hwy::Prefetch(c + (kRows + r) * p.c_stride);
   const float* from[kRows];
   for (int r = 0; r < kRows; ++r) from[r] = a + r * p.a_row_stride;
   int64_t step = 0;

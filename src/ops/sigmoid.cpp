@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 
 void sigmoid_tile(const Tile& t) {
-  map<1>(t, [](Floats x) HWY_ATTR { return sigmoid_of(x); });
+  map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return sigmoid_of(x); });
 }
 
 // dy, y

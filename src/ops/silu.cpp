@@ -11,12 +11,12 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 
 void silu_tile(const Tile& t) {
-  map<1>(t, [](Floats x) HWY_ATTR { return hn::Mul(x, sigmoid_of(x)); });
+  map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return hn::Mul(x, sigmoid_of(x)); });
 }
 
 // dy, x: dy s (1 + x (1 - s))
 void silu_grad_tile(const Tile& t) {
-  map<2>(t, [](Floats dy, Floats x) HWY_ATTR {
+  map<2, Fetch::Ahead>(t, [](Floats dy, Floats x) HWY_ATTR {
     const Floats s = sigmoid_of(x);
     return hn::Mul(hn::Mul(dy, s), hn::MulAdd(x, hn::Sub(number(1), s), number(1)));
   });

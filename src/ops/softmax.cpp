@@ -35,15 +35,20 @@ void softmax_short(const float* x, float* y, int64_t rows, int64_t count) {
 void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
   if (count <= kShortRow) return (as_log ? softmax_short<true> : softmax_short<false>)(x, y, rows, count);
   const FloatTag d;
-  for (int64_t r = 0; r < rows; ++r, x += count, y += count) {
-    if (as_log) {
-      const Floats offset = hn::Set(d, log_sum_exp(x, count));
-      for_vectors(count,
-                  [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Sub(part.load(d, x + i), offset), y + i); });
-    } else {
-      scaled_softmax(x, y, count, 1);
-    }
-  }
+  for_row_groups(0, rows, [&](int64_t i, auto group) HWY_ATTR {
+    constexpr int kRows = group();
+    const float* from = x + i * count;
+    float* to = y + i * count;
+    float numbers[kRows];
+    std::fill_n(numbers, kRows, 1.0F);
+    if (!as_log) return softmax_rows_scaled<kRows>(from, to, count, numbers);
+    log_sum_exp_rows<kRows>(from, count, numbers);
+    for (int r = 0; r < kRows; ++r)
+      for_vectors(count, [&](int64_t k, auto part) HWY_ATTR {
+        const int64_t at = r * count + k;
+        part.store(d, hn::Sub(part.load(d, from + at), hn::Set(d, numbers[r])), to + at);
+      });
+  });
 }
 
 void softmax_rows_grad(const float* y, const float* dy, float* dx, int64_t rows, int64_t count, bool as_log) {

@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/elementwise.h"
 
@@ -18,26 +19,43 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::ScalableTag<float>;
 using Floats = hn::Vec<FloatTag>;
 
-// The rest of a tile goes through the same vectors as the whole of it, so that an element's bits never depend on its
-// place.
-template <int N, class Function>
-HWY_INLINE void map_run(const float* const* in, float* out, size_t count, const Function& f) {
+// Whether what lies behind is fetched: a processor sees that tiles follow each other only up to the end of a page, and
+// a function that takes about as long as memory has no time to wait at the next one.
+enum class Fetch : uint8_t { No, Ahead };
+
+HWY_INLINE void put(Floats v, float* to, bool streams) {
+  const FloatTag d;
+  if (streams)
+    hn::Stream(v, d, to);
+  else
+    hn::StoreU(v, d, to);
+}
+
+template <int N, Fetch kFetch, class Function>
+HWY_INLINE void map_run(const float* const* in, float* out, size_t count, bool streams, const Function& f) {
+  constexpr size_t kAhead = 512;
   const FloatTag d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    if constexpr (N == 1) hn::StoreU(f(hn::LoadU(d, in[0] + i)), d, out + i);
-    if constexpr (N == 2) hn::StoreU(f(hn::LoadU(d, in[0] + i), hn::LoadU(d, in[1] + i)), d, out + i);
+    if constexpr (kFetch == Fetch::Ahead) {
+      for (int k = 0; k < N; ++k) hwy::Prefetch(in[k] + i + kAhead);
+      if (!streams) hwy::Prefetch(out + i + kAhead);
+    }
+    if constexpr (N == 1) put(f(hn::LoadU(d, in[0] + i)), out + i, streams);
+    if constexpr (N == 2) put(f(hn::LoadU(d, in[0] + i), hn::LoadU(d, in[1] + i)), out + i, streams);
     if constexpr (N == 3)
-      hn::StoreU(f(hn::LoadU(d, in[0] + i), hn::LoadU(d, in[1] + i), hn::LoadU(d, in[2] + i)), d, out + i);
+      put(f(hn::LoadU(d, in[0] + i), hn::LoadU(d, in[1] + i), hn::LoadU(d, in[2] + i)), out + i, streams);
   }
 }
 
-template <int N, class Function>
+// The rest of a tile goes through the same vectors as the whole of it, so that an element's bits never depend on its
+// place.
+template <int N, Fetch kFetch = Fetch::No, class Function>
 HWY_INLINE void map(const Tile& t, const Function& f) {
   const size_t lanes = hn::Lanes(FloatTag());
   const size_t whole = t.count / lanes * lanes;
-  map_run<N>(t.in, t.out, whole, f);
+  map_run<N, kFetch>(t.in, t.out, whole, t.streams, f);
   if (whole == t.count) return;
   HWY_ALIGN float rest[N][hn::MaxLanes(FloatTag())] = {};
   const float* in[N];
@@ -45,7 +63,7 @@ HWY_INLINE void map(const Tile& t, const Function& f) {
     std::memcpy(rest[i], t.in[i] + whole, (t.count - whole) * sizeof(float));
     in[i] = rest[i];
   }
-  map_run<N>(in, rest[0], lanes, f);
+  map_run<N, Fetch::No>(in, rest[0], lanes, false, f);
   std::memcpy(t.out + whole, rest[0], (t.count - whole) * sizeof(float));
 }
 

@@ -11,10 +11,10 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::HWY_NAMESPACE {
 
 void exp_tile(const Tile& t) {
-  map<1>(t, [](Floats x) HWY_ATTR { return exp_of(x); });
+  map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return exp_of(x); });
 }
 void log_tile(const Tile& t) {
-  map<1>(t, [](Floats x) HWY_ATTR { return log_of(x); });
+  map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return log_of(x); });
 }
 void sqrt_tile(const Tile& t) {
   map<1>(t, [](Floats x) HWY_ATTR { return hn::Sqrt(x); });
@@ -36,7 +36,7 @@ void abs_grad_tile(const Tile& t) {
   });
 }
 void erf_tile(const Tile& t) {
-  map<1>(t, [](Floats x) HWY_ATTR { return erf_of(x); });
+  map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return erf_of(x); });
 }
 
 }  // namespace plimsoll::HWY_NAMESPACE

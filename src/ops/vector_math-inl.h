@@ -96,16 +96,21 @@ HWY_INLINE Floats at_most(Floats limit, Floats x) {
 #endif
 }
 
+// Numbers of this size have no fraction, and n + 127, an exponent's bits, in their lowest bits, once n is added.
+constexpr float kPowerShift = 12582912.0F + 127;
+HWY_INLINE Floats exponent_in(FloatTag d, Floats shifted) { return hn::Sub(shifted, hn::Set(d, kPowerShift)); }
+HWY_INLINE Floats power_in(FloatTag d, Floats shifted) {
+  const hn::RebindToSigned<FloatTag> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+}
+
 // exp(x), or exp(x) - 1 that is as exact near zero, for x from -88 to 88; within 1.1 ulp, NaN stays NaN. Splits x into
 // n ln 2 + r; the polynomial, our own fit, is (e^r - 1) / r.
 template <bool kMinusOne>
 HWY_INLINE Floats exp_within(FloatTag d, Floats x) {
-  const hn::RebindToSigned<FloatTag> di;
-  // Numbers of this size have no fraction, and n + 127, an exponent's bits, in their lowest bits.
-  const Floats magic = hn::Set(d, 12582912.0F + 127);
-  const Floats shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), magic);
-  const Floats n = hn::Sub(shifted, magic);
-  const Floats power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+  const Floats shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), hn::Set(d, kPowerShift));
+  const Floats n = exponent_in(d, shifted);
+  const Floats power = power_in(d, shifted);
   Floats r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
   Floats p = hn::Set(d, 0.00138436066F);
@@ -139,35 +144,77 @@ HWY_INLINE float max_of(const float* x, int64_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
-// Sum of exp(x - shift).
-HWY_INLINE float sum_exp(const float* x, int64_t count, float shift) {
+// Calls step(i, how many rows) for rows of [first, last), several at once while there are as many.
+template <class Step>
+HWY_INLINE void for_row_groups(int64_t first, int64_t last, const Step& step) {
+  constexpr int kTogether = 2;
+  int64_t i = first;
+  for (; i + kTogether <= last; i += kTogether) step(i, std::integral_constant<int, kTogether>());
+  for (; i < last; ++i) step(i, std::integral_constant<int, 1>());
+}
+
+// Sums of exp(x - shift) of kRows rows that follow each other. Side by side, because one exponential alone is a long
+// chain of operations that wait for each other; a row's bits do not depend on its neighbours. Fetches the rows behind:
+// the exponentials take longer than memory.
+template <int kRows>
+HWY_INLINE void sum_exp_rows(const float* x, int64_t count, const float* shifts, float* sums) {
   const FloatTag d;
-  const Floats s = hn::Set(d, shift);
-  Floats sum = hn::Zero(d);
-  for_vectors(count, [&](int64_t i, auto part)
-                         HWY_ATTR { sum = hn::Add(sum, part.keep(d, fast_exp(d, hn::Sub(part.load(d, x + i), s)))); });
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  Floats sum[kRows];
+  for (int r = 0; r < kRows; ++r) sum[r] = hn::Zero(d);
+  for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
+    for (int r = 0; r < kRows; ++r) {
+      hwy::Prefetch(x + (kRows + r) * count + i);
+      const Floats e = fast_exp(d, hn::Sub(part.load(d, x + r * count + i), hn::Set(d, shifts[r])));
+      sum[r] = hn::Add(sum[r], part.keep(d, e));
+    }
+  });
+  for (int r = 0; r < kRows; ++r) sums[r] = hn::GetLane(hn::SumOfLanes(d, sum[r]));
+}
+
+HWY_INLINE float sum_exp(const float* x, int64_t count, float shift) {
+  float sum;
+  sum_exp_rows<1>(x, count, &shift, &sum);
+  return sum;
+}
+
+template <int kRows>
+HWY_INLINE void log_sum_exp_rows(const float* x, int64_t count, float* results) {
+  float tops[kRows];
+  for (int r = 0; r < kRows; ++r) tops[r] = max_of(x + r * count, count);
+  sum_exp_rows<kRows>(x, count, tops, results);
+  for (int r = 0; r < kRows; ++r) results[r] = tops[r] + std::log(results[r]);
 }
 
 HWY_INLINE float log_sum_exp(const float* x, int64_t count) {
-  const float top = max_of(x, count);
-  return top + std::log(sum_exp(x, count, top));
+  float result;
+  log_sum_exp_rows<1>(x, count, &result);
+  return result;
 }
 
-// y = factor * softmax(x); y may be x. Fetches what lies behind x, the next row as a rule: exponentials take longer
-// than memory.
-HWY_INLINE void scaled_softmax(const float* x, float* y, int64_t count, float factor) {
+// y = factor * softmax(x) for each of the rows; y may be x.
+template <int kRows>
+HWY_INLINE void softmax_rows_scaled(const float* x, float* y, int64_t count, const float* factors) {
   const FloatTag d;
-  const Floats top = hn::Set(d, max_of(x, count));
-  Floats sum = hn::Zero(d);
+  Floats top[kRows], sum[kRows], scale[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    top[r] = hn::Set(d, max_of(x + r * count, count));
+    sum[r] = hn::Zero(d);
+  }
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
-    hwy::Prefetch(x + count + i);
-    const Floats e = fast_exp(d, hn::Sub(part.load(d, x + i), top));
-    part.store(d, e, y + i);
-    sum = hn::Add(sum, part.keep(d, e));
+    for (int r = 0; r < kRows; ++r) {
+      hwy::Prefetch(x + (kRows + r) * count + i);
+      const Floats e = fast_exp(d, hn::Sub(part.load(d, x + r * count + i), top[r]));
+      part.store(d, e, y + r * count + i);
+      sum[r] = hn::Add(sum[r], part.keep(d, e));
+    }
   });
-  const Floats scale = hn::Set(d, factor / hn::GetLane(hn::SumOfLanes(d, sum)));
-  for_vectors(count, [&](int64_t i, auto part) HWY_ATTR { part.store(d, hn::Mul(part.load(d, y + i), scale), y + i); });
+  for (int r = 0; r < kRows; ++r) scale[r] = hn::Set(d, factors[r] / hn::GetLane(hn::SumOfLanes(d, sum[r])));
+  for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
+    for (int r = 0; r < kRows; ++r) {
+      float* at = y + r * count + i;
+      part.store(d, hn::Mul(part.load(d, at), scale[r]), at);
+    }
+  });
 }
 
 }  // namespace plimsoll::HWY_NAMESPACE
