@@ -233,7 +233,7 @@ Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, b
   // Each chunk packs its part of b, and of a: what it packs it should use often. Several for each thread, so that one
   // that is held up holds up nobody; first side by side, since those above each other pack the same part of b.
   const int64_t widest = packs_a_ ? 512 : 128;
-  constexpr int64_t kFewestRows = 96;
+  constexpr int64_t kFewestRows = 192;
   chunk_columns_ = std::min(round_up((b.columns + 2 * slots_ - 1) / (2 * slots_), strip_), widest);
   const int64_t across = std::max<int64_t>(1, (b.columns + chunk_columns_ - 1) / std::max<int64_t>(1, chunk_columns_));
   const int64_t down =
