@@ -278,6 +278,25 @@ TEST(Elementwise, LargeOutputsAreRight) {
   for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(got[i], std::fma(in[i], 3.0F, 1.0F)) << i;
 }
 
+TEST(Elementwise, LargeOutputsOfSeveralStepsAreRight) {
+  // One of them is read by a later step, one by none.
+  const int64_t count = 7 * MiB + 5;
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {count});
+  const std::vector inputs{x};
+  const Outputs got = fused(graph, inputs, {{find_op("neg"), {}, {0}}, {find_op("relu"), {}, {1}}}, {1, 2});
+  const std::vector<float> in = reals(count, 1);
+  Evaluator evaluator(graph, 1);
+  evaluator.set_floats(x.id(), in);
+  evaluator.run();
+  const std::vector<float> negated = evaluator.floats(got[0].id());
+  const std::vector<float> active = evaluator.floats(got[1].id());
+  for (size_t i = 0; i < in.size(); ++i) {
+    ASSERT_EQ(negated[i], -in[i]) << i;
+    ASSERT_EQ(active[i], std::max(-in[i], 0.0F)) << i;
+  }
+}
+
 TEST(Elementwise, FunctionsAreAccurate) {
   struct Case {
     Tensor (*function)(Tensor, Name);
