@@ -334,6 +334,17 @@ TEST(Elementwise, FunctionsAreAccurate) {
   for (size_t i = 0; i < in.size(); ++i) ASSERT_NEAR(got[i], std::erf(static_cast<double>(in[i])), 2e-7) << in[i];
 }
 
+TEST(Elementwise, GeluIsAsExactAsItSaysBelowZero) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {100001});
+  const std::vector<float> in = reals(100001, 1, -9, 0);
+  const std::vector<float> got = run(graph, gelu(x), {{x, in}});
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double number = in[i];
+    ASSERT_NEAR(got[i], number / 2 * std::erfc(-number / std::sqrt(2.0)), 6e-8) << in[i];
+  }
+}
+
 TEST(Elementwise, NaNsAndInfinitiesSurvive) {
   const float inf = std::numeric_limits<float>::infinity();
   Graph graph;
