@@ -22,29 +22,28 @@ double polynomial(const double (&terms)[N], double x) {
 
 // The inverse of the normal distribution, by quotients of polynomials (Wichura 1988, algorithm AS 241, PPND7): right to
 // 7 digits. Unlike other ways it draws from one random number and mostly needs no logarithm.
-double normal_quantile(double p) {
-  constexpr double kMiddle = 0.425;
+constexpr double kMiddle = 0.425;
+bool is_in_middle(double p) { return std::abs(p - 0.5) <= kMiddle; }
+
+double middle_quantile(double p) {
   const double q = p - 0.5;
-  if (std::abs(q) <= kMiddle) {
-    const double r = kMiddle * kMiddle - q * q;
-    return q * polynomial({3.3871327179, 50.434271938, 159.29113202, 59.109374720}, r) /
-           polynomial({1.0, 17.895169469, 78.757757664, 67.187563600}, r);
-  }
-  const double r = std::sqrt(-std::log(q < 0 ? p : 1 - p));
+  const double r = kMiddle * kMiddle - q * q;
+  return q * polynomial({3.3871327179, 50.434271938, 159.29113202, 59.109374720}, r) /
+         polynomial({1.0, 17.895169469, 78.757757664, 67.187563600}, r);
+}
+
+double tail_quantile(double p) {
+  const bool is_lower = p < 0.5;
+  const double r = std::sqrt(-std::log(is_lower ? p : 1 - p));
   constexpr double kFar = 5;
   const double value = r <= kFar ? polynomial({1.4234372777, 2.7568153900, 1.3067284816, 0.17023821103}, r - 1.6) /
                                        polynomial({1.0, 0.73700164250, 0.12021132975}, r - 1.6)
                                  : polynomial({6.6579051150, 3.0812263860, 0.42868294337, 0.017337203997}, r - kFar) /
                                        polynomial({1.0, 0.24197894225, 0.012258202635}, r - kFar);
-  return q < 0 ? -value : value;
+  return is_lower ? -value : value;
 }
 
 constexpr double kBelowMinusTwo = 0.022750131948179208;  // share of a normal below two deviations
-
-double normal_at(uint64_t bits) { return normal_quantile(unit_real(bits) + 0x1.0p-54); }
-double truncated_normal_at(uint64_t bits) {
-  return normal_quantile(kBelowMinusTwo + (1 - 2 * kBelowMinusTwo) * unit_real(bits));
-}
 
 // Deviation of a unit normal cut at two deviations.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
@@ -84,22 +83,49 @@ Init parse_init(std::string_view text) {
   throw Error(fmt::format("'{}' is not an initial value; write constant(0), uniform(-1,1) or normal(0,0.02)", text));
 }
 
+namespace {
+
+// The quantile of share_of(random number) for each of the elements. All of a block are taken to lie in the middle,
+// which the compiler turns into vectors, and then those that do not are done again.
+template <class Share>
+void fill_normals(const Init& init, uint64_t key, int64_t first, int64_t count, float* out, const Share& share_of) {
+  constexpr int64_t kBlock = 512;
+  double shares[kBlock];
+  int32_t tails[kBlock];
+  const auto value = [&](double quantile) { return static_cast<float>(init.a + init.b * quantile); };
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t length = std::min(kBlock, count - begin);
+    float* const to = out + begin;
+    for (int64_t i = 0; i < length; ++i)
+      shares[i] = share_of(unit_real(mix_bits(key, static_cast<uint64_t>(first + begin + i))));
+    for (int64_t i = 0; i < length; ++i) to[i] = value(middle_quantile(shares[i]));
+    int64_t found = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      tails[found] = static_cast<int32_t>(i);
+      found += is_in_middle(shares[i]) ? 0 : 1;
+    }
+    for (int64_t k = 0; k < found; ++k) to[tails[k]] = value(tail_quantile(shares[tails[k]]));
+  }
+}
+
+}  // namespace
+
 void fill(const Init& init, uint64_t seed, std::string_view name, int64_t first, int64_t count, float* out) {
   const uint64_t key = mix_bits(seed, hash_text(name));
-  const auto fill_with = [&](const auto& value) {
-    for (int64_t i = 0; i < count; ++i)
-      out[i] = static_cast<float>(value(mix_bits(key, static_cast<uint64_t>(first + i))));
-  };
   switch (init.kind) {
     case Init::Kind::Constant:
       std::fill_n(out, count, static_cast<float>(init.a));
       return;
     case Init::Kind::Uniform:
-      return fill_with([&](uint64_t bits) { return init.a + (init.b - init.a) * unit_real(bits); });
+      for (int64_t i = 0; i < count; ++i)
+        out[i] =
+            static_cast<float>(init.a + (init.b - init.a) * unit_real(mix_bits(key, static_cast<uint64_t>(first + i))));
+      return;
     case Init::Kind::Normal:
-      return fill_with([&](uint64_t bits) { return init.a + init.b * normal_at(bits); });
+      return fill_normals(init, key, first, count, out, [](double unit) { return unit + 0x1.0p-54; });
     case Init::Kind::TruncatedNormal:
-      return fill_with([&](uint64_t bits) { return init.a + init.b * truncated_normal_at(bits); });
+      return fill_normals(init, key, first, count, out,
+                          [](double unit) { return kBelowMinusTwo + (1 - 2 * kBelowMinusTwo) * unit; });
   }
 }
 
