@@ -8,6 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/max_pool_blocks.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -59,6 +60,13 @@ HWY_INLINE void for_windows(const PoolGeometry& g, int64_t block, const Edge& ed
     inner((row * g.result[1] + first) * block, (top * g.image[1] + first * across - left) * block, end - first);
     for (int64_t column = end; column < g.result[1]; ++column) edge(row, column);
   }
+}
+
+// The pixels of the windows below these: the lines of an image are too short for the processor to see how they follow
+// each other.
+template <int kSize>
+HWY_INLINE void fetch_below(const float* corner, int64_t line) {
+  for (int i = 0; i < kSize; ++i) hwy::Prefetch(corner + (kSize + i) * line);
 }
 
 // Calls f with the size of square windows that are worth code of their own, as a constant.
@@ -128,6 +136,7 @@ void pool_windows(const PoolGeometry& g, int64_t block, const float* x, float* y
         for (int64_t i = 0; i < count; ++i, to += block, corner += step)
           for (int64_t c = 0; c < block; c += lanes) {
             Largest largest(x + c);
+            fetch_below<kSize>(x + corner + c, line);
             for_whole_window<kSize>(corner, line, block, largest);
             store(largest, to + c);
           }
@@ -156,6 +165,7 @@ void spread_windows(const PoolGeometry& g, int64_t block, const float* dy, const
         for (int64_t i = 0; i < count; ++i, from += block, corner += step)
           for (int64_t c = 0; c < block; c += lanes) {
             Spread<kShares> spread = load(from, c);
+            fetch_below<kSize>(dx + corner + c, line);
             for_whole_window<kSize>(corner, line, block, spread);
           }
       });
