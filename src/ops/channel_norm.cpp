@@ -143,11 +143,14 @@ struct AffineNumbers {
   }
 };
 
-// Results that no cache can hold go around it: the memory they replace need not be read first.
+// Results that no cache can hold go around it: the memory they replace need not be read first. Only whole vectors do,
+// which plain planes and their pieces need not be.
 template <int kBlock>
 bool is_streamed(const ChannelPieces& pieces, const float* x, const float* y) {
   constexpr int64_t kCacheFloats = 4 << 20;
-  return kBlock > 1 && x != y && reinterpret_cast<uintptr_t>(y) % 64 == 0 &&
+  constexpr int64_t kLine = 16;
+  const bool is_whole = kBlock > 1 || (pieces.order().pixels() % kLine == 0 && pieces.pixels(0) % kLine == 0);
+  return is_whole && x != y && reinterpret_cast<uintptr_t>(y) % 64 == 0 &&
          pieces.order().planes() * pieces.order().pixels() * kBlock > kCacheFloats;
 }
 
@@ -243,6 +246,7 @@ void gradient_pass(const ChannelPieces& pieces, const ChannelAffine& affine, con
                    const ChannelMask& mask, const float* x, const float* dy, float* dx) {
   using B = Blocked<kBlock>;
   const typename B::D d;
+  const bool streams = is_streamed<kBlock>(pieces, x, dx) && dy != dx;
   parallel_for(pieces.count(), pieces.grain(), [&](int64_t first, int64_t last) HWY_ATTR {
     for (int64_t i = first; i < last; ++i) {
       const ChannelPieces::Piece piece = pieces.piece(i);
@@ -259,13 +263,18 @@ void gradient_pass(const ChannelPieces& pieces, const ChannelAffine& affine, con
       for_vectors<kBlock>(
           piece.count,
           [&](int k, int64_t at) HWY_ATTR {
-            hn::StoreU(value(k, at, [&](const float* p) HWY_ATTR { return hn::LoadU(d, p); }), d, to + at);
+            const auto v = value(k, at, [&](const float* p) HWY_ATTR { return hn::LoadU(d, p); });
+            if (streams)
+              hn::Stream(v, d, to + at);
+            else
+              hn::StoreU(v, d, to + at);
           },
           [&](int k, int64_t at, auto lanes) HWY_ATTR {
             const auto v = value(k, at, [&](const float* p) HWY_ATTR { return hn::MaskedLoad(lanes, d, p); });
             hn::BlendedStore(v, lanes, d, to + at);
           });
     }
+    if (streams) hwy::FlushStream();
   });
 }
 

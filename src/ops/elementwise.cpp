@@ -17,8 +17,6 @@ constexpr int64_t kLongRun = 256;
 constexpr int64_t kSlot = kTile + 48;
 // Tiles that are worth another thread.
 constexpr int64_t kGrain = 16;
-// Outputs above this are written past the caches.
-constexpr Bytes kStreamBytes = 24 * MiB;
 
 // How an input is brought into its register.
 struct Source {

@@ -12,7 +12,8 @@
 
 namespace plimsoll {
 
-constexpr int64_t kTile = 1024;  // floats: a few registers of this size stay in the first-level cache
+constexpr Bytes kStreamBytes = 24 * MiB;  // results above this are written past the caches
+constexpr int64_t kTile = 1024;           // floats: a few registers of this size stay in the first-level cache
 
 // One call of a tile function. `out` may be one of `in`.
 struct Tile {

@@ -31,24 +31,32 @@ void softmax_short(const float* x, float* y, int64_t rows, int64_t count) {
   });
 }
 
-// Rows of consecutive elements.
-void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as_log) {
+// Rows of consecutive elements. `is_large`: no cache can hold them all.
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t count, bool as_log, bool is_large) {
   if (count <= kShortRow) return (as_log ? softmax_short<true> : softmax_short<false>)(x, y, rows, count);
   const FloatTag d;
+  const bool is_aligned = reinterpret_cast<uintptr_t>(y) % (hn::Lanes(d) * sizeof(float)) == 0 &&
+                          count % static_cast<int64_t>(hn::Lanes(d)) == 0;
+  const bool streams = is_large && x != y && is_aligned && count <= kLongestStreamed;
   for_row_groups(0, rows, [&](int64_t i, auto group) HWY_ATTR {
     constexpr int kRows = group();
     const float* from = x + i * count;
     float* to = y + i * count;
     float numbers[kRows];
     std::fill_n(numbers, kRows, 1.0F);
-    if (!as_log) return softmax_rows_scaled<kRows>(from, to, count, numbers);
+    if (!as_log) return softmax_rows_scaled<kRows>(from, to, count, numbers, streams);
     log_sum_exp_rows<kRows>(from, count, numbers);
     for (int r = 0; r < kRows; ++r)
       for_vectors(count, [&](int64_t k, auto part) HWY_ATTR {
         const int64_t at = r * count + k;
-        part.store(d, hn::Sub(part.load(d, from + at), hn::Set(d, numbers[r])), to + at);
+        const Floats v = hn::Sub(part.load(d, from + at), hn::Set(d, numbers[r]));
+        if (streams)
+          hn::Stream(v, d, to + at);
+        else
+          part.store(d, v, to + at);
       });
   });
+  if (streams) hwy::FlushStream();
 }
 
 void softmax_rows_grad(const float* y, const float* dy, float* dx, int64_t rows, int64_t count, bool as_log) {
@@ -189,13 +197,14 @@ void run(const Split& s, const Rows& rows, const Columns& columns) {
 template <bool as_log>
 Prepared prepare(const Facts& facts) {
   const Split s = split_at(facts.in[0].dims, facts.attrs.i("axis"));
+  const bool is_large = facts.in[0].count() * static_cast<Bytes>(sizeof(float)) > kStreamBytes;
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
             auto* y = args.output<float>(0);
             run(
                 s,
                 [&](int64_t at, int64_t rows) {
-                  HWY_DYNAMIC_DISPATCH(softmax_rows)(x + at, y + at, rows, s.count, as_log);
+                  HWY_DYNAMIC_DISPATCH(softmax_rows)(x + at, y + at, rows, s.count, as_log, is_large);
                 },
                 [&](int64_t at, int64_t columns) {
                   HWY_DYNAMIC_DISPATCH(softmax_strip)(x + at, y + at, s.count, s.inner, columns, as_log);

@@ -191,10 +191,15 @@ HWY_INLINE float log_sum_exp(const float* x, int64_t count) {
   return result;
 }
 
-// y = factor * softmax(x) for each of the rows; y may be x.
+// y = factor * softmax(x) for each of the rows; y may be x. Rows that go past the caches are whole vectors, aligned,
+// and short enough to be held until their sum is known.
+constexpr int64_t kLongestStreamed = 2048;
 template <int kRows>
-HWY_INLINE void softmax_rows_scaled(const float* x, float* y, int64_t count, const float* factors) {
+HWY_INLINE void softmax_rows_scaled(const float* x, float* y, int64_t count, const float* factors,
+                                    bool streams = false) {
   const FloatTag d;
+  HWY_ALIGN float held[kRows * kLongestStreamed];
+  float* exps = streams ? held : y;
   Floats top[kRows], sum[kRows], scale[kRows];
   for (int r = 0; r < kRows; ++r) {
     top[r] = hn::Set(d, max_of(x + r * count, count));
@@ -204,11 +209,17 @@ HWY_INLINE void softmax_rows_scaled(const float* x, float* y, int64_t count, con
     for (int r = 0; r < kRows; ++r) {
       hwy::Prefetch(x + (kRows + r) * count + i);
       const Floats e = fast_exp(d, hn::Sub(part.load(d, x + r * count + i), top[r]));
-      part.store(d, e, y + r * count + i);
+      part.store(d, e, exps + r * count + i);
       sum[r] = hn::Add(sum[r], part.keep(d, e));
     }
   });
   for (int r = 0; r < kRows; ++r) scale[r] = hn::Set(d, factors[r] / hn::GetLane(hn::SumOfLanes(d, sum[r])));
+  if (streams) {
+    for (int r = 0; r < kRows; ++r)
+      for (int64_t i = r * count; i < (r + 1) * count; i += static_cast<int64_t>(hn::Lanes(d)))
+        hn::Stream(hn::Mul(hn::Load(d, held + i), scale[r]), d, y + i);
+    return;
+  }
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
     for (int r = 0; r < kRows; ++r) {
       float* at = y + r * count + i;

@@ -9,6 +9,16 @@
 namespace plimsoll::testing {
 namespace {
 
+std::vector<float> softmax_of(const std::vector<float>& x, int64_t classes, bool as_log) {
+  Graph graph;
+  const Tensor in = graph.placeholder("x", DType::F32, {static_cast<int64_t>(x.size()) / classes, classes});
+  const Tensor y = as_log ? log_softmax(in, 1) : softmax(in, 1);
+  Evaluator evaluator(graph, 1);
+  evaluator.set_floats(in.id(), x);
+  evaluator.run();
+  return evaluator.floats(y.id());
+}
+
 // Short rows are taken in groups, whole ones and a rest: neither may show.
 TEST(Softmax, RowsDoNotDependOnTheirNeighbours) {
   for (const int64_t classes : {1, 3, 10, 19, 32, 75}) {
@@ -17,13 +27,7 @@ TEST(Softmax, RowsDoNotDependOnTheirNeighbours) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 23) / 4;
     x[static_cast<size_t>(kBad * classes)] = NAN;
     const auto run = [&](int64_t first, int64_t last, bool as_log) {
-      Graph graph;
-      const Tensor in = graph.placeholder("x", DType::F32, {last - first, classes});
-      const Tensor y = as_log ? log_softmax(in, 1) : softmax(in, 1);
-      Evaluator evaluator(graph, 1);
-      evaluator.set_floats(in.id(), {x.begin() + first * classes, x.begin() + last * classes});
-      evaluator.run();
-      return evaluator.floats(y.id());
+      return softmax_of({x.begin() + first * classes, x.begin() + last * classes}, classes, as_log);
     };
     for (const bool as_log : {false, true}) {
       const std::vector<float> whole = run(0, kRows, as_log);
@@ -35,6 +39,27 @@ TEST(Softmax, RowsDoNotDependOnTheirNeighbours) {
           if (row == kBad) continue;
           EXPECT_EQ(got, alone[static_cast<size_t>(j)]) << classes << " classes, row " << row;
         }
+      }
+    }
+  }
+}
+
+// Results that no cache can hold are written past them.
+TEST(Softmax, LargeResultsAreThoseOfTheirRows) {
+  for (const int64_t classes : {128, 1000, 1003, 4096}) {
+    const int64_t rows = 7 * MiB / classes;
+    std::vector<float> x(static_cast<size_t>(rows * classes));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 1013) / 64;
+    const auto run = [&](int64_t first, int64_t last, bool as_log) {
+      return softmax_of({x.begin() + first * classes, x.begin() + last * classes}, classes, as_log);
+    };
+    for (const bool as_log : {false, true}) {
+      const std::vector<float> whole = run(0, rows, as_log);
+      for (int64_t row = 0; row < rows; row += rows / 7) {
+        const std::vector<float> alone = run(row, row + 1, as_log);
+        for (int64_t j = 0; j < classes; ++j)
+          ASSERT_EQ(whole[static_cast<size_t>(row * classes + j)], alone[static_cast<size_t>(j)])
+              << classes << " classes, row " << row;
       }
     }
   }

@@ -1,0 +1,39 @@
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/draw.h"
+#include "ops/evaluate.h"
+#include "ops/ops.h"
+
+namespace plimsoll::testing {
+namespace {
+
+// Results that no cache can hold are written past them, if whole vectors can be; the bits are those of a sample alone.
+TEST(GroupNorm, LargeResultsAreThoseOfTheirSamples) {
+  constexpr int64_t kChannels = 4;
+  for (const int64_t side : {1024, 1031}) {
+    const int64_t sample = kChannels * side * side;
+    const std::vector<float> x = draw(2 * sample, 1);
+    const auto run = [&](int64_t first, int64_t last) {
+      Graph graph;
+      const Tensor in = graph.placeholder("x", DType::F32, {last - first, kChannels, side, side});
+      const Tensor gamma = graph.placeholder("gamma", DType::F32, {kChannels});
+      const Tensor beta = graph.placeholder("beta", DType::F32, {kChannels});
+      const Tensor y = group_norm(in, gamma, beta, 2);
+      Evaluator evaluator(graph, 1);
+      evaluator.set_floats(in.id(), {x.begin() + first * sample, x.begin() + last * sample});
+      evaluator.set_floats(gamma.id(), {1, 2, 3, 4});
+      evaluator.set_floats(beta.id(), {4, 3, 2, 1});
+      evaluator.run();
+      return evaluator.floats(y.id());
+    };
+    std::vector<float> apart = run(0, 1);
+    const std::vector<float> second = run(1, 2);
+    apart.insert(apart.end(), second.begin(), second.end());
+    EXPECT_TRUE(run(0, 2) == apart) << side;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
