@@ -48,6 +48,31 @@ constexpr double kBelowMinusTwo = 0.022750131948179208;  // share of a normal be
 // Deviation of a unit normal cut at two deviations.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
+// What element i draws, from 0 up to 1.
+double unit_at(uint64_t key, int64_t i) { return unit_real(mix_bits(key, static_cast<uint64_t>(i))); }
+
+// The quantile of share_of(random number) for each of the elements. All of a block are taken to lie in the middle,
+// which the compiler turns into vectors, and then those that do not are done again.
+template <class Share>
+void fill_normals(const Init& init, uint64_t key, int64_t first, int64_t count, float* out, const Share& share_of) {
+  constexpr int64_t kBlock = 512;
+  double shares[kBlock];
+  int32_t tails[kBlock];
+  const auto value = [&](double quantile) { return static_cast<float>(init.a + init.b * quantile); };
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t length = std::min(kBlock, count - begin);
+    float* const to = out + begin;
+    for (int64_t i = 0; i < length; ++i) shares[i] = share_of(unit_at(key, first + begin + i));
+    for (int64_t i = 0; i < length; ++i) to[i] = value(middle_quantile(shares[i]));
+    int64_t found = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      tails[found] = static_cast<int32_t>(i);
+      found += is_in_middle(shares[i]) ? 0 : 1;
+    }
+    for (int64_t k = 0; k < found; ++k) to[tails[k]] = value(tail_quantile(shares[tails[k]]));
+  }
+}
+
 }  // namespace
 
 Init Init::glorot_uniform(int64_t fan_in, int64_t fan_out) {
@@ -83,33 +108,6 @@ Init parse_init(std::string_view text) {
   throw Error(fmt::format("'{}' is not an initial value; write constant(0), uniform(-1,1) or normal(0,0.02)", text));
 }
 
-namespace {
-
-// The quantile of share_of(random number) for each of the elements. All of a block are taken to lie in the middle,
-// which the compiler turns into vectors, and then those that do not are done again.
-template <class Share>
-void fill_normals(const Init& init, uint64_t key, int64_t first, int64_t count, float* out, const Share& share_of) {
-  constexpr int64_t kBlock = 512;
-  double shares[kBlock];
-  int32_t tails[kBlock];
-  const auto value = [&](double quantile) { return static_cast<float>(init.a + init.b * quantile); };
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t length = std::min(kBlock, count - begin);
-    float* const to = out + begin;
-    for (int64_t i = 0; i < length; ++i)
-      shares[i] = share_of(unit_real(mix_bits(key, static_cast<uint64_t>(first + begin + i))));
-    for (int64_t i = 0; i < length; ++i) to[i] = value(middle_quantile(shares[i]));
-    int64_t found = 0;
-    for (int64_t i = 0; i < length; ++i) {
-      tails[found] = static_cast<int32_t>(i);
-      found += is_in_middle(shares[i]) ? 0 : 1;
-    }
-    for (int64_t k = 0; k < found; ++k) to[tails[k]] = value(tail_quantile(shares[tails[k]]));
-  }
-}
-
-}  // namespace
-
 void fill(const Init& init, uint64_t seed, std::string_view name, int64_t first, int64_t count, float* out) {
   const uint64_t key = mix_bits(seed, hash_text(name));
   switch (init.kind) {
@@ -118,8 +116,7 @@ void fill(const Init& init, uint64_t seed, std::string_view name, int64_t first,
       return;
     case Init::Kind::Uniform:
       for (int64_t i = 0; i < count; ++i)
-        out[i] =
-            static_cast<float>(init.a + (init.b - init.a) * unit_real(mix_bits(key, static_cast<uint64_t>(first + i))));
+        out[i] = static_cast<float>(init.a + (init.b - init.a) * unit_at(key, first + i));
       return;
     case Init::Kind::Normal:
       return fill_normals(init, key, first, count, out, [](double unit) { return unit + 0x1.0p-54; });
