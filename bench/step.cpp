@@ -10,10 +10,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/refusal.h"
 #include "memory/process.h"
 #include "model/made_up.h"
 #include "model/training.h"
-#include "session/fit.h"
 #include "session/session.h"
 
 using namespace plimsoll;
@@ -97,10 +97,9 @@ nlohmann::json measure(const Arguments& arguments) {
   std::vector<Feed> feeds{{work.input, input.data(), static_cast<Bytes>(input.size())}};
   if (work.labels.is_set()) feeds.push_back({work.labels, labels.data(), static_cast<Bytes>(labels.size())});
 
-  MemoryLine line(arguments.memory.empty() ? MemoryLine::kUnlimited : parse_bytes(arguments.memory));
+  MemoryLine line =
+      MemoryLine::process(arguments.memory.empty() ? MemoryLine::kUnlimited : parse_bytes(arguments.memory));
   SessionOptions options;
-  options.covers_process = true;
-  options.reserve = kRuntimeReserve;
   options.seed = 1;
   options.scratch_folder = arguments.scratch;
   if (!arguments.scratch.empty()) options.disk_limit = 64 * GiB;
@@ -177,7 +176,7 @@ int main(int argc, char** argv) {
     fmt::print("{}\n", measure(arguments).dump());
     return 0;
   } catch (const DoesNotFit& e) {
-    fmt::print("{}\n", nlohmann::json{{"smallest_line_bytes", e.fit().smallest_line}}.dump());
+    fmt::print("{}\n", nlohmann::json{{"smallest_line_bytes", e.refusal().smallest_line}}.dump());
     return e.exit_code();
   } catch (const std::exception& e) {
     fmt::print(stderr, "bench_step: {}\n", e.what());

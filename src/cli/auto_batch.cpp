@@ -18,7 +18,7 @@ Attempt attempt(const Settings& settings, Purpose purpose) {
   try {
     return {make_sized_workload(settings, purpose), std::nullopt};
   } catch (const DoesNotFit& e) {
-    return {nullptr, e.fit()};
+    return {nullptr, e.refusal()};
   }
 }
 

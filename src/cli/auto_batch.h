@@ -5,23 +5,23 @@
 #include <memory>
 #include <optional>
 
+#include "base/refusal.h"
 #include "cli/workload.h"
-#include "session/fit.h"
 
 namespace plimsoll {
 
 // Either the workload, with the batch searched for when that was asked, or why there is none.
 struct Attempt {
   std::unique_ptr<Workload> load;
-  std::optional<Fit> fit;
+  std::optional<Refusal> fit;
 };
 Attempt attempt(const Settings& settings, Purpose purpose);
 
 struct LargestBatch {
-  int64_t batch = 0;           // 0: none of those tried fits
-  int64_t refused_batch = 0;   // the smallest seen that does not fit; 0: none was
-  Bytes deficit = 0;           // of that one
-  std::optional<Fit> nearest;  // of those refused
+  int64_t batch = 0;               // 0: none of those tried fits
+  int64_t refused_batch = 0;       // the smallest seen that does not fit; 0: none was
+  Bytes deficit = 0;               // of that one
+  std::optional<Refusal> nearest;  // of those refused
 };
 
 // Exact up to 64 samples, above that at most 1 in 64 too low. Goes on while `may_go_on`, and answers with the largest

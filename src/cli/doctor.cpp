@@ -42,6 +42,7 @@ int run_doctor(const Settings& settings) {
   warm_up();
   trim_allocator();
   const Bytes fixed = resident_bytes();
+  const Bytes charged = MemoryLine::process(GiB).process_bytes();
   const DefaultLine line = resolve_line(settings);
   const std::string scratch = settings.scratch.empty() ? "/tmp" : settings.scratch;
   const Bytes disk = available_disk_bytes(scratch);
@@ -53,7 +54,7 @@ int run_doctor(const Settings& settings) {
                                       {"kernels", isa_name()},
                                       {"threads", omp_get_max_threads()},
                                       {"fixed_cost_bytes", fixed},
-                                      {"reserve_bytes", kRuntimeReserve},
+                                      {"charged_bytes", charged},
                                       {"default_line_bytes", line.bytes},
                                       {"default_line_reason", line.reason},
                                       {"available_bytes", available_memory_bytes()},
@@ -68,7 +69,8 @@ int run_doctor(const Settings& settings) {
   fmt::print("threads     {} of {}\n", omp_get_max_threads(), std::thread::hardware_concurrency());
   fmt::print("fixed cost  {} of the process before any model (code, libraries, threads); goal at most {}\n",
              format_bytes(fixed), format_bytes(kFixedCostGoal));
-  fmt::print("            counted inside the line, with {} kept in reserve\n", format_bytes(kRuntimeReserve));
+  fmt::print("            a line is charged {} for it: code that runs later, stacks and buffers included\n",
+             format_bytes(charged));
   fmt::print("memory      {} could be taken now\n", format_bytes(available_memory_bytes()));
   fmt::print("line        {}, {}\n", format_exact_bytes(line.bytes), line.reason);
   fmt::print("huge pages  {}\n",

@@ -19,6 +19,7 @@ int run_eval(const Settings& settings) {
     throw Error("no test data: give --data FOLDER, or --test-x and --test-y", ErrorKind::Usage);
   const auto load = make_workload(settings, Purpose::Evaluate);
   Inputs test(*load, files.test_x, files.test_y, settings, false, false);
+  plan_last_batch(*load, test);
   load->session->open();
   load_weights(*load->session, load->graph, settings.weights);
   const Score score = evaluate(*load, test);

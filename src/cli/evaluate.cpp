@@ -6,6 +6,11 @@
 
 namespace plimsoll {
 
+void plan_last_batch(Workload& load, const Inputs& inputs) {
+  const int64_t rest = inputs.samples() % load.batch;
+  if (rest > 0) load.session->plan(evaluate_request(load.training, rest));
+}
+
 Score evaluate(Workload& load, Inputs& inputs) {
   Score score;
   double loss = 0;

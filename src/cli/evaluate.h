@@ -12,6 +12,9 @@ struct Score {
   bool stopped = false;
 };
 
+// The step for what is left when the samples are no multiple of the batch; the session must not be open yet.
+void plan_last_batch(Workload& load, const Inputs& inputs);
+
 Score evaluate(Workload& load, Inputs& inputs);
 
 }  // namespace plimsoll

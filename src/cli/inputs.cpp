@@ -52,7 +52,7 @@ void expect_samples(const Source& source, const TensorType& wanted) {
 
 Inputs::Inputs(const Workload& load, const std::string& x, const std::string& y, const Settings& settings, bool shuffle,
                bool drop_remainder)
-    : share_(load.data_bytes) {
+    : share_(load.session->data_line()) {
   const SourceOptions options{settings.scratch};
   x_ = open_source(x, options);
   y_ = open_source(y, options);

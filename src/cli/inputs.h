@@ -23,7 +23,7 @@ class Inputs {
 
  private:
   std::unique_ptr<Source> x_, y_;
-  MemoryLine share_;  // of the line, held by the workload
+  MemoryLine share_;  // of the line, held by the session
   std::unique_ptr<Batches> batches_;
   std::unique_ptr<Prefetch> prefetch_;
 };

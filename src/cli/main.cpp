@@ -93,11 +93,13 @@ void add_run(CLI::App& app, Settings& s) {
 // The refusal with what works instead: on standard error for people, as one JSON document for programs.
 int refuse(const Settings& settings, Purpose purpose, const DoesNotFit& e) {
   std::fflush(stdout);
-  fmt::print(stderr, "plimsoll: {}\n", e.what());
-  const std::vector<Remedy> remedies = find_remedies(settings, purpose, e.fit());
+  const Refusal refusal = verify_smallest_line(settings, purpose, e.refusal());
+  fmt::print(stderr, "plimsoll: {}{}\n", describe(refusal),
+             refusal.smallest_line > 0 ? " (--memory " + line_text(refusal.smallest_line) + ")" : "");
+  const std::vector<Remedy> remedies = find_remedies(settings, purpose, refusal);
   fmt::print(stderr, "{}", remedies_text(remedies));
   if (settings.json) {
-    nlohmann::json json = fit_json(e.fit());
+    nlohmann::json json = refusal_json(refusal);
     json["remedies"] = remedies_json(remedies);
     fmt::print("{}\n", json.dump(2));
   }
@@ -191,7 +193,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : static_cast<int>(ErrorKind::Usage);
   } catch (const DoesNotFit& e) {
-    return refuse(demo->parsed() ? d : s, eval->parsed() ? Purpose::Evaluate : Purpose::Train, e);
+    const Purpose purpose = eval->parsed() ? Purpose::Evaluate : profile->parsed() ? Purpose::Profile : Purpose::Train;
+    return refuse(demo->parsed() ? d : s, purpose, e);
   }
   return exit_code;
 }

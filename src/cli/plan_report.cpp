@@ -16,7 +16,10 @@ const PlannedStep& main_step(const Workload& load) { return load.session->steps(
 
 Bytes around_arena(const Workload& load) { return load.session->runtime_bytes() + load.data_bytes; }
 
-Bytes process_peak(const Workload& load) { return load.session->arena_bytes() + around_arena(load); }
+Bytes process_peak(const Workload& load) { return load.session->peak_bytes(); }
+bool planning_is_highest(const Workload& load) {
+  return process_peak(load) > load.session->arena_bytes() + around_arena(load);
+}
 
 std::string percent(Bytes part, Bytes whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
@@ -66,7 +69,8 @@ std::string plan_text(const Workload& load, size_t most_decisions, const std::op
                                  smallest->reason)
                    : "\n";
   text += fmt::format("peak    planned {} ({} of the line) at {}\n", format_exact_bytes(process_peak(load)),
-                      percent(process_peak(load), load.line->limit()), peak_task(problem, plan));
+                      percent(process_peak(load), load.line->limit()),
+                      planning_is_highest(load) ? "planning itself, before the first step" : peak_task(problem, plan));
   return text;
 }
 
@@ -115,20 +119,20 @@ nlohmann::json plan_json(const Workload& load, const std::optional<SmallestLine>
   return json;
 }
 
-nlohmann::json fit_json(const Fit& fit) {
+nlohmann::json refusal_json(const Refusal& refusal) {
   nlohmann::json holders = nlohmann::json::array();
-  for (const Holder& holder : fit.holders)
+  for (const Holder& holder : refusal.holders)
     holders.push_back({{"name", holder.name}, {"tag", std::string(name_of(holder.tag))}, {"bytes", holder.bytes}});
   return {{"event", "plan"},
           {"version", 1},
           {"fits", false},
-          {"line_bytes", fit.line},
-          {"need_bytes", fit.need},
-          {"deficit_bytes", fit.deficit()},
-          {"smallest_line_bytes", fit.smallest_line},
-          {"runtime_bytes", fit.runtime},
-          {"data_bytes", fit.data},
-          {"tightest_task", fit.tightest_task},
+          {"line_bytes", refusal.line},
+          {"need_bytes", refusal.need},
+          {"deficit_bytes", refusal.deficit()},
+          {"smallest_line_bytes", refusal.smallest_line},
+          {"runtime_bytes", refusal.runtime},
+          {"data_bytes", refusal.data},
+          {"tightest_task", refusal.tightest_task},
           {"holders", holders}};
 }
 

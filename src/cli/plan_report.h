@@ -6,8 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/refusal.h"
 #include "cli/workload.h"
-#include "session/fit.h"
 
 namespace plimsoll {
 
@@ -22,6 +22,6 @@ SmallestLine find_smallest_line(const Workload& load);
 // With the largest decisions, at most so many.
 std::string plan_text(const Workload& load, size_t most_decisions, const std::optional<SmallestLine>& smallest = {});
 nlohmann::json plan_json(const Workload& load, const std::optional<SmallestLine>& smallest = {});
-nlohmann::json fit_json(const Fit& fit);
+nlohmann::json refusal_json(const Refusal& refusal);
 
 }  // namespace plimsoll

@@ -19,7 +19,6 @@ namespace plimsoll {
 namespace {
 
 constexpr int kWarmUp = 2;
-constexpr int64_t kDefaultRuns = 5;
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size()) / 2, values.end());
@@ -40,7 +39,96 @@ Times measure(Workload& load, int64_t runs) {
   return times;
 }
 
-// What a step of the plan is and what it should take; its times are still to come.
+// Sums by operator, and the longest single steps: a row for every step of a deep model would be more than its arena.
+class Rows {
+ public:
+  explicit Rows(size_t most) : most_(most) {}
+
+  void add(ProfileRow&& row) {
+    ProfileRow& sum = sums_[row.name];
+    sum.name = row.name;
+    sum.runs += row.runs;
+    sum.ns += row.ns;
+    sum.fastest_ns += row.fastest_ns;
+    sum.predicted_ns += row.predicted_ns;
+    sum.flops += row.flops;
+    sum.bytes += row.bytes;
+    longest_.push_back(std::move(row));
+    if (longest_.size() >= 2 * most_ + 16) cut();
+  }
+
+  std::vector<ProfileRow> longest() {
+    cut();
+    return std::move(longest_);
+  }
+
+  std::vector<ProfileRow> operators() const {
+    std::vector<ProfileRow> rows;
+    for (const auto& [name, row] : sums_) rows.push_back(row);
+    std::stable_sort(rows.begin(), rows.end(), is_longer);
+    return rows;
+  }
+
+ private:
+  static bool is_longer(const ProfileRow& a, const ProfileRow& b) { return a.ns > b.ns; }
+  void cut() {
+    std::stable_sort(longest_.begin(), longest_.end(), is_longer);
+    if (longest_.size() > most_) longest_.resize(most_);
+  }
+
+  const size_t most_;
+  std::map<std::string, ProfileRow> sums_;
+  std::vector<ProfileRow> longest_;
+};
+
+Profile make_profile(const Workload& load, const Times& times, size_t top) {
+  const PlannedStep& planned = load.session->steps().front();
+  Profile profile;
+  profile.load = &load;
+  profile.runs = static_cast<int64_t>(times.size());
+  std::vector<double> whole;
+  for (const std::vector<int64_t>& run : times) {
+    double sum = 0;
+    for (const int64_t ns : run) sum += static_cast<double>(ns);
+    if (whole.empty() || sum < *std::min_element(whole.begin(), whole.end())) profile.fastest_run_ns = run;
+    whole.push_back(sum);
+  }
+  profile.step_ns = median(whole);
+  profile.fastest_step_ns = *std::min_element(whole.begin(), whole.end());
+  profile.slowest_step_ns = *std::max_element(whole.begin(), whole.end());
+  Rows rows(top);
+  for (size_t i = 0; i < planned.plan.steps.size(); ++i) {
+    ProfileRow row = describe_step(planned, planned.plan.steps[i]);
+    std::vector<double> ns;
+    for (const std::vector<int64_t>& run : times) ns.push_back(static_cast<double>(run[i]));
+    row.ns = median(ns);
+    row.fastest_ns = *std::min_element(ns.begin(), ns.end());
+    rows.add(std::move(row));
+  }
+  profile.longest = rows.longest();
+  profile.operators = rows.operators();
+  profile.predicted_ns = planned.plan.predicted_ns;
+  return profile;
+}
+
+// The work of all steps at the peak of this machine.
+double predict_here_ns(const PlannedStep& planned, const MachineSpeed& peak) {
+  double ns = 0;
+  for (const Step& step : planned.plan.steps)
+    if (step.kind == Step::Kind::Run)
+      ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].of(step).cost, peak);
+  return ns;
+}
+
+void write_trace(const Profile& profile, const std::string& file) {
+  std::ofstream out(file);
+  write_trace(profile, out);
+  out.flush();
+  if (!out) throw Error(fmt::format("'{}' can't be written", file), ErrorKind::DiskFull);
+}
+
+}  // namespace
+
 ProfileRow describe_step(const PlannedStep& planned, const Step& step) {
   const Problem& problem = planned.program.problem;
   ProfileRow row;
@@ -67,70 +155,6 @@ ProfileRow describe_step(const PlannedStep& planned, const Step& step) {
   return row;
 }
 
-std::vector<ProfileRow> sum_by_operator(const std::vector<ProfileRow>& steps) {
-  std::map<std::string, ProfileRow> sums;
-  for (const ProfileRow& step : steps) {
-    ProfileRow& sum = sums[step.name];
-    sum.name = step.name;
-    sum.runs += step.runs;
-    sum.ns += step.ns;
-    sum.fastest_ns += step.fastest_ns;
-    sum.predicted_ns += step.predicted_ns;
-    sum.flops += step.flops;
-    sum.bytes += step.bytes;
-  }
-  std::vector<ProfileRow> rows;
-  for (auto& [name, row] : sums) rows.push_back(std::move(row));
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
-  return rows;
-}
-
-Profile make_profile(const Workload& load, const Times& times) {
-  const PlannedStep& planned = load.session->steps().front();
-  Profile profile;
-  profile.load = &load;
-  profile.runs = static_cast<int64_t>(times.size());
-  std::vector<double> whole;
-  for (const std::vector<int64_t>& run : times) {
-    double sum = 0;
-    for (const int64_t ns : run) sum += static_cast<double>(ns);
-    if (whole.empty() || sum < *std::min_element(whole.begin(), whole.end())) profile.fastest_run_ns = run;
-    whole.push_back(sum);
-  }
-  profile.step_ns = median(whole);
-  profile.fastest_step_ns = *std::min_element(whole.begin(), whole.end());
-  profile.slowest_step_ns = *std::max_element(whole.begin(), whole.end());
-  for (size_t i = 0; i < planned.plan.steps.size(); ++i) {
-    ProfileRow row = describe_step(planned, planned.plan.steps[i]);
-    std::vector<double> ns;
-    for (const std::vector<int64_t>& run : times) ns.push_back(static_cast<double>(run[i]));
-    row.ns = median(ns);
-    row.fastest_ns = *std::min_element(ns.begin(), ns.end());
-    profile.steps.push_back(std::move(row));
-  }
-  profile.operators = sum_by_operator(profile.steps);
-  profile.predicted_ns = planned.plan.predicted_ns;
-  return profile;
-}
-
-// The work of all steps at the peak of this machine.
-double predict_here_ns(const PlannedStep& planned, const MachineSpeed& peak) {
-  double ns = 0;
-  for (const Step& step : planned.plan.steps)
-    if (step.kind == Step::Kind::Run)
-      ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].of(step).cost, peak);
-  return ns;
-}
-
-void write_trace(const Profile& profile, const std::string& file) {
-  std::ofstream out(file);
-  out << profile_trace(profile).dump() << "\n";
-  out.flush();
-  if (!out) throw Error(fmt::format("'{}' can't be written", file), ErrorKind::DiskFull);
-}
-
-}  // namespace
-
 double Profile::predicted_over_measured(const ProfileRow& row) const {
   double measured_sum = 0, predicted_sum = 0;
   for (const ProfileRow& one : operators) {
@@ -142,26 +166,25 @@ double Profile::predicted_over_measured(const ProfileRow& row) const {
 }
 
 int run_profile(const Settings& settings) {
-  const auto load = make_sized_workload(settings, Purpose::Train);
-  const Times times = measure(*load, settings.steps > 0 ? settings.steps : kDefaultRuns);
+  const auto load = make_sized_workload(settings, Purpose::Profile);
+  const Times times = measure(*load, profile_runs(settings));
   const Bytes measured_bytes = peak_resident_bytes();
-  const Bytes planned_bytes = load->session->arena_bytes() + load->session->runtime_bytes() + load->data_bytes;
+  const Bytes planned_bytes = load->session->peak_bytes();
   // The peak is measured, and the rows are made, in the memory that the step no longer needs, so that the line holds
   // here too.
   load->session->close();
   const MachineSpeed peak = measure_peak(load->session->arena_bytes());
-  Profile profile = make_profile(*load, times);
+  Profile profile = make_profile(*load, times, static_cast<size_t>(settings.top));
   profile.measured_bytes = measured_bytes;
   profile.planned_bytes = planned_bytes;
   profile.peak = peak;
   profile.predicted_here_ns = predict_here_ns(load->session->steps().front(), peak);
   if (!settings.trace.empty()) write_trace(profile, settings.trace);
 
-  const auto top = static_cast<size_t>(settings.top);
   if (settings.json)
-    fmt::print("{}\n", profile_json(profile, top).dump(2));
+    fmt::print("{}\n", profile_json(profile).dump(2));
   else
-    fmt::print("{}", profile_text(profile, top));
+    fmt::print("{}", profile_text(profile));
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // One training step, measured: what the table, the JSON and the trace of `plimsoll profile` are made from.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct ProfileRow {
 
 struct Profile {
   const Workload* load = nullptr;
-  std::vector<ProfileRow> steps;        // of the plan, in order
+  std::vector<ProfileRow> longest;      // single steps of the plan, as many as were asked for
   std::vector<ProfileRow> operators;    // longest first
   std::vector<int64_t> fastest_run_ns;  // of each of the plan's steps, in the fastest run
   int64_t runs = 0;
@@ -41,11 +42,14 @@ struct Profile {
   double predicted_over_measured(const ProfileRow& row) const;
 };
 
-std::string profile_text(const Profile& profile, size_t top);
-nlohmann::json profile_json(const Profile& profile, size_t top);
+// What a step of the plan is and what it should take; without its times.
+ProfileRow describe_step(const PlannedStep& planned, const Step& step);
+
+std::string profile_text(const Profile& profile);
+nlohmann::json profile_json(const Profile& profile);
 
 // Events for chrome://tracing and Perfetto: a track for each tag of what steps write, and the bytes that each tag
-// holds.
-nlohmann::json profile_trace(const Profile& profile);
+// holds. Written one by one: a deep model has a hundred thousand.
+void write_trace(const Profile& profile, std::ostream& out);
 
 }  // namespace plimsoll

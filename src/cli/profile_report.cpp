@@ -9,13 +9,6 @@
 namespace plimsoll {
 namespace {
 
-std::vector<ProfileRow> longest(const Profile& profile, size_t top) {
-  std::vector<ProfileRow> rows = profile.steps;
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
-  if (rows.size() > top) rows.resize(top);
-  return rows;
-}
-
 // "83 (46 %)" of the peak, or nothing where there is nothing to say.
 std::string against_peak(double amount, double ns, double peak_per_s) {
   if (amount <= 0 || ns <= 0) return "";
@@ -57,7 +50,7 @@ nlohmann::json row_json(const Profile& profile, const ProfileRow& row) {
 
 }  // namespace
 
-std::string profile_text(const Profile& profile, size_t top) {
+std::string profile_text(const Profile& profile) {
   const Workload& load = *profile.load;
   std::string text =
       fmt::format("{} · batch {} · step {:.1f} ms (median of {}, {:.1f} to {:.1f}) · {:.1f} samples/s\n",
@@ -70,11 +63,11 @@ std::string profile_text(const Profile& profile, size_t top) {
                       format_bytes(profile.measured_bytes),
                       100 * static_cast<double>(profile.measured_bytes) / static_cast<double>(profile.planned_bytes));
   text += table(profile, profile.operators, "operator");
-  if (top > 0) text += "\n" + table(profile, longest(profile, top), "task");
+  if (!profile.longest.empty()) text += "\n" + table(profile, profile.longest, "task");
   return text;
 }
 
-nlohmann::json profile_json(const Profile& profile, size_t top) {
+nlohmann::json profile_json(const Profile& profile) {
   const Workload& load = *profile.load;
   nlohmann::json operators = nlohmann::json::array();
   for (const ProfileRow& row : profile.operators) operators.push_back(row_json(profile, row));
@@ -94,9 +87,9 @@ nlohmann::json profile_json(const Profile& profile, size_t top) {
                       {"planned_peak_bytes", profile.planned_bytes},
                       {"measured_peak_bytes", profile.measured_bytes},
                       {"operators", operators}};
-  if (top > 0) {
+  if (!profile.longest.empty()) {
     json["tasks"] = nlohmann::json::array();
-    for (const ProfileRow& row : longest(profile, top)) json["tasks"].push_back(row_json(profile, row));
+    for (const ProfileRow& row : profile.longest) json["tasks"].push_back(row_json(profile, row));
   }
   return json;
 }

@@ -1,5 +1,6 @@
 // The fastest step as events that chrome://tracing and Perfetto show.
 #include <algorithm>
+#include <ostream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -45,37 +46,41 @@ nlohmann::json name_of_track(std::string_view what, int thread, std::string_view
 
 }  // namespace
 
-nlohmann::json profile_trace(const Profile& profile) {
+void write_trace(const Profile& profile, std::ostream& out) {
   const PlannedStep& planned = profile.load->session->steps().front();
-  nlohmann::json events = nlohmann::json::array();
-  events.push_back(name_of_track("process_name", 0,
-                                 fmt::format("plimsoll {} batch {}", profile.load->spec.name(), profile.load->batch)));
+  const char* separator = "[";
+  const auto write = [&](const nlohmann::json& event) {
+    out << separator << event.dump();
+    separator = ",\n";
+  };
+  write(name_of_track("process_name", 0,
+                      fmt::format("plimsoll {} batch {}", profile.load->spec.name(), profile.load->batch)));
   for (size_t i = 0; i < kTagCount; ++i)
-    events.push_back(name_of_track("thread_name", static_cast<int>(i), name_of(static_cast<Tag>(i))));
+    write(name_of_track("thread_name", static_cast<int>(i), name_of(static_cast<Tag>(i))));
   const std::vector<BytesByTag> held = held_by_step(planned);
   double now_us = 0;
-  for (size_t i = 0; i < profile.steps.size(); ++i) {
-    const ProfileRow& row = profile.steps[i];
+  for (size_t i = 0; i < planned.plan.steps.size(); ++i) {
+    const ProfileRow row = describe_step(planned, planned.plan.steps[i]);
     const double us = static_cast<double>(profile.fastest_run_ns[i]) / 1e3;
-    events.push_back({{"name", row.task},
-                      {"cat", row.name},
-                      {"ph", "X"},
-                      {"pid", kProcess},
-                      {"tid", static_cast<int>(track_of(planned.program.problem, planned.plan.steps[i]))},
-                      {"ts", now_us},
-                      {"dur", us},
-                      {"args",
-                       {{"operator", row.name},
-                        {"flops", row.flops},
-                        {"bytes", row.bytes},
-                        {"predicted_us", row.predicted_ns / 1e3}}}});
+    write({{"name", row.task},
+           {"cat", row.name},
+           {"ph", "X"},
+           {"pid", kProcess},
+           {"tid", static_cast<int>(track_of(planned.program.problem, planned.plan.steps[i]))},
+           {"ts", now_us},
+           {"dur", us},
+           {"args",
+            {{"operator", row.name},
+             {"flops", row.flops},
+             {"bytes", row.bytes},
+             {"predicted_us", row.predicted_ns / 1e3}}}});
     nlohmann::json bytes;
     for (size_t tag = 0; tag < kTagCount; ++tag)
       if (held[i][tag] > 0) bytes[std::string(name_of(static_cast<Tag>(tag)))] = held[i][tag];
-    events.push_back({{"name", "bytes held"}, {"ph", "C"}, {"pid", kProcess}, {"ts", now_us}, {"args", bytes}});
+    write({{"name", "bytes held"}, {"ph", "C"}, {"pid", kProcess}, {"ts", now_us}, {"args", bytes}});
     now_us += us;
   }
-  return events;
+  out << "]\n";
 }
 
 }  // namespace plimsoll

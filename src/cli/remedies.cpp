@@ -19,13 +19,11 @@ namespace {
 
 // No planning starts later, and none for smaller batches after half of it: the disk, which takes longest, comes last.
 constexpr double kSeconds = 8;
-// What a process grows by while it searches; a line that is large anyway is not tried without it.
-constexpr Bytes kGrowth = 2 * MiB;
-constexpr Bytes kLargeLine = 256 * MiB;
-
+// A line is named when a plan under it was made: the next is tried where it was not.
+constexpr int kLineTries = 4;
 class Search {
  public:
-  Search(const Settings& settings, Purpose purpose, const Fit& refused)
+  Search(const Settings& settings, Purpose purpose, const Refusal& refused)
       : settings_(settings), purpose_(purpose), refused_(refused), started_(Clock::now()) {
     batch_ = settings.batch > 0 ? settings.batch : find_model(settings.model, settings.model_options).batch;
   }
@@ -34,11 +32,11 @@ class Search {
     raise_line();
     take_back_levers();
     allow_more_disk();
-    if (purpose_ == Purpose::Train) drop_state();
-    if (purpose_ == Purpose::Train) split_norms();
+    if (purpose_ != Purpose::Evaluate) drop_state();
+    if (purpose_ != Purpose::Evaluate) split_norms();
     lower_batch();
     use_a_disk();
-    if (purpose_ == Purpose::Train) keep_in_half();
+    if (purpose_ != Purpose::Evaluate) keep_in_half();
     // A price is one against the step as it was asked for, whose time every plan of it knows.
     for (auto& [remedy, plan_ns] : found_)
       remedy.slowdown = baseline_ns_ > 0 ? std::max(plan_ns / baseline_ns_, 1.0) : 1.0;
@@ -70,23 +68,17 @@ class Search {
         sample_ns(load));
   }
 
-  static std::string memory_flag(Bytes line) { return fmt::format("--memory {}MiB", line / MiB); }
-  // The line that the refusal names is that of a fresh process; this one has grown by what it searched since.
-  bool try_line(Settings settings, const Bytes named, const std::string& flags, const std::string& what) {
-    Bytes line = named;
-    // So has one that looks for a batch.
-    if (line > kLargeLine || settings.auto_batch) line += kGrowth;
-    for (int i = 0; i < 3 && has_time(); ++i) {
+  static std::string memory_flag(Bytes line) { return "--memory " + line_text(line); }
+  bool try_line(Settings settings, Bytes line, const std::string& flags, const std::string& what) {
+    for (int i = 0; i < kLineTries && has_time(); ++i) {
       settings.memory = fmt::format("{}", line);
       const Attempt tried = attempt(settings, purpose_);
       if (tried.load) {
-        const std::string spare = line > named ? fmt::format(", and {} to spare", format_bytes(line - named)) : "";
-        keep(*tried.load, (flags.empty() ? "" : flags + " ") + memory_flag(line), what + spare + surroundings(line),
-             false);
+        keep(*tried.load, (flags.empty() ? "" : flags + " ") + memory_flag(line), what + surroundings(line), false);
         smallest_line_ = line;
         return true;
       }
-      line = tried.fit->smallest_line;
+      line = std::max(line, tried.fit->smallest_line);
     }
     return false;
   }
@@ -192,7 +184,7 @@ class Search {
 
   Settings settings_;
   const Purpose purpose_;
-  const Fit& refused_;
+  const Refusal& refused_;
   const Clock::time_point started_;
   int64_t batch_ = 0;
   double baseline_ns_ = 0;
@@ -202,7 +194,18 @@ class Search {
 
 }  // namespace
 
-std::vector<Remedy> find_remedies(const Settings& settings, Purpose purpose, const Fit& refused) {
+Refusal verify_smallest_line(const Settings& settings, Purpose purpose, Refusal refusal) {
+  Settings at = settings;
+  for (int i = 0; i < kLineTries && refusal.smallest_line > 0; ++i) {
+    at.memory = fmt::format("{}", refusal.smallest_line);
+    const Attempt tried = attempt(at, purpose);
+    if (tried.load) break;
+    refusal.need = refusal.smallest_line = std::max(refusal.smallest_line + 1, tried.fit->smallest_line);
+  }
+  return refusal;
+}
+
+std::vector<Remedy> find_remedies(const Settings& settings, Purpose purpose, const Refusal& refused) {
   return Search(settings, purpose, refused).run();
 }
 

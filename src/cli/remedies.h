@@ -6,8 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/refusal.h"
 #include "cli/workload.h"
-#include "session/fit.h"
 
 namespace plimsoll {
 
@@ -21,7 +21,10 @@ struct Remedy {
 };
 
 // Those that keep results first, and then by price. Starts no further planning after a few seconds.
-std::vector<Remedy> find_remedies(const Settings& settings, Purpose purpose, const Fit& refused);
+// The same with a smallest line that a plan was made under: what is named is accepted.
+Refusal verify_smallest_line(const Settings& settings, Purpose purpose, Refusal refusal);
+
+std::vector<Remedy> find_remedies(const Settings& settings, Purpose purpose, const Refusal& refused);
 
 std::string remedies_text(const std::vector<Remedy>& remedies);
 nlohmann::json remedies_json(const std::vector<Remedy>& remedies);

@@ -38,6 +38,11 @@ class Training {
       test_ = std::make_unique<Inputs>(load, files.test_x, files.test_y, settings, false, false);
   }
 
+  // Before the session opens: the last batch of the test data may be smaller.
+  void plan_rest() {
+    if (test_) plan_last_batch(load_, *test_);
+  }
+
   // False when a signal asked to stop.
   bool run() {
     for (int64_t epoch = 1; epoch <= settings_.epochs; ++epoch) {
@@ -102,7 +107,7 @@ class Training {
 };
 
 void report_end(const Settings& settings, const Workload& load, const Training& training, bool finished) {
-  const Bytes planned = load.session->arena_bytes() + load.session->runtime_bytes() + load.data_bytes;
+  const Bytes planned = load.session->peak_bytes();
   const Bytes measured = peak_resident_bytes();
   const Bytes line = load.line->limit();
   if (settings.json) {
@@ -139,6 +144,7 @@ int run_train(const Settings& settings) {
     fmt::print("{}", plan_text(*load, 3));
   std::fflush(stdout);
   Training training(settings, *load, files);
+  training.plan_rest();
   load->session->open();
   if (!settings.weights.empty()) load_weights(*load->session, load->graph, settings.weights);
   const bool finished = training.run();

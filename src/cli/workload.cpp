@@ -3,14 +3,19 @@
 #include <omp.h>
 
 #include "data/prefetch.h"
+#include "session/weights_file.h"
 
 namespace plimsoll {
 namespace {
 
-// Files of another element type are converted piece by piece: see Batches.
-constexpr Bytes kStagingAllowance = 256 * KiB;
-
 Bytes sample_bytes(const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); }
+
+// Files of another element type are converted piece by piece, those for training and those for testing. No file has
+// elements of more than 8 bytes.
+Bytes conversion_bytes(const ModelSpec& spec) {
+  const int64_t elements = std::max(element_count(spec.input.shape).count(), element_count(spec.labels.shape).count());
+  return 2 * std::max(Batches::kStagingBytes, elements * 8);
+}
 
 std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
   return correct.is_set() ? std::vector{loss, correct} : std::vector{loss};
@@ -29,24 +34,25 @@ Request evaluate_request(const TrainingGraph& training, int64_t batch) {
 std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpose) {
   auto load = std::make_unique<Workload>();
   if (settings.threads > 0) omp_set_num_threads(settings.threads);
-// The pool's threads and stacks exist before the process is measured.
-#pragma omp parallel
-  {}
   load->spec = find_model(settings.model, settings.model_options);
   load->batch = settings.batch > 0 ? settings.batch : load->spec.batch;
   allow_split(load->graph, settings.split);
   load->training = build_training(load->graph, load->spec, make_optimiser(settings));
   load->line_origin = resolve_line(settings);
-  load->line = std::make_unique<MemoryLine>(load->line_origin.bytes);
+  load->line = MemoryLine::process(load->line_origin.bytes);
 
   const Bytes rows[] = {sample_bytes(load->spec.input), sample_bytes(load->spec.labels)};
-  load->data_bytes = Prefetch::bytes_needed(rows, load->batch, kPrefetchSlots) + kStagingAllowance;
+  load->data_bytes = Prefetch::bytes_needed(rows, load->batch, kPrefetchSlots) + conversion_bytes(load->spec);
   std::vector<Request> requests;
-  if (purpose == Purpose::Train) requests.push_back(train_request(load->training, load->batch));
+  if (purpose != Purpose::Evaluate) requests.push_back(train_request(load->training, load->batch));
   requests.push_back(evaluate_request(load->training, load->batch));
   SessionOptions options;
-  options.covers_process = true;
-  options.reserve = kRuntimeReserve;
+  options.keeps_plans = purpose == Purpose::Profile;
+  if (purpose == Purpose::Profile)
+    options.caller_step_bytes = profile_runs(settings) * Bytes{sizeof(int64_t)};
+  else
+    options.caller_bytes = bytes_for_weights_file(load->graph, !settings.weights.empty());
+  options.later_plans = purpose == Purpose::Profile ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
   const Allowed allowed = parse_without(settings.without);

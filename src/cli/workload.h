@@ -21,7 +21,7 @@ struct Workload {
   Graph graph;
   TrainingGraph training;
   DefaultLine line_origin;
-  std::unique_ptr<MemoryLine> line;
+  std::optional<MemoryLine> line;
   Bytes data_bytes = 0;  // slots, and the thread that fills them
   std::unique_ptr<Session> session;
   int64_t batch = 0;
@@ -30,7 +30,10 @@ struct Workload {
   Changes changes;             // what there really is to change
 };
 
-enum class Purpose { Train, Evaluate };
+enum class Purpose { Train, Evaluate, Profile };
+
+// Steps that profile measures.
+inline int64_t profile_runs(const Settings& settings) { return settings.steps > 0 ? settings.steps : 5; }
 
 // Builds, lowers and plans; opens no data and takes no tensor memory. Throws DoesNotFit.
 std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpose);

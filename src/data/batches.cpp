@@ -12,7 +12,6 @@ namespace plimsoll {
 namespace {
 
 // Long enough that a read costs more than its call, short enough for the second-level cache.
-constexpr Bytes kStagingBytes = 64 * KiB;
 
 int64_t common_length(const std::vector<const Source*>& sources) {
   if (sources.empty()) throw Error("batches need at least one source", ErrorKind::Usage);

@@ -35,6 +35,9 @@ struct BatchState {
 // The sources must outlive it. Starts at epoch 0.
 class Batches {
  public:
+  // What converting takes at least, in a piece; a sample that is longer is read whole.
+  static constexpr Bytes kStagingBytes = 64 * KiB;
+
   // Reserves its staging buffer, if a conversion needs one, under Tag::Data. Throws Error(BadData) when the sources
   // differ in length, Error(Usage) for options that make no sense.
   Batches(std::vector<const Source*> sources, BatchOptions options, MemoryLine& line);

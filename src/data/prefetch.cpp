@@ -39,6 +39,7 @@ Prefetch::Prefetch(Batches& batches, int slots, MemoryLine& line)
       arena_(slots * slot_bytes(rows_of(batches), batches.batch())),
       state_(batches.state()) {
   arena_.commit(arena_.maximum());
+  held_.set_resident(arena_.committed());
   std::byte* place = arena_.data();
   ring_.resize(static_cast<size_t>(slots));
   for (Filled& filled : ring_)

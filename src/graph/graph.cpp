@@ -33,6 +33,17 @@ void Graph::expect_open() const {
   if (finalized_) throw Error("the graph is finalised and can't grow; build all of it before the session opens");
 }
 
+void Graph::finalize() {
+  finalized_ = true;
+  // Lists that grew by doubling give back what they did not need.
+  nodes_.shrink_to_fit();
+  values_.shrink_to_fit();
+  inputs_.shrink_to_fit();
+  variables_.shrink_to_fit();
+  attrs_by_text_ = {};
+  next_suffix_ = {};
+}
+
 int32_t Graph::claim_name(std::string full) {
   if (full.find_first_of(" \t\n=(),\"") != std::string::npos)
     throw Error(fmt::format("'{}' can't be a name: no blanks, quotes, commas, brackets or '='", full));

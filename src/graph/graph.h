@@ -105,7 +105,7 @@ class Graph {
   bool set_backward(bool backward) { return std::exchange(adds_backward_, backward); }
 
   // After this the graph can't grow: further calls throw Error.
-  void finalize() { finalized_ = true; }
+  void finalize();
   bool is_finalized() const { return finalized_; }
 
   std::span<const Node> nodes() const { return nodes_; }

@@ -46,6 +46,10 @@ const Prepared& KernelStore::prepare(const Op& op, const Facts& facts) {
   return prepared;
 }
 
+void KernelStore::drop_unused() {
+  std::erase_if(prepared_, [](const auto& entry) { return entry.second.kernel.use_count() == 1; });
+}
+
 const Prepared& KernelStore::reorder(const ConcreteType& from, const Layout& to) {
   std::string key = "reorder(";
   append(key, from);

@@ -15,6 +15,8 @@ class KernelStore {
   // A task that copies a value into another layout.
   const Prepared& reorder(const ConcreteType& from, const Layout& to);
   size_t size() const { return prepared_.size(); }
+  // Forgets kernels that no program holds.
+  void drop_unused();
   // The most that a library takes by itself while one of the kernels runs.
   Bytes library_bytes() const { return library_bytes_; }
 

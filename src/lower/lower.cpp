@@ -32,6 +32,7 @@ class Lowering {
   }
 
   std::optional<Program> run() {
+    reserve();
     add_variables();
     mark_gradients();
     for (const DraftNode& node : draft_.nodes) add_node(node);
@@ -49,6 +50,17 @@ class Lowering {
     std::vector<std::pair<Layout, BufferId>> copies;
     int32_t tiles = 1;  // of a variable: so many buffers, one after another
   };
+
+  // Lists of a deep model are long: doubling would hold them twice.
+  void reserve() {
+    size_t buffers = 0;
+    for (const int32_t tiles : count_tiles(graph_)) buffers += static_cast<size_t>(tiles);
+    for (const DraftNode& node : draft_.nodes) buffers += node.out.size();
+    program_.problem.buffers.reserve(buffers + graph_.constants().size());
+    program_.problem.tasks.reserve(draft_.nodes.size());
+    program_.tasks.reserve(draft_.nodes.size());
+    program_.variables.reserve(graph_.variables().size());
+  }
 
   ConcreteType concrete(ValueId value, int64_t samples) const {
     const TensorType& type = draft_.type(value);

@@ -3,6 +3,9 @@
 namespace plimsoll {
 namespace {
 
+// More tiles than this are more than any line can stream: such a model is refused, without a million tasks first.
+constexpr int64_t kMostTiles = 4096;
+
 bool works_on_tiles(const Graph& graph, const Node& node) {
   return node.op->traits.elementwise && node.op->traits.updates != 0 && graph.attrs(node).i("sparse") == 0;
 }
@@ -15,7 +18,7 @@ std::vector<int32_t> count_tiles(const Graph& graph) {
     const Variable& variable = graph.variables()[i];
     const TensorType& type = graph.value(variable.value).type;
     const int64_t elements = element_count(type.shape).count();
-    if (variable.role == VariableRole::Optimiser && elements > kTileElements)
+    if (variable.role == VariableRole::Optimiser && elements > kTileElements && elements / kTileElements < kMostTiles)
       tiles[i] = static_cast<int32_t>((elements + kTileElements - 1) / kTileElements);
   }
   for (const Node& node : graph.nodes()) {

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/refusal.h"
 #include "memory/process.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -25,9 +25,12 @@ constexpr Bytes kHugePage = 2 * MiB;
 constexpr Bytes kSmallestForHugePages = 4 * MiB;
 
 [[noreturn]] void refuse(Bytes bytes, const std::string& why) {
-  throw Error(fmt::format("does not fit: the machine cannot give {}: {}; give a smaller line, or end other programs",
-                          format_exact_bytes(bytes), why),
-              ErrorKind::DoesNotFit);
+  Refusal refusal;
+  refusal.need = refusal.line = bytes;
+  refusal.reason = why;
+  throw DoesNotFit(
+      refusal, fmt::format("does not fit: the machine cannot give {}: {}; give a smaller line, or end other programs",
+                           format_exact_bytes(bytes), why));
 }
 
 // 0, or the reason as an errno.

@@ -28,7 +28,7 @@ std::optional<int64_t> count(const std::string& text, const char* name) {
   int64_t value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc() || end != text.data() + text.size() || value < 0 || value > (int64_t(1) << 40))
-    throw Error(fmt::format("{}='{}' is not a whole number; unset it or give --memory", name, text), ErrorKind::Usage);
+    throw Error(fmt::format("{}='{}' is not a whole number; unset it, or give a line", name, text), ErrorKind::Usage);
   if (value == 0) return std::nullopt;
   return value;
 }
@@ -74,7 +74,7 @@ DefaultLine default_line(const MemoryFacts& facts) {
     }
   }
   if (smallest == limits.end())
-    throw Error("no memory limit is known here; give one with --memory, such as --memory 2GiB", ErrorKind::Usage);
+    throw Error("no memory limit is known here; give a line, such as 2GiB", ErrorKind::Usage);
   // Where the reserve would eat most of a tiny limit, half of it is left.
   const Bytes reserve = std::min(std::max(smallest->bytes / 10, 64 * MiB), smallest->bytes / 2);
   return {smallest->bytes - reserve, fmt::format("{} is {}, less a reserve of {}", smallest->source,

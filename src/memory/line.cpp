@@ -1,96 +1,244 @@
 #include "memory/line.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "memory/default_line.h"
+#include "memory/process.h"
 
 namespace plimsoll {
 
+namespace {
+
+// Resident code and constants of the program and its libraries while steps run: at most 11 MiB for any built-in model
+// (tests/laws/line.cpp), 4 to 6 of it there before the first step.
+constexpr Bytes kCodeBytes = 12 * MiB;
+constexpr Bytes kLaterCodeBytes = 5 * MiB;
+// Private memory that is neither heap nor generated code: stacks, data of libraries; and small blocks taken by output,
+// kernels of libraries and threads after planning.
+constexpr Bytes kOtherPrivateBytes = 3 * MiB / 2;
+// One part in so many of a heap is free space between blocks, after what can be returned was.
+constexpr Bytes kFragments = 32;
+
+}  // namespace
+
+class Ledger {
+ public:
+  Ledger(Bytes limit, bool covers_process) : limit_(limit), covers_process_(covers_process) {
+    if (limit <= 0)
+      throw Error(fmt::format("a memory line must be greater than zero, not {}", limit), ErrorKind::Usage);
+  }
+
+  Bytes limit() const { return limit_; }
+  bool covers_process() const { return covers_process_; }
+
+  void take(Tag tag, Bytes bytes) {
+    assert(bytes >= 0);
+    const std::lock_guard lock(mutex_);
+    if (bytes > free()) throw DoesNotFit(refusal(tag, bytes));
+    add(tag, bytes);
+  }
+
+  void give_back(Tag tag, Bytes bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    used_by_tag_[static_cast<size_t>(tag)] -= bytes;
+    used_ -= bytes;
+    assert(used_by_tag_[static_cast<size_t>(tag)] >= 0);
+  }
+
+  // A share passes it on: its bytes are the parent's.
+  void add_resident(Bytes bytes) noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      resident_ += bytes;
+    }
+    if (parent_) parent_->add_resident(bytes);
+  }
+
+  void measure_process(Bytes leaving) {
+    if (!covers_process_) return;
+    trim_allocator();
+    drop_code_pages();
+    const ProcessMemory now = measure_process_memory();
+    const std::lock_guard lock(mutex_);
+    hold_process(needed_for(now, kLaterCodeBytes) - leaving / kProcessQuantum * kProcessQuantum);
+    checked_peak_ = peak_resident_bytes();
+  }
+
+  void expect_no_growth() {
+    if (!covers_process_) return;
+    constexpr Bytes kLittle = MiB;
+    const Bytes peak = quick_peak_resident_bytes();
+    const std::lock_guard lock(mutex_);
+    if (peak <= checked_peak_ + kLittle) return;
+    checked_peak_ = peak;
+    const Bytes known = process_bytes_, now = needed_for(measure_process_memory(), 0);
+    if (now <= known) return;
+    hold_process(now);
+    if (used_ <= limit_ + kLittle) return;
+    Refusal refused = refusal(Tag::Runtime, 0);
+    refused.reason = fmt::format("the process holds {} that this line did not know of when its steps were planned",
+                                 format_bytes(now - known));
+    throw DoesNotFit(std::move(refused));
+  }
+
+  template <class Read>
+  Bytes read(const Read& value) const {
+    const std::lock_guard lock(mutex_);
+    return value(*this);
+  }
+
+ private:
+  friend class MemoryLine;
+
+  Bytes free() const { return std::max<Bytes>(0, limit_ - used_); }
+
+  void add(Tag tag, Bytes bytes) {
+    used_by_tag_[static_cast<size_t>(tag)] += bytes;
+    used_ += bytes;
+    peak_ = std::max(peak_, used_);
+  }
+
+  void hold_process(Bytes bytes) {
+    add(Tag::Runtime, bytes - process_bytes_);
+    process_bytes_ = bytes;
+  }
+
+  // Counted where that is possible: measured pages differ a little from run to run, and plans must not. Measured pages
+  // decide where the host program has taken memory behind the allocator's back.
+  Bytes needed_for(const ProcessMemory& now, Bytes later_code) const {
+    const Bytes heap = now.heap_bytes + now.heap_bytes / kFragments;
+    const Bytes counted = heap + now.generated_code_bytes + kOtherPrivateBytes;
+    const Bytes measured = now.private_bytes - resident_;
+    const Bytes mapped = std::max(kCodeBytes, now.file_bytes + later_code);
+    return round_up(std::max(counted, measured), kProcessQuantum) + mapped;
+  }
+
+  Refusal refusal(Tag tag, Bytes bytes) const {
+    Refusal refused;
+    refused.line = limit_;
+    refused.need = bytes > MemoryLine::kUnlimited - used_ ? MemoryLine::kUnlimited : used_ + bytes;
+    if (refused.need < MemoryLine::kUnlimited - MiB) refused.smallest_line = round_line(refused.need);
+    refused.reason = bytes > 0 ? fmt::format("{} asks for {}, {} are free", name_of(tag), format_exact_bytes(bytes),
+                                             format_bytes(free()))
+                               : "";
+    for (size_t i = 0; i < used_by_tag_.size(); ++i)
+      if (used_by_tag_[i] > 0) refused.holders.push_back({"held already", static_cast<Tag>(i), used_by_tag_[i]});
+    std::ranges::stable_sort(refused.holders, [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+    return refused;
+  }
+
+  const Bytes limit_;
+  const bool covers_process_;
+  mutable std::mutex mutex_;
+  std::mutex planning_;
+  std::array<Bytes, kTagCount> used_by_tag_{};
+  Bytes used_ = 0;
+  Bytes peak_ = 0;
+  Bytes resident_ = 0;       // of what is reserved
+  Bytes process_bytes_ = 0;  // held for the process itself
+  Bytes checked_peak_ = 0;   // the process's, when it was last measured
+  std::shared_ptr<Ledger> parent_;
+  Reservation held_by_parent_;
+};
+
+Reservation::Reservation(std::shared_ptr<Ledger> ledger, Tag tag, Bytes bytes)
+    : ledger_(std::move(ledger)), tag_(tag), bytes_(bytes) {}
+
 Reservation::Reservation(Reservation&& other) noexcept
-    : line_(std::exchange(other.line_, nullptr)), tag_(other.tag_), bytes_(std::exchange(other.bytes_, 0)) {}
+    : ledger_(std::exchange(other.ledger_, nullptr)),
+      tag_(other.tag_),
+      bytes_(std::exchange(other.bytes_, 0)),
+      resident_(std::exchange(other.resident_, 0)) {}
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
   if (this == &other) return *this;
   release();
-  line_ = std::exchange(other.line_, nullptr);
+  ledger_ = std::exchange(other.ledger_, nullptr);
   tag_ = other.tag_;
   bytes_ = std::exchange(other.bytes_, 0);
+  resident_ = std::exchange(other.resident_, 0);
   return *this;
 }
 
 void Reservation::resize(Bytes bytes) {
-  assert(line_ && bytes >= 0);
-  if (bytes > bytes_) line_->take(tag_, bytes - bytes_);
-  if (bytes < bytes_) line_->give_back(tag_, bytes_ - bytes);
+  assert(ledger_ && bytes >= 0);
+  if (bytes > bytes_) ledger_->take(tag_, bytes - bytes_);
+  if (bytes < bytes_) ledger_->give_back(tag_, bytes_ - bytes);
   bytes_ = bytes;
 }
 
+void Reservation::set_resident(Bytes bytes) noexcept {
+  if (ledger_) ledger_->add_resident(bytes - resident_);
+  resident_ = bytes;
+}
+
 void Reservation::release() noexcept {
-  if (line_) line_->give_back(tag_, bytes_);
-  line_ = nullptr;
+  if (ledger_) {
+    set_resident(0);
+    ledger_->give_back(tag_, bytes_);
+  }
+  ledger_ = nullptr;
   bytes_ = 0;
 }
 
-MemoryLine::MemoryLine(Bytes limit) : limit_(limit) {
-  if (limit <= 0) throw Error(fmt::format("a memory line must be greater than zero, not {}", limit), ErrorKind::Usage);
+MemoryLine::MemoryLine(Bytes limit) : ledger_(std::make_shared<Ledger>(limit, false)) {}
+
+MemoryLine MemoryLine::process(std::string_view text) {
+  MemoryFacts facts = gather_memory_facts();
+  facts.plimsoll_memory = text;
+  facts.asked_with = "the line of the process";
+  return process(default_line(facts).bytes);
 }
 
-MemoryLine::~MemoryLine() { assert(used_ == 0 && "a reservation outlives its memory line"); }
+MemoryLine MemoryLine::process(Bytes limit) {
+  tame_allocator();
+// The pool's threads and stacks exist before the process is measured.
+#pragma omp parallel
+  {}
+  MemoryLine line(std::make_shared<Ledger>(limit, true));
+  line.measure_process();
+  return line;
+}
 
 Reservation MemoryLine::reserve(Tag tag, Bytes bytes) {
-  take(tag, bytes);
-  return {this, tag, bytes};
+  ledger_->take(tag, bytes);
+  return {ledger_, tag, bytes};
 }
 
-void MemoryLine::take(Tag tag, Bytes bytes) {
-  assert(bytes >= 0);
-  const std::lock_guard lock(mutex_);
-  if (bytes > limit_ - used_) throw Error(refusal(tag, bytes), ErrorKind::DoesNotFit);
-  used_by_tag_[static_cast<size_t>(tag)] += bytes;
-  used_ += bytes;
-  peak_ = std::max(peak_, used_);
+MemoryLine MemoryLine::share(Tag tag, Bytes bytes) {
+  auto child = std::make_shared<Ledger>(bytes, false);
+  child->held_by_parent_ = reserve(tag, bytes);
+  child->parent_ = ledger_;
+  return MemoryLine(std::move(child));
 }
 
-void MemoryLine::give_back(Tag tag, Bytes bytes) noexcept {
-  const std::lock_guard lock(mutex_);
-  used_by_tag_[static_cast<size_t>(tag)] -= bytes;
-  used_ -= bytes;
-  assert(used_by_tag_[static_cast<size_t>(tag)] >= 0);
-}
-
-std::string MemoryLine::refusal(Tag tag, Bytes bytes) const {
-  std::string holders;
-  for (size_t i = 0; i < used_by_tag_.size(); ++i)
-    if (used_by_tag_[i] > 0)
-      holders += fmt::format("{}{} {}", holders.empty() ? "" : ", ", name_of(Tag(i)), format_bytes(used_by_tag_[i]));
-  return fmt::format("does not fit: {} asks for {}, {} of {} are free (used: {}); give a line of at least {}",
-                     name_of(tag), format_exact_bytes(bytes), format_bytes(limit_ - used_), format_exact_bytes(limit_),
-                     holders.empty() ? "nothing" : holders,
-                     bytes > kUnlimited - used_ ? "more than can be counted" : format_exact_bytes(used_ + bytes));
-}
-
+Bytes MemoryLine::limit() const { return ledger_->limit(); }
+bool MemoryLine::covers_process() const { return ledger_->covers_process(); }
 Bytes MemoryLine::used() const {
-  const std::lock_guard lock(mutex_);
-  return used_;
+  return ledger_->read([](const Ledger& books) { return books.used_; });
 }
-
 Bytes MemoryLine::used(Tag tag) const {
-  const std::lock_guard lock(mutex_);
-  return used_by_tag_[static_cast<size_t>(tag)];
+  return ledger_->read([tag](const Ledger& books) { return books.used_by_tag_[static_cast<size_t>(tag)]; });
 }
-
 Bytes MemoryLine::free() const {
-  const std::lock_guard lock(mutex_);
-  return limit_ - used_;
+  return ledger_->read([](const Ledger& books) { return books.free(); });
 }
-
 Bytes MemoryLine::peak() const {
-  const std::lock_guard lock(mutex_);
-  return peak_;
+  return ledger_->read([](const Ledger& books) { return books.peak_; });
+}
+Bytes MemoryLine::process_bytes() const {
+  return ledger_->read([](const Ledger& books) { return books.process_bytes_; });
+}
+void MemoryLine::measure_process(Bytes leaving) { ledger_->measure_process(leaving); }
+void MemoryLine::expect_no_growth() { ledger_->expect_no_growth(); }
+std::unique_lock<std::mutex> MemoryLine::take_planning_turn() {
+  return covers_process() ? std::unique_lock(ledger_->planning_) : std::unique_lock<std::mutex>();
 }
 
 }  // namespace plimsoll

@@ -1,19 +1,23 @@
 // The ledger of one budget: every byte held against it has a holder and a tag.
 #pragma once
 
-#include <array>
 #include <limits>
+#include <memory>
 #include <mutex>
-#include <string>
+#include <string_view>
 
 #include "base/bytes.h"
+#include "base/refusal.h"
 #include "base/tag.h"
 
 namespace plimsoll {
 
-class MemoryLine;
+class Ledger;
 
-// Bytes held against a line, given back when it leaves scope. The line must outlive it.
+// Bytes of a process are counted in steps of this size: the count differs by a few KiB from run to run.
+constexpr Bytes kProcessQuantum = MiB / 2;
+
+// Bytes held against a line, given back when it leaves scope. It keeps the books of its line alive.
 class Reservation {
  public:
   Reservation() = default;
@@ -24,47 +28,62 @@ class Reservation {
   Tag tag() const { return tag_; }
   Bytes bytes() const { return bytes_; }
   void resize(Bytes bytes);  // throws like reserve, and then holds what it held before
+  // So many of its bytes are resident now: they are part of what the process measurably holds.
+  void set_resident(Bytes bytes) noexcept;
   void release() noexcept;
 
  private:
   friend class MemoryLine;
-  Reservation(MemoryLine* line, Tag tag, Bytes bytes) : line_(line), tag_(tag), bytes_(bytes) {}
+  Reservation(std::shared_ptr<Ledger> ledger, Tag tag, Bytes bytes);
 
-  MemoryLine* line_ = nullptr;
+  std::shared_ptr<Ledger> ledger_;
   Tag tag_ = Tag::Runtime;
   Bytes bytes_ = 0;
+  Bytes resident_ = 0;
 };
 
-// Safe to use from several threads. Keeps books only: holders take the memory themselves.
+// Safe to use from several threads. Keeps books only: holders take the memory themselves. A copy is the same line.
 class MemoryLine {
  public:
   static constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
 
+  // Covers what the engine takes for tensors: arenas, input buffers, staging. The process around them (its code, its
+  // heap with graphs and plans, the host program) is not covered: see process().
   explicit MemoryLine(Bytes limit = kUnlimited);
-  MemoryLine(const MemoryLine&) = delete;
-  MemoryLine& operator=(const MemoryLine&) = delete;
-  ~MemoryLine();
 
-  // Throws Error(DoesNotFit) that names the tag, the bytes asked for, what is used by whom, and the limit.
+  // Covers the whole process: what it holds now, what it takes later, and the engine. Does what that needs: settings of
+  // the allocator, and the pool of threads. Call it once, before threads are started. "512MiB", "80%" of what the
+  // surroundings allow, or bytes.
+  static MemoryLine process(std::string_view text);
+  static MemoryLine process(Bytes limit);
+
+  // Throws DoesNotFit that names the tag, the bytes asked for, what is used by whom, and the limit.
   [[nodiscard]] Reservation reserve(Tag tag, Bytes bytes);
+  // Bytes of this line with books of their own, held here until the share and all its reservations are gone.
+  MemoryLine share(Tag tag, Bytes bytes);
 
-  Bytes limit() const { return limit_; }
+  Bytes limit() const;
   Bytes used() const;
   Bytes used(Tag tag) const;
   Bytes free() const;
   Bytes peak() const;  // the most that was ever used at once
+  bool covers_process() const;
+
+  // For lines that cover the process, else nothing: what the process holds beside resident reservations is measured
+  // again and held under Tag::Runtime, but for bytes that will be given back before the memory of what is reserved is
+  // taken. It may then be more than the line: free() is 0 and the next plan is refused.
+  void measure_process(Bytes leaving = 0);
+  Bytes process_bytes() const;  // held so
+  // Cheap. Throws DoesNotFit when the process has grown past the line since it was last measured: bytes that nobody
+  // reserved, so the host program's.
+  void expect_no_growth();
+
+  // Planning takes memory that is gone afterwards, so on a line that covers the process one plans at a time.
+  [[nodiscard]] std::unique_lock<std::mutex> take_planning_turn();
 
  private:
-  friend class Reservation;
-  void take(Tag tag, Bytes bytes);
-  void give_back(Tag tag, Bytes bytes) noexcept;
-  std::string refusal(Tag tag, Bytes bytes) const;
-
-  const Bytes limit_;
-  mutable std::mutex mutex_;
-  std::array<Bytes, kTagCount> used_by_tag_{};
-  Bytes used_ = 0;
-  Bytes peak_ = 0;
+  explicit MemoryLine(std::shared_ptr<Ledger> ledger) : ledger_(std::move(ledger)) {}
+  std::shared_ptr<Ledger> ledger_;
 };
 
 }  // namespace plimsoll

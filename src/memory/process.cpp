@@ -3,15 +3,21 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <malloc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -28,10 +34,92 @@ Bytes kib_field(const std::string& lines, const std::string& key) {
   return std::strtoll(lines.c_str() + lines.find(':', at) + 1, nullptr, 10) * KiB;
 }
 
+constexpr uintptr_t kPageBytes = 4096;
+
+struct Mapping {
+  uintptr_t first, last;
+  bool runs, writes, has_file;
+};
+
+// Calls visit for each mapping of the process, line by line: there may be thousands.
+template <class Visit>
+void for_each_mapping(const Visit& visit) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> maps(std::fopen("/proc/self/maps", "re"), &std::fclose);
+  if (maps == nullptr) return;
+  std::array<char, 512> line;
+  bool is_start = true;  // of a line: long paths come in pieces
+  while (std::fgets(line.data(), static_cast<int>(line.size()), maps.get()) != nullptr) {
+    unsigned long first = 0, last = 0;
+    std::array<char, 8> rights{};
+    int path = 0;
+    if (is_start && std::sscanf(line.data(), "%lx-%lx %7s %*s %*s %*s %n", &first, &last, rights.data(), &path) == 3)
+      visit(
+          Mapping{first, last, rights[2] == 'x', rights[1] == 'w', path > 0 && line[static_cast<size_t>(path)] == '/'});
+    is_start = std::strchr(line.data(), '\n') != nullptr;
+  }
+}
+
+Bytes resident_bytes_of(const Mapping& mapping) {
+  std::array<unsigned char, 1024> pages;
+  Bytes bytes = 0;
+  for (uintptr_t at = mapping.first; at < mapping.last; at += pages.size() * kPageBytes) {
+    const size_t count = std::min<size_t>(pages.size(), (mapping.last - at) / kPageBytes);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses come as text
+    if (::mincore(reinterpret_cast<void*>(at), count * kPageBytes, pages.data()) != 0) return 0;
+    for (size_t i = 0; i < count; ++i) bytes += (pages[i] & 1) != 0 ? Bytes{kPageBytes} : 0;
+  }
+  return bytes;
+}
+
+// Whether every resident page is the file's own: none was written to and so copied.
+bool is_unchanged(const Mapping& mapping, int pagemap) {
+  constexpr uint64_t kIsPresent = uint64_t{1} << 63, kIsFile = uint64_t{1} << 61;
+  std::array<uint64_t, 512> pages;
+  for (uintptr_t at = mapping.first; at < mapping.last; at += pages.size() * kPageBytes) {
+    const size_t count = std::min<size_t>(pages.size(), (mapping.last - at) / kPageBytes);
+    const auto bytes = static_cast<ssize_t>(count * sizeof(uint64_t));
+    if (::pread(pagemap, pages.data(), static_cast<size_t>(bytes), static_cast<off_t>(at / kPageBytes * 8)) != bytes)
+      return false;
+    for (size_t i = 0; i < count; ++i)
+      if ((pages[i] & kIsPresent) != 0 && (pages[i] & kIsFile) == 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Bytes resident_bytes() { return kib_field(read_small_file("/proc/self/status"), "VmRSS"); }
 Bytes peak_resident_bytes() { return kib_field(read_small_file("/proc/self/status"), "VmHWM"); }
+
+Bytes quick_peak_resident_bytes() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * KiB;
+}
+
+ProcessMemory measure_process_memory() {
+  ProcessMemory memory;
+  const std::string status = read_small_file("/proc/self/status");
+  memory.private_bytes = kib_field(status, "RssAnon") + kib_field(status, "RssShmem");
+  memory.file_bytes = kib_field(status, "RssFile");
+  const struct mallinfo2 heap = ::mallinfo2();
+  memory.heap_bytes = static_cast<Bytes>(heap.uordblks + heap.hblkhd);
+  for_each_mapping([&](const Mapping& mapping) {
+    if (mapping.runs && !mapping.has_file) memory.generated_code_bytes += resident_bytes_of(mapping);
+  });
+  return memory;
+}
+
+void drop_code_pages() {
+  const int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (pagemap < 0) return;
+  for_each_mapping([&](const Mapping& mapping) {
+    if (!mapping.runs || mapping.writes || !mapping.has_file || !is_unchanged(mapping, pagemap)) return;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses come as text
+    ::madvise(reinterpret_cast<void*>(mapping.first), mapping.last - mapping.first, MADV_DONTNEED);
+  });
+  ::close(pagemap);
+}
 
 bool reset_peak_resident() {
   const int file = ::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);

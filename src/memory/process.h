@@ -9,6 +9,21 @@ namespace plimsoll {
 
 Bytes resident_bytes();       // VmRSS
 Bytes peak_resident_bytes();  // VmHWM
+// The same from one cheap system call; may lag behind by a few pages for each thread.
+Bytes quick_peak_resident_bytes();
+
+// What the process holds, by kind.
+struct ProcessMemory {
+  Bytes private_bytes = 0;         // RssAnon and RssShmem
+  Bytes file_bytes = 0;            // RssFile: code and other mapped files
+  Bytes heap_bytes = 0;            // in use, by the allocator's own count: the same whenever a program does the same
+  Bytes generated_code_bytes = 0;  // resident pages of code that libraries generated
+};
+ProcessMemory measure_process_memory();
+
+// Unmaps code that has run: most of it was needed to plan and will not run again. It comes back from the page cache,
+// page by page, when it does. Code that a debugger or another tool has changed stays.
+void drop_code_pages();
 
 // Lets the peak start again at what is resident now; false where the kernel does not allow it.
 bool reset_peak_resident();

@@ -25,7 +25,7 @@ namespace {
 // One call to the kernel moves no more, which bounds what it queues at once.
 constexpr Bytes kLargestCall = 8 * MiB;
 
-constexpr const char* kOtherFolder = "give another folder with --scratch DIR";
+constexpr const char* kOtherFolder = "give another folder";
 
 bool is_full(int reason) { return reason == ENOSPC || reason == EDQUOT || reason == EFBIG; }
 
@@ -42,7 +42,7 @@ void refuse_early(const std::string& folder, Bytes bytes) {
   const Bytes free = available_disk_bytes(folder);
   if (is_memory_backed(folder))
     throw Error(fmt::format("'{}' is a folder in memory (tmpfs): what is put aside there still takes memory; give a "
-                            "folder on a disk with --scratch DIR",
+                            "folder on a disk",
                             folder),
                 ErrorKind::Usage);
   if (bytes > free) refuse_full(folder, bytes, free, "the disk is too full");
@@ -191,11 +191,12 @@ void ScratchFile::write(Bytes at, const void* from, Bytes bytes) {
   }
 }
 
-DiskSpeed measure_disk(const std::string& folder) {
+DiskSpeed measure_disk(const std::string& folder, Bytes most) {
   using Clock = std::chrono::steady_clock;
-  constexpr Bytes kProbeBytes = 64 * MiB;
+  const Bytes pieces = std::min(most, 64 * MiB) / ScratchFile::kStagingBytes;
+  const Bytes probe_bytes = std::max<Bytes>(1, pieces) * ScratchFile::kStagingBytes;
   constexpr double kEnoughSeconds = 0.1;
-  ScratchFile file(folder, kProbeBytes);
+  ScratchFile file(folder, probe_bytes);
   std::byte* const staging = file.staging_.data();
   // A disk that compresses must not win by it.
   for (Bytes i = 0; i < ScratchFile::kStagingBytes; ++i)
@@ -212,7 +213,7 @@ DiskSpeed measure_disk(const std::string& folder) {
   DiskSpeed result;
   Bytes written = 0, read = 0;
   result.write_bytes_per_s =
-      speed(kProbeBytes, written, [&](Bytes at) { file.write(at, staging, ScratchFile::kStagingBytes); });
+      speed(probe_bytes, written, [&](Bytes at) { file.write(at, staging, ScratchFile::kStagingBytes); });
   result.read_bytes_per_s = speed(written, read, [&](Bytes at) { file.read(at, staging, ScratchFile::kStagingBytes); });
   return result;
 }

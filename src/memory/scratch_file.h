@@ -13,9 +13,9 @@ struct DiskSpeed {
   double write_bytes_per_s = 0;
 };
 
-// A short probe, about 0.1 s each way: up to 64 MiB are written to a file in `folder` and read back. Takes no more
-// memory than ScratchFile::kStagingBytes. Throws what the constructor of ScratchFile throws.
-DiskSpeed measure_disk(const std::string& folder);
+// A short probe, about 0.1 s each way: up to 64 MiB, and no more than `most`, are written to a file in `folder` and
+// read back. Takes no more memory than ScratchFile::kStagingBytes. Throws what the constructor of ScratchFile throws.
+DiskSpeed measure_disk(const std::string& folder, Bytes most = 64 * MiB);
 
 // Goes around the page cache, whose pages count against a control group. For one thread at a time.
 class ScratchFile {
@@ -42,7 +42,7 @@ class ScratchFile {
   const std::string& folder() const { return folder_; }
 
  private:
-  friend DiskSpeed measure_disk(const std::string& folder);
+  friend DiskSpeed measure_disk(const std::string& folder, Bytes most);
 
   class Handle {
    public:

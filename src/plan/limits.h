@@ -24,10 +24,11 @@ struct Levers {
 struct Limits {
   Bytes bytes = std::numeric_limits<Bytes>::max();  // the arena, and what the plan itself takes, never pass this
   int64_t batch = 1;
-  // A plan takes memory too: so much for each step, beyond a number of steps that a reserve is there for.
+  // A plan and its executor take memory too: so much for each step.
   Bytes step_bytes = 0;
-  int64_t free_steps = 0;
-  Bytes bytes_of_steps(int64_t steps) const { return steps > free_steps ? (steps - free_steps) * step_bytes : 0; }
+  Bytes bytes_of_steps(int64_t steps) const { return steps * step_bytes; }
+  // What planning may take for itself, counted by plan/effort.h. The first way to set the step up is always looked at.
+  Bytes search_bytes = std::numeric_limits<Bytes>::max();
   Bytes disk_bytes = 0;                             // room for spilling
   std::optional<std::vector<int32_t>> stored = {};  // variables in the scratch file, when another plan decided it
   double disk_read_bytes_per_s = 0;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "plan/effort.h"
 #include "plan/expand.h"
 #include "plan/option.h"
 #include "plan/order.h"
@@ -64,7 +65,7 @@ class Planner {
     std::stable_sort(by_promise.begin(), by_promise.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [promise, entry] : by_promise)
-      if (is_faster(*entry, promise)) look_for_better(*entry, entry->option.recomputing());
+      if (is_faster(*entry, promise) && may_search(*entry)) look_for_better(*entry, entry->option.recomputing());
     if (best_ == nullptr) return std::nullopt;
     best_->option.tighten(*best_candidate_);
     return Choice{best_->problem, finish(*best_, *best_candidate_)};
@@ -131,9 +132,18 @@ class Planner {
     const std::vector<TaskId> order = order_of(problem, measure(problem, limits_.batch, std::min(part, limits_.batch)));
     const Stores which = part < limits_.batch || !variants.empty() ? Stores::Few : Stores::All;
     for (Stored& stored : list_stores(problem, limits_, split, which)) {
+      const Bytes more = bytes_of_option(problem);
+      if (!entries_.empty() && held_bytes_ + more > limits_.search_bytes) return;
+      held_bytes_ += more;
       Option option(problem, limits_, split, order, stored, unconstrained_ns_);
       entries_.push_back({entries_.size(), index, variants, std::move(stored), std::move(option)});
     }
+  }
+
+  // Whether the search for values to recompute fits beside the options that exist.
+  bool may_search(const Entry& entry) const {
+    return entry.option.is_searched() ||
+           held_bytes_ + bytes_of_recompute_search(entry.option.staged().problem) <= limits_.search_bytes;
   }
 
   // Ties go to the option, then the candidate, that comes first.
@@ -254,14 +264,20 @@ class Planner {
       if (lowest.is_below(entry->option.bound().bytes)) break;
       std::vector<Candidate*> by_peak;
       for (Candidate& candidate : entry->option.plain()) by_peak.push_back(&candidate);
-      for (Candidate& candidate : entry->option.recomputing()) by_peak.push_back(&candidate);
+      if (may_search(*entry))
+        for (Candidate& candidate : entry->option.recomputing()) by_peak.push_back(&candidate);
       std::stable_sort(by_peak.begin(), by_peak.end(),
                        [](const Candidate* a, const Candidate* b) { return a->peak_bytes < b->peak_bytes; });
       for (Candidate* candidate : by_peak) {
         if (lowest.is_below(candidate->peak_bytes)) break;
         entry->option.pack_for(*candidate, 0);
         const Bytes bytes = entry->option.arena_bytes(*candidate) + entry->option.plan_bytes(*candidate);
-        if (!lowest.is_below(bytes)) lowest = {entry, candidate, bytes};
+        if (lowest.is_below(bytes)) {
+          candidate->forget_packing();
+          continue;
+        }
+        if (lowest.candidate != nullptr) lowest.candidate->forget_packing();
+        lowest = {entry, candidate, bytes};
       }
     }
     return lowest;
@@ -294,6 +310,7 @@ class Planner {
   std::optional<Bytes> ordered_bytes_;  // once it was asked for
   double unconstrained_ns_ = 0;
   std::deque<Entry> entries_;
+  Bytes held_bytes_ = 0;  // by the entries
   Entry* best_ = nullptr;
   Candidate* best_candidate_ = nullptr;
   double best_ns_ = 0;

@@ -21,6 +21,13 @@ struct Candidate {
   Stays stays{};
   std::vector<PackItem> items{};
   Packing packing{};
+
+  // Gives back what packing made, which is several times the steps.
+  void forget_packing() {
+    stays = {};
+    items = {};
+    packing = {};
+  }
 };
 
 class Option {
@@ -39,6 +46,7 @@ class Option {
   std::vector<Candidate>& plain() { return plain_; }
   // The same with tasks that run again; found when first asked for.
   std::vector<Candidate>& recomputing();
+  bool is_searched() const { return is_searched_; }
 
   // Packs as well as the line asks for. What is tried does not depend on the line otherwise: a short search always, a
   // long one only when that is not enough, and that one stops where it fits.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/holder.h"
 #include "base/tag.h"
 #include "plan/problem.h"
 
@@ -71,13 +72,6 @@ struct Plan {
   Exactness exactness = Exactness::BitIdentical;
   std::vector<Decision> decisions;
   bool operator==(const Plan&) const = default;
-};
-
-struct Holder {
-  std::string name;
-  Tag tag = Tag::Workspace;
-  Bytes bytes = 0;
-  bool operator==(const Holder&) const = default;
 };
 
 // Not fitting is an answer, not an error.

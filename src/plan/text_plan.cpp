@@ -120,8 +120,8 @@ std::string to_text(const Limits& limits) {
   std::string text = fmt::format(
       "limits\nbytes {}\nbatch {}\ndisk_bytes {}\ndisk_read {}\ndisk_write {}\npack_nodes {}\n", limits.bytes,
       limits.batch, limits.disk_bytes, limits.disk_read_bytes_per_s, limits.disk_write_bytes_per_s, limits.pack_nodes);
-  if (limits.step_bytes > 0)
-    text += fmt::format("step_bytes {}\nfree_steps {}\n", limits.step_bytes, limits.free_steps);
+  if (limits.step_bytes > 0) text += fmt::format("step_bytes {}\n", limits.step_bytes);
+  if (limits.search_bytes < Limits{}.search_bytes) text += fmt::format("search_bytes {}\n", limits.search_bytes);
   if (limits.stored) text += fmt::format("stored {}\n", fmt::join(*limits.stored, " "));
   for (const auto& [name, lever] : kLevers)
     text += fmt::format("lever {} {}\n", name, limits.levers.*lever ? "on" : "off");
@@ -147,8 +147,8 @@ Limits parse_limits(std::string_view text) {
       limits.disk_write_bytes_per_s = reader.number("disk_write");
     } else if (reader.take("step_bytes")) {
       limits.step_bytes = reader.integer("step_bytes");
-    } else if (reader.take("free_steps")) {
-      limits.free_steps = reader.integer("free_steps");
+    } else if (reader.take("search_bytes")) {
+      limits.search_bytes = reader.integer("search_bytes");
     } else if (reader.take("pack_nodes")) {
       limits.pack_nodes = reader.integer("pack_nodes");
     } else if (reader.take("stored")) {

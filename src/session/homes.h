@@ -33,6 +33,7 @@ class Homes {
   void write(const Port& port, const std::byte* from);
 
   bool is_resident(const Port& port) const;
+  Bytes arena_place(BufferId buffer) const { return arena_places_[static_cast<size_t>(buffer)]; }
 
  private:
   template <class Move>

@@ -41,31 +41,31 @@ void Session::open() {
   if (!steps_.empty())
     homes_ = Homes(steps_.front().program.problem, steps_.front().plan, arena_->data(), options_.scratch_folder,
                    file_bytes_);
-  for (PlannedStep& step : steps_) bind(step);
-  // What planning and binding needed for themselves goes before the arena comes.
-  if (options_.covers_process) trim_allocator();
-  take_arena();
+  if (homes_.transfers() != nullptr) staging_held_.set_resident(staging_held_.bytes());
+  for (PlannedStep& step : steps_) {
+    bind(step);
+    if (!options_.keeps_plans) forget_details(step);
+  }
+  // What planning and binding needed for themselves goes before the arena comes; executors are now the process's.
+  plans_held_.resize(0);
+  line_.measure_process();
+  commit_arena();
   initialize();
 }
 
-void Session::take_arena() {
-  arena_held_.clear();
-  BytesByTag by_tag{};
-  Bytes largest = 0;
-  for (const PlannedStep& step : steps_) {
-    if (step.plan.arena_bytes < largest) continue;
-    largest = step.plan.arena_bytes;
-    by_tag = step.plan.peak_by_tag;
-  }
-  Bytes named = 0;
-  for (size_t i = 0; i < kTagCount; ++i) {
-    if (by_tag[i] == 0) continue;
-    arena_held_.push_back(line_.reserve(static_cast<Tag>(i), by_tag[i]));
-    named += by_tag[i];
-  }
-  // Gaps between buffers are nobody's; they count as workspace.
-  if (arena_bytes_ > named) arena_held_.push_back(line_.reserve(Tag::Workspace, arena_bytes_ - named));
+// What a step that is bound needs no more: most of what a deep model takes beside its tensors.
+void Session::forget_details(PlannedStep& step) {
+  step.program.problem = {};
+  step.program.tasks = {};
+  step.plan.steps = {};
+  step.plan.lives = {};
+  step.plan.decisions = {};
+  step.file_places = {};
+}
+
+void Session::commit_arena() {
   arena_->commit(arena_bytes_);
+  for (Reservation& held : arena_held_) held.set_resident(held.bytes());
 }
 
 void Session::close() {
@@ -74,9 +74,11 @@ void Session::close() {
   homes_ = {};
   arena_.reset();
   arena_held_.clear();
-  runtime_held_.release();
-  data_held_.release();
+  library_held_.release();
+  caller_held_.release();
+  plans_held_.release();
   staging_held_.release();
+  data_.reset();
   kernels_ = KernelStore();
   closed_ = true;
 }
@@ -109,7 +111,7 @@ void Session::initialize() {
   }
   for (const Port& port : step.program.constants) {
     const Constant& constant = graph_.constant_of(port.value);
-    std::memcpy(arena_->data() + place_of(step.plan, port.buffer), constant.bytes.data(), constant.bytes.size());
+    std::memcpy(arena_->data() + homes_.arena_place(port.buffer), constant.bytes.data(), constant.bytes.size());
   }
 }
 
@@ -118,18 +120,40 @@ std::byte* Session::plain_staging(const Port& port) {
   return homes_.is_resident(port) ? staging() : staging() + round_up(port.type.bytes(), kAlignment);
 }
 
+size_t Session::plan(const Request& request) {
+  if (arena_ || closed_) throw Error("a step can be added to a session before it opens, not after");
+  const size_t number = find_or_plan(request);
+  given_steps_ = std::max(given_steps_, number + 1);
+  return number;
+}
+
 size_t Session::find_or_plan(const Request& request) {
-  for (size_t i = 0; i < steps_.size(); ++i)
-    if (equal(steps_[i].request, request)) return i;
+  ++runs_;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (!equal(steps_[i].request, request)) continue;
+    steps_[i].last_used = runs_;
+    return i;
+  }
   if (closed_) throw Error("the session is closed and can't run again; make another one");
+  const auto turn = line_.take_planning_turn();
+  evict_plans();
+  actions_of_later_steps_ = 0;
+  if (arena_) {
+    line_.measure_process();
+    expect_room_to_plan();
+  }
   PlannedStep step;
+  step.last_used = runs_;
   lower_step(step, request);
   if (plan_step(step) > 0) refuse_grown(step);
   steps_.push_back(std::move(step));
   if (arena_) {
-    take_arena();
+    commit_arena();
     bind(steps_.back());
+    if (!options_.keeps_plans) forget_details(steps_.back());
+    plans_held_.resize(0);
   }
+  line_.measure_process();
   return steps_.size() - 1;
 }
 
@@ -156,6 +180,7 @@ std::span<const View> Session::run(const Request& request, std::span<const Feed>
 
 PlannedStep& Session::take_feeds(size_t number, std::span<const Feed> feeds) {
   open();
+  line_.expect_no_growth();
   PlannedStep& step = steps_.at(number);
   for (size_t i = 0; i < step.program.feeds.size(); ++i) {
     const Port& port = step.program.feeds[i];

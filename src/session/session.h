@@ -9,14 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/refusal.h"
 #include "graph/graph.h"
 #include "lower/lower.h"
 #include "memory/arena.h"
 #include "memory/line.h"
 #include "plan/limits.h"
+#include "plan/make_plan.h"
 #include "plan/plan.h"
 #include "run/executor.h"
-#include "session/fit.h"
 #include "session/homes.h"
 
 namespace plimsoll {
@@ -29,16 +30,19 @@ struct Request {
   std::vector<ValueId> fetch_ids() const;
 };
 
-// A reserve for processes whose line covers all of them: code pages of kernels not yet run, stacks, output.
-constexpr Bytes kRuntimeReserve = 5 * MiB;
-
 struct SessionOptions {
-  // True: the line covers the whole process, code and libraries included. False: what the engine takes.
-  bool covers_process = false;
-  // Kept free below the line for what comes after planning: thread stacks, late code pages, output.
-  Bytes reserve = 0;
-  // Held beside the arena by who feeds the steps: buffers of the input pipeline.
+  // Held beside the arena for who feeds the steps: buffers of the input pipeline; Session::data_line hands them out.
   Bytes data_bytes = 0;
+  // On a line that covers the process, what the caller takes while the session is open: in all, and for each step of a
+  // plan.
+  Bytes caller_bytes = 0;
+  Bytes caller_step_bytes = 0;
+  // Steps like the last of the requests that `plan` will add before the session opens: their plans have room.
+  int later_plans = 0;
+  // Plans that run() makes for other batch sizes hold at most this together; the least recently used goes first.
+  Bytes plan_cache_bytes = 16 * MiB;
+  // False: what is only there to be looked at (tasks, names, lives) is given back when the session opens.
+  bool keeps_plans = true;
   uint64_t seed = 0;
   Levers levers;
   bool masks = true;  // see LowerOptions
@@ -76,16 +80,23 @@ struct PlannedStep {
   std::unique_ptr<Executor> executor;   // none before memory is taken
   std::vector<std::byte*> feed_places;  // of program.feeds
   std::vector<View> views;              // of program.fetches
+  int64_t lowered_tasks = 0;            // of program.tasks and plan.steps, which may be forgotten
+  int64_t planned_actions = 0;
+  int64_t last_used = 0;  // by the session's count of runs
 };
 
 class Session {
  public:
-  // Lowers and plans the requests; takes no memory for tensors yet. The line and the graph must outlive it.
-  // Throws DoesNotFit (session/fit.h) when a step can't be planned under the line.
-  Session(Graph& graph, MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options = {});
+  // Lowers and plans the requests, and reserves their arena; takes no memory for tensors yet. The graph must outlive
+  // it. Throws DoesNotFit (base/refusal.h) when a step can't be planned under the line.
+  Session(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
+          const SessionOptions& options = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  // One more step, planned like those of the constructor; returns its number. For a session that is not open yet.
+  size_t plan(const Request& request);
 
   // Takes the arena, touches it, and gives every variable its initial value. run() does it when needed.
   void open();
@@ -112,9 +123,16 @@ class Session {
 
   const std::vector<PlannedStep>& steps() const { return steps_; }
   const MemoryLine& line() const { return line_; }
+  MemoryLine& data_line() { return *data_; }          // of SessionOptions::data_bytes, when these are not 0
   Bytes arena_bytes() const { return arena_bytes_; }  // what open() takes
-  // Held by the process before the arena, the reserve, and what moves to and from the scratch file.
+  // Beside arena and data: the process where the line covers it, what libraries and executors take, and what moves to
+  // and from the scratch file. As it was when the steps were planned.
   Bytes runtime_bytes() const { return runtime_bytes_ + (file_bytes_ > 0 ? Homes::kBytes : 0); }
+  // The most that all of it takes at once, before the session opens or after: a deep model of small layers may take
+  // more to plan than to run.
+  Bytes peak_bytes() const {
+    return std::max(arena_bytes() + runtime_bytes() + options_.data_bytes, peak_of_planning_);
+  }
   // Training steps so far, from which dropout draws; one that goes on from a file goes on counting too.
   int64_t step_count() const { return state_.step; }
   void set_step_count(int64_t steps) { state_.step = steps; }
@@ -128,24 +146,39 @@ class Session {
   size_t find_or_plan(const Request& request);
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   void lower_step(PlannedStep& step, const Request& request);
-  // The step in parts of the batch, of several sizes.
+  // The step in micro-batches of several sizes.
   std::vector<Program> lower_splits(const Request& request, const Program& whole);
-  // Throws DoesNotFit when variables can't be brought to or from row-major memory beside the plan.
-  void accept(PlannedStep& step, Plan plan, const Limits& limits);
+  std::vector<int64_t> split_sizes(const Request& request, const Program& whole) const;
+  bool has_room_for_splits(const PlannedStep& step, const Limits& limits) const;
+  // Throws DoesNotFit when variables can't be brought to or from row-major memory beside the plan. Returns how much the
+  // arena of the steps before is too large, else 0.
+  [[nodiscard]] Bytes accept(PlannedStep& step, Plan plan, const Limits& limits);
   bool may_spill() const { return disk_speed_.read_bytes_per_s > 0; }
   Bytes transfer_bytes() const { return may_spill() ? Homes::kBytes : 0; }  // beside the arena, for a scratch file
+  Bytes step_bytes() const;                                                 // of a plan, its executor and the caller
   Limits limits_for(const PlannedStep& step) const;
-  Fit describe(const Problem& problem, const Shortfall& shortfall) const;
+  [[noreturn]] void refuse(const PlannedStep& step, std::span<const Problem* const> problems, const Limits& limits,
+                           const Choice& choice) const;
+  Refusal describe(const Problem& problem, const Shortfall& shortfall, Bytes planning_bytes) const;
+  Bytes surrounding_bytes() const;
+  Bytes leaving_bytes() const;
   Bytes staging_bytes(const PlannedStep& step) const;
   void close_layouts();
-  void take_surroundings();
-  void hold_surroundings(Bytes runtime_bytes);
+  void hold_surroundings();
+  void hold_arena(const PlannedStep& accepted);
   void plan_steps(const std::vector<size_t>& order);
-  [[nodiscard]] Bytes plan_step(PlannedStep& step);  // how much the arena of the steps before is too large, else 0
+  [[nodiscard]] Bytes plan_step(PlannedStep& step);  // like accept
   void forget_plans(const std::vector<size_t>& order);
   [[noreturn]] void refuse_grown(const PlannedStep& step) const;
+  [[nodiscard]] Bytes settle();
+  void expect_room_for_planning(const Problem& problem, const Plan& plan);
+  Bytes peak_of_planning(Bytes planning_bytes) const;
+  void expect_room_to_plan() const;
+  void evict_plans();
+  static Bytes bytes_of_plan(const PlannedStep& step);
+  static void forget_details(PlannedStep& step);
+  void commit_arena();
   Bytes limit_for_arena() const;
-  void take_arena();
   void bind(PlannedStep& step);
   void initialize();
   Port port_of(Tensor variable);
@@ -154,7 +187,7 @@ class Session {
 
   Graph& graph_;
   SessionOptions options_;
-  MemoryLine& line_;
+  MemoryLine line_;
   KernelStore kernels_;
   VariableLayouts layouts_;
   std::vector<PlannedStep> steps_;
@@ -162,13 +195,17 @@ class Session {
   Homes homes_;
   DiskSpeed disk_speed_;
   std::optional<std::vector<BufferId>> stored_;  // variables in the scratch file, once a plan has decided
-  Reservation runtime_held_, data_held_, staging_held_;
+  std::optional<MemoryLine> data_;
+  // Of the line: what libraries take while kernels run, the caller's, plans and executors still to be made, transfers.
+  Reservation library_held_, caller_held_, plans_held_, staging_held_;
   std::vector<Reservation> arena_held_;
+  bool has_surroundings_ = false;  // what is around the arena fits the line
+  size_t given_steps_ = 0;         // the first of steps_, which stay; others are a cache
+  int64_t runs_ = 0;
   Bytes runtime_bytes_ = 0;
-  int64_t planned_steps_ = 0;    // of all plans that were accepted
-  Bytes bytes_of_plans_ = 0;     // what they take beyond the reserve
-  Bytes left_for_planning_ = 0;  // by each step to each of those behind it
-  int64_t steps_behind_ = 0;     // the one that is being planned
+  Bytes left_for_planning_ = 0;         // by each step to those planned after it
+  int64_t actions_of_later_steps_ = 0;  // at least: those of the steps planned after the one at hand
+  Bytes peak_of_planning_ = 0;          // of the process, counted
   Bytes arena_bytes_ = 0;
   Bytes file_bytes_ = 0;
   StepState state_;

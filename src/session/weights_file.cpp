@@ -204,6 +204,11 @@ class TemporaryFile {
 
 }  // namespace
 
+Bytes bytes_for_weights_file(const Graph& graph, bool loads) {
+  constexpr Bytes kBuffers = 256 * KiB, kEntry = 128;
+  return kBuffers + (loads ? kEntry * std::ssize(graph.variables()) : 0);
+}
+
 std::vector<StoredTensor> list_weights(const std::string& path) {
   return read_header(path, File(path, O_RDONLY)).tensors;
 }

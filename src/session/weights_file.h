@@ -18,6 +18,9 @@ struct StoredTensor {
   Bytes bytes;
 };
 
+// What saving takes beside the session while it runs, or loading, which keeps an index of the file.
+Bytes bytes_for_weights_file(const Graph& graph, bool loads);
+
 // What a file holds, in the order of its offsets. Throws Error(BadData) that names the file and the fault.
 std::vector<StoredTensor> list_weights(const std::string& path);
 

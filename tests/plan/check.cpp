@@ -169,11 +169,11 @@ TEST(Check, RefusesAPlanOverTheLine) {
 }
 
 TEST(Check, CountsWhatThePlanItselfTakes) {
-  Limits limits{.bytes = kEnd + 64 + 2 * 100, .batch = 4, .step_bytes = 100, .free_steps = 2};
+  Limits limits{.bytes = kEnd + 64 + 4 * 100, .batch = 4, .step_bytes = 100};
   EXPECT_EQ(check(small_problem(), roomy_plan(), limits), "");
-  limits.free_steps = 1;
+  limits.step_bytes = 101;
   EXPECT_EQ(check(small_problem(), roomy_plan(), limits),
-            "the arena of 20544 bytes with 300 for 4 steps is over the line of 20744");
+            "the arena of 20544 bytes with 404 for 4 steps is over the line of 20944");
 }
 
 TEST(Check, OutputsStayUntilTheEnd) {

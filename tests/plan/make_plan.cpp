@@ -163,7 +163,6 @@ TEST(MakePlan, StepsTakeRoomTooWhenTheyCount) {
   const Limits free_of_charge{.bytes = 0, .batch = 8};
   Limits counted = free_of_charge;
   counted.step_bytes = 2 * KiB;
-  counted.free_steps = std::ssize(problem.tasks);
   const auto need = [&](const Limits& limits) { return std::get<Shortfall>(make_plan(problem, limits)).need_bytes; };
   const Bytes lowest = need(free_of_charge), lowest_counted = need(counted);
   EXPECT_GT(lowest_counted, lowest);

@@ -74,7 +74,7 @@ TEST(Text, LimitsReadBack) {
   limits.levers.recompute = false;
   EXPECT_EQ(parse_limits(to_text(limits)), limits);
   limits.step_bytes = 192;
-  limits.free_steps = 5000;
+  limits.search_bytes = 64 * MiB;
   EXPECT_EQ(parse_limits(to_text(limits)), limits);
   EXPECT_EQ(parse_limits(to_text(Limits{})), Limits{});
 }

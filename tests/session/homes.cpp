@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "autodiff/optimiser.h"
+#include "base/refusal.h"
 #include "ops/ops.h"
-#include "session/fit.h"
 #include "session/session.h"
 #include "support/disk_folder.h"
 
@@ -38,7 +38,7 @@ Bytes smallest_line(Net& net, const SessionOptions& options) {
   try {
     const Session session(net.graph, none, net.requests(), options);
   } catch (const DoesNotFit& e) {
-    return e.fit().need;
+    return e.refusal().need;
   }
   return -1;
 }

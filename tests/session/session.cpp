@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "autodiff/optimiser.h"
+#include "base/refusal.h"
 #include "memory/process.h"
 #include "ops/ops.h"
-#include "session/fit.h"
 #include "support/error_of.h"
 #include "support/sanitizer.h"
 
@@ -137,11 +137,11 @@ TEST(Session, LineTooSmallIsRefusedWithTheSmallestThatWorks) {
     FAIL();
   } catch (const DoesNotFit& e) {
     EXPECT_EQ(e.exit_code(), 3);
-    EXPECT_EQ(e.fit().line, MiB);
-    EXPECT_GT(e.fit().deficit(), 0);
-    EXPECT_FALSE(e.fit().holders.empty());
+    EXPECT_EQ(e.refusal().line, MiB);
+    EXPECT_GT(e.refusal().deficit(), 0);
+    EXPECT_FALSE(e.refusal().holders.empty());
     EXPECT_THAT(e.what(), HasSubstr("smallest line that works"));
-    smallest = e.fit().smallest_line;
+    smallest = e.refusal().smallest_line;
   }
   EXPECT_EQ(small.used(), 0);
   MemoryLine enough(smallest);
@@ -173,32 +173,11 @@ TEST(Session, RoomToSetVariablesIsPartOfTheRefusal) {
     Session session(graph, tight, {step});
     FAIL();
   } catch (const DoesNotFit& e) {
-    EXPECT_EQ(e.fit().need, any.arena_bytes() + any.runtime_bytes());
-    MemoryLine enough(e.fit().need);
+    EXPECT_EQ(e.refusal().need, any.arena_bytes() + any.runtime_bytes());
+    MemoryLine enough(e.refusal().need);
     Session session(graph, enough, {step});
     EXPECT_NO_THROW(session.open());
   }
-}
-
-// The reserve covers some thousands of steps of plans: all plans of a session share it, and a line pays for the rest.
-TEST(Session, LongPlansArePaidForOnce) {
-  constexpr int64_t kTasks = 3000, kFree = 5000;
-  Graph graph;
-  Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 4});
-  const Tensor w = graph.variable("w", DType::F32, {4, 4}, Init::zeros());
-  for (int64_t i = 0; i < kTasks; ++i) x = matmul(x, w);
-  SessionOptions options;
-  options.covers_process = true;
-  MemoryLine line(GiB);
-  const Session session(graph, line, {{{x}, {}, 1}, {{x}, {}, 2}}, options);
-  const PlannedStep &first = session.steps()[0], &second = session.steps()[1];
-  const int64_t steps = std::ssize(first.plan.steps);
-  ASSERT_GE(steps, kTasks);
-  ASSERT_EQ(std::ssize(second.plan.steps), steps);
-  EXPECT_EQ(first.limits.free_steps, kFree);
-  EXPECT_EQ(second.limits.free_steps, kFree - steps);
-  EXPECT_GT(second.limits.bytes_of_steps(steps), 0);
-  EXPECT_EQ(line.used(Tag::Runtime), session.runtime_bytes());
 }
 
 TEST(Session, PlannedPeakIsTheMeasuredOne) {

@@ -1,0 +1,20 @@
+// What planning takes for itself, counted by the size of the problem: measured once on the longest problems, so that a
+// deep model is not planned past the line that it is planned for.
+#pragma once
+
+#include "plan/problem.h"
+
+namespace plimsoll {
+
+// Most micro-batches that a step is cut into: each has steps of its own in the plan.
+constexpr int64_t kMostParts = 1024;
+
+// One way to set the step up: its tasks in order, the lifetimes of its buffers, their packing.
+Bytes bytes_of_option(const Problem& problem);
+// The search for values to recompute, beside the option that it works on.
+Bytes bytes_of_recompute_search(const Problem& problem);
+// The least that planning the problem takes: its first option.
+constexpr Bytes kBytesToPlanTask = 900;
+inline Bytes bytes_to_plan(const Problem& problem) { return bytes_of_option(problem); }
+
+}  // namespace plimsoll
