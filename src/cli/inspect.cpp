@@ -1,4 +1,5 @@
 // plimsoll inspect: what a built-in model, a weights file or a dumped plan holds.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -7,24 +8,31 @@
 
 #include "cli/plan_dump.h"
 #include "cli/verbs.h"
+#include "memory/file.h"
 #include "model/training.h"
 #include "session/weights_file.h"
 
 namespace plimsoll {
 namespace {
 
-constexpr size_t kShown = 20;
+constexpr int64_t kShown = 20;
 
 struct Row {
   std::string name, type;
   Bytes bytes;
 };
 
+void print_row(const Row& row) { fmt::print("  {:>10}  {:<24} {}\n", format_bytes(row.bytes), row.type, row.name); }
+
+void print_rest(int64_t count, const char* what) {
+  fmt::print("  ... and {} more {} (--all shows them)\n", count, what);
+}
+
 void print_rows(const std::vector<Row>& rows, bool all, const char* what) {
-  const size_t shown = all ? rows.size() : std::min(rows.size(), kShown);
-  for (size_t i = 0; i < shown; ++i)
-    fmt::print("  {:>10}  {:<24} {}\n", format_bytes(rows[i].bytes), rows[i].type, rows[i].name);
-  if (shown < rows.size()) fmt::print("  ... and {} more {} (--all shows them)\n", rows.size() - shown, what);
+  const auto count = static_cast<int64_t>(rows.size());
+  const int64_t shown = all ? count : std::min(count, kShown);
+  for (int64_t i = 0; i < shown; ++i) print_row(rows[static_cast<size_t>(i)]);
+  if (shown < count) print_rest(count - shown, what);
 }
 
 nlohmann::json rows_json(const std::vector<Row>& rows) {
@@ -33,20 +41,30 @@ nlohmann::json rows_json(const std::vector<Row>& rows) {
   return list;
 }
 
+// One line at a time: a file may list more tensors than fit in memory.
 int inspect_file(const Settings& settings) {
-  std::vector<Row> rows;
-  Bytes total = 0;
-  for (const StoredTensor& tensor : list_weights(settings.model)) {
-    rows.push_back({tensor.name, std::string(name_of(tensor.dtype)) + to_string(tensor.dims), tensor.bytes});
-    total += tensor.bytes;
-  }
+  const WeightsReader file(settings.model);
+  int64_t shown = 0;
   if (settings.json) {
-    fmt::print("{}\n",
-               nlohmann::json{{"file", settings.model}, {"bytes", total}, {"tensors", rows_json(rows)}}.dump(2));
+    fmt::print("{{\n  \"file\": {},\n  \"bytes\": {},\n  \"tensors\": [", nlohmann::json(settings.model).dump(),
+               file.data_bytes());
+    file.for_each([&](const StoredTensor& tensor) {
+      fmt::print("{}\n    {}", shown++ > 0 ? "," : "",
+                 nlohmann::json{{"name", tensor.name},
+                                {"type", std::string(name_of(tensor.dtype)) + to_string(tensor.dims)},
+                                {"bytes", tensor.bytes}}
+                     .dump());
+    });
+    fmt::print("\n  ]\n}}\n");
     return 0;
   }
-  fmt::print("{}: {} tensors, {}\n", settings.model, rows.size(), format_exact_bytes(total));
-  print_rows(rows, settings.all, "tensors");
+  fmt::print("{}: {} tensors, {}\n", settings.model, file.tensors(), format_exact_bytes(file.data_bytes()));
+  const int64_t wanted = settings.all ? file.tensors() : kShown;
+  file.for_each([&](const StoredTensor& tensor) {
+    if (shown++ < wanted)
+      print_row({tensor.name, std::string(name_of(tensor.dtype)) + to_string(tensor.dims), tensor.bytes});
+  });
+  if (shown > wanted) print_rest(shown - wanted, "tensors");
   return 0;
 }
 
@@ -97,8 +115,16 @@ int inspect_model(const Settings& settings) {
 }  // namespace
 
 int run_inspect(const Settings& settings) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(settings.model, ignored)) return inspect_model(settings);
+  const std::vector<std::string> models = model_names();
+  std::error_code failure;
+  const bool is_file = std::filesystem::is_regular_file(settings.model, failure);
+  if (!is_file && std::find(models.begin(), models.end(), settings.model) != models.end())
+    return inspect_model(settings);
+  // Says what is wrong with a path that leads nowhere or to no regular file.
+  if (!is_file && (settings.model.find_first_of("/.") != std::string::npos ||
+                   std::filesystem::exists(std::filesystem::symlink_status(settings.model, failure))))
+    File::open(settings.model);
+  if (!is_file) return inspect_model(settings);
   return is_plan_file(settings.model) ? inspect_plan(settings) : inspect_file(settings);
 }
 

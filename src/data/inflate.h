@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "data/file.h"
+#include "memory/file.h"
 
 namespace plimsoll {
 

@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/file.h"
 #include "data/inflate.h"
 #include "data/layout.h"
+#include "memory/file.h"
 
 namespace plimsoll {
 namespace {

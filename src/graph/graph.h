@@ -126,6 +126,10 @@ class Graph {
   // The value of that full name; throws Error that names the nearest ones.
   Tensor find(std::string_view name);
   bool has(std::string_view name) const { return by_name_.contains(name); }
+  bool has_value(std::string_view name) const {  // not a node
+    const auto at = by_name_.find(name);
+    return at != by_name_.end() && at->second >= 0;
+  }
 
   // Resident bytes of the graph itself, for the report.
   Bytes size_bytes() const;

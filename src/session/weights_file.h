@@ -2,37 +2,26 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "base/dtype.h"
-#include "graph/shape.h"
+#include "memory/output_file.h"
 #include "session/session.h"
+#include "session/weights_reader.h"
 
 namespace plimsoll {
 
-struct StoredTensor {
-  std::string name;
-  DType dtype;
-  Dims dims;
-  Bytes offset;  // in the file
-  Bytes bytes;
-};
-
-// What saving takes beside the session while it runs, or loading, which keeps an index of the file.
-Bytes bytes_for_weights_file(const Graph& graph, bool loads);
-
-// What a file holds, in the order of its offsets. Throws Error(BadData) that names the file and the fault.
-std::vector<StoredTensor> list_weights(const std::string& path);
+// What saving and loading take beside the session, whatever the model and the file: the larger of both.
+constexpr Bytes kWeightsFileBytes = WeightsReader::kBytes;
+static_assert(OutputFile::kBufferBytes <= kWeightsFileBytes / 2);
 
 // Throws when `path` could not be written as things are: asked before training, not after it.
 void expect_room_for_weights(const Graph& graph, const std::string& path);
 
 // Writes all variables (the optimiser's too) and the number of steps beside `path` and renames: a crash leaves the old
-// file or the new one.
+// file or the new one. Throws Error(BadNumbers), and keeps the old file, when a variable is not finite.
 void save_weights(Session& session, Graph& graph, const std::string& path);
 
 // Sets every weight and statistic of the graph; the optimiser's and the number of steps where the file has
-// them, state in 16 bits or not.
+// them, state in 16 bits or not. Nothing is changed by a file that is damaged or of another model.
 void load_weights(Session& session, Graph& graph, const std::string& path);
 
 }  // namespace plimsoll

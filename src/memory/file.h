@@ -1,15 +1,25 @@
 // A file descriptor that closes itself, with errors that name the path.
 #pragma once
 
+#include <cerrno>
 #include <string>
 
 #include "base/bytes.h"
 
 namespace plimsoll {
 
+// Repeats a system call that a signal interrupted.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 class File {
  public:
-  // For reading; throws Error(BadData) for what is missing, no regular file or not allowed.
+  // For reading; throws Error(BadData) for what is missing, no regular file or not allowed. Never waits: a named pipe
+  // or a device is refused at once.
   static File open(const std::string& path);
 
   // A new file without a name: it is gone when closed, even by a crash. Throws Error.

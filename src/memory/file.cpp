@@ -1,10 +1,9 @@
-#include "data/file.h"
+#include "memory/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +17,7 @@ namespace plimsoll {
 
 File File::open(const std::string& path) {
   // Without O_NONBLOCK a named pipe would wait here for a writer.
-  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  File file(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   if (file.descriptor_ < 0)
     throw Error(fmt::format("{}: {}; check the path", path, std::strerror(errno)), ErrorKind::BadData);
   struct stat facts;
@@ -34,16 +33,19 @@ File File::open(const std::string& path) {
 }
 
 File File::temporary(const std::string& directory) {
-  int descriptor = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+  int descriptor =
+      uninterrupted([&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600); });
   if (descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
     std::string name = directory + "/plimsoll-XXXXXX";  // a file system without O_TMPFILE
     descriptor = ::mkostemp(name.data(), O_CLOEXEC);
     if (descriptor >= 0) ::unlink(name.c_str());
   }
-  if (descriptor < 0)
+  if (descriptor < 0) {
+    const int reason = errno;
     throw Error(
-        fmt::format("no scratch file in '{}': {}; give another scratch directory", directory, std::strerror(errno)),
-        errno == ENOSPC || errno == EDQUOT ? ErrorKind::DiskFull : ErrorKind::General);
+        fmt::format("no scratch file in '{}': {}; give another scratch directory", directory, std::strerror(reason)),
+        reason == ENOSPC || reason == EDQUOT ? ErrorKind::DiskFull : ErrorKind::General);
+  }
   return File(descriptor);
 }
 
