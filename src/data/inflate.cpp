@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/layout.h"
 #include "memory/process.h"
 
 namespace plimsoll {
@@ -103,8 +105,10 @@ Bytes least_unpacked_bytes(const File& packed, const std::string& path) {
 
 }  // namespace
 
-File inflate_to_scratch(const File& packed, const std::string& path, const std::string& scratch_dir) {
+File inflate_to_scratch(const File& packed, const std::string& path, const std::string& scratch_dir,
+                        const std::function<Bytes(std::span<const std::byte> front)>& length_of) {
   struct Buffers {
+    std::array<std::byte, kLongestHeader> front;
     std::array<std::byte, kPackedPiece> packed;
     std::array<std::byte, kPlainPiece> plain;
   };
@@ -112,7 +116,8 @@ File inflate_to_scratch(const File& packed, const std::string& path, const std::
   Scratch scratch(scratch_dir);
   if (least_unpacked_bytes(packed, path) > available_disk_bytes(scratch_dir)) scratch.give_up();
   Inflater stream;
-  Bytes read_bytes = 0;
+  Bytes read_bytes = 0, plain_bytes = 0;
+  Bytes most_bytes = kLongestHeader;  // until the front is complete
   bool inside_member = true;
   bool output_pending = false;
   const auto position = [&] { return read_bytes - Bytes(stream->avail_in); };
@@ -141,7 +146,17 @@ File inflate_to_scratch(const File& packed, const std::string& path, const std::
     const int status = ::inflate(&*stream, Z_NO_FLUSH);
     if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
       damaged(path, position(), fmt::format("damaged gzip data ({})", stream->msg ? stream->msg : "unknown"));
-    scratch.append(buffers->plain.data(), kPlainPiece - Bytes(stream->avail_out));
+    const Bytes made = kPlainPiece - Bytes(stream->avail_out);
+    if (plain_bytes < kLongestHeader) {
+      const Bytes missing = std::min(made, kLongestHeader - plain_bytes);
+      std::memcpy(buffers->front.data() + plain_bytes, buffers->plain.data(), static_cast<size_t>(missing));
+      if (plain_bytes + made >= kLongestHeader) most_bytes = length_of(buffers->front);
+    }
+    plain_bytes += made;
+    if (plain_bytes > most_bytes)
+      damaged(path, position(),
+              fmt::format("the file unpacks to more than the {} that its header says", format_exact_bytes(most_bytes)));
+    scratch.append(buffers->plain.data(), made);
     if (status == Z_STREAM_END) inside_member = false;
     output_pending = inside_member && stream->avail_out == 0;
   }

@@ -1,15 +1,20 @@
 // Unpacks a gzip file once, in constant memory, into a file that can be read in any order.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <span>
 #include <string>
 
 #include "memory/file.h"
 
 namespace plimsoll {
 
-// Throws Error(BadData) naming `path` and the compressed byte where it is damaged, Error(DiskFull) naming the
-// directory and the bytes that are needed.
-File inflate_to_scratch(const File& packed, const std::string& path, const std::string& scratch_dir);
+// `length_of` says from the first kLongestHeader unpacked bytes how many there must be in all, and throws when they are
+// no such file: what unpacks to more is refused before it fills the disk. Throws Error(BadData) naming `path` and the
+// compressed byte where it is damaged, Error(DiskFull) naming the directory and the bytes that are needed.
+File inflate_to_scratch(const File& packed, const std::string& path, const std::string& scratch_dir,
+                        const std::function<Bytes(std::span<const std::byte> front)>& length_of);
 
 // `asked`, or when that is empty the first directory for temporary files that lies on a disk.
 std::string choose_scratch_dir(const std::string& asked);

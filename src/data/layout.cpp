@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@ namespace plimsoll {
 namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
+constexpr size_t kMostDimensions = 32;  // numpy's own limit
 
 [[noreturn]] void refuse(const std::string& path, Bytes at, const std::string& what) {
   throw Error(fmt::format("{}: at byte {}: {}", path, at, what), ErrorKind::BadData);
@@ -22,8 +24,8 @@ constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 uint32_t unsigned_at(std::span<const std::byte> front, Bytes at) { return std::to_integer<uint32_t>(front[at]); }
 
-// Checks the sizes against each other and against the file.
-void check(const Layout& layout, Bytes file_bytes, const std::string& path, Bytes shape_at) {
+// Checks the sizes against each other.
+void check(const Layout& layout, const std::string& path, Bytes shape_at) {
   if (layout.shape.empty()) refuse(path, shape_at, "the array has no dimensions; the first one must count samples");
   Bytes bytes = layout.stored_element;
   for (const int64_t extent : layout.shape) {
@@ -32,13 +34,10 @@ void check(const Layout& layout, Bytes file_bytes, const std::string& path, Byte
       refuse(path, shape_at, "the header asks for more bytes than can be counted; the file is damaged, fetch it again");
     bytes *= extent;
   }
-  if (bytes > file_bytes - layout.data_offset)
-    refuse(path, file_bytes,
-           fmt::format("the file ends, but its header says {}; it is cut off, fetch it again",
-                       format_exact_bytes(layout.data_offset + bytes)));
 }
 
-Layout parse_idx(std::span<const std::byte> front, Bytes file_bytes, const std::string& path) {
+Layout parse_idx(std::span<const std::byte> front, const std::string& path) {
+  const auto file_bytes = static_cast<Bytes>(front.size());  // if it is that short
   Layout layout;
   switch (unsigned_at(front, 2)) {
     case 0x08:
@@ -68,26 +67,11 @@ Layout parse_idx(std::span<const std::byte> front, Bytes file_bytes, const std::
   for (Bytes at = 4; at < layout.data_offset; at += 4)
     layout.shape.push_back(unsigned_at(front, at) << 24 | unsigned_at(front, at + 1) << 16 |
                            unsigned_at(front, at + 2) << 8 | unsigned_at(front, at + 3));
-  check(layout, file_bytes, path, 4);
+  check(layout, path, 4);
   return layout;
 }
 
-// The text behind 'key': in the dictionary that is the header of an npy file.
-std::string_view value_of(std::string_view header, std::string_view key, const std::string& path, Bytes header_at) {
-  for (const char quote : {'\'', '"'}) {
-    const size_t at = header.find(fmt::format("{}{}{}", quote, key, quote));
-    if (at == std::string_view::npos) continue;
-    std::string_view rest = header.substr(at + key.size() + 2);
-    while (!rest.empty() && (rest.front() == ' ' || rest.front() == ':')) rest.remove_prefix(1);
-    if (!rest.empty()) return rest;
-  }
-  refuse(path, header_at, fmt::format("the npy header has no '{}'; write the file again with numpy.save", key));
-}
-
-void parse_element(std::string_view value, Layout& layout, const std::string& path, Bytes at) {
-  if (value.front() != '\'' && value.front() != '"')
-    refuse(path, at, "arrays of records cannot be read; save each field by itself");
-  const std::string_view name = value.substr(1, value.find(value.front(), 1) - 1);
+void parse_element(std::string_view name, Layout& layout, const std::string& path, Bytes at) {
   struct Known {
     std::string_view name;
     DType dtype;
@@ -115,25 +99,116 @@ void parse_element(std::string_view value, Layout& layout, const std::string& pa
                      name));
 }
 
-std::vector<int64_t> parse_shape(std::string_view value, const std::string& path, Bytes at) {
-  const size_t end = value.find(')');
-  if (value.front() != '(' || end == std::string_view::npos) refuse(path, at, "the npy header has no proper 'shape'");
-  std::string_view rest = value.substr(1, end - 1);
-  std::vector<int64_t> shape;
-  while (true) {
-    while (!rest.empty() && (rest.front() == ' ' || rest.front() == ',')) rest.remove_prefix(1);
-    if (rest.empty()) return shape;
-    int64_t extent = 0;
-    const auto [behind, status] = std::from_chars(rest.data(), rest.data() + rest.size(), extent);
-    if (status != std::errc() || extent < 0)
-      refuse(path, at, fmt::format("'{}' is no shape; the file is damaged, fetch it again", value.substr(0, end + 1)));
-    shape.push_back(extent);
-    rest.remove_prefix(static_cast<size_t>(behind - rest.data()));
-    if (rest.starts_with('L')) rest.remove_prefix(1);  // as Python 2 wrote it
-  }
-}
+// Reads the dictionary that is the header of an npy file: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// Three keys, each once, and nothing else.
+class NpyHeader {
+ public:
+  NpyHeader(std::string_view text, Bytes at, const std::string& path)
+      : rest_(text), text_(text), at_(at), path_(path) {}
 
-Layout parse_npy(std::span<const std::byte> front, Bytes file_bytes, const std::string& path) {
+  void parse(Layout& layout) {
+    expect('{');
+    bool has_element = false, has_order = false, has_shape = false, is_by_column = false;
+    while (!take('}')) {
+      const Bytes key_at = position();
+      const std::string_view key = quoted("a key");
+      bool* const has = key == "descr"           ? &has_element
+                        : key == "fortran_order" ? &has_order
+                        : key == "shape"         ? &has_shape
+                                                 : nullptr;
+      if (has == nullptr) refuse(path_, key_at, fmt::format("the npy header has an unknown key '{}'", key));
+      if (std::exchange(*has, true)) refuse(path_, key_at, fmt::format("the npy header has '{}' twice", key));
+      expect(':');
+      skip_blanks();
+      const Bytes value_at = position();
+      if (has == &has_element) {
+        if (rest_.starts_with('['))
+          refuse(path_, value_at, "arrays of records cannot be read; save each field by itself");
+        parse_element(quoted("the element type"), layout, path_, value_at);
+      } else if (has == &has_order) {
+        is_by_column = truth();
+      } else {
+        layout.shape = shape();
+      }
+      if (take('}')) break;
+      expect(',');
+    }
+    skip_blanks();
+    if (!rest_.empty()) damaged("more text follows");
+    for (const auto& [has, key] : {std::pair(has_element, "descr"), {has_order, "fortran_order"}, {has_shape, "shape"}})
+      if (!has)
+        refuse(path_, at_, fmt::format("the npy header has no '{}'; write the file again with numpy.save", key));
+    // With one dimension both orders are the same.
+    if (is_by_column && layout.shape.size() > 1)
+      refuse(path_, at_, "the array is stored column by column; save numpy.ascontiguousarray(array) instead");
+  }
+
+ private:
+  Bytes position() const { return at_ + static_cast<Bytes>(text_.size() - rest_.size()); }
+
+  [[noreturn]] void damaged(const std::string& what) const {
+    refuse(path_, position(), fmt::format("damaged npy header: {}; write the file again with numpy.save", what));
+  }
+
+  void skip_blanks() {
+    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n')) rest_.remove_prefix(1);
+  }
+  bool take(char wanted) {
+    skip_blanks();
+    if (!rest_.starts_with(wanted)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char wanted) {
+    if (!take(wanted)) damaged(fmt::format("'{}' is missing", wanted));
+  }
+
+  std::string_view quoted(const char* what) {
+    skip_blanks();
+    const char quote = rest_.empty() ? ' ' : rest_.front();
+    const size_t end = quote == '\'' || quote == '"' ? rest_.find(quote, 1) : std::string_view::npos;
+    if (end == std::string_view::npos) damaged(fmt::format("{} in quotes is missing", what));
+    const std::string_view text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+
+  bool truth() {
+    for (const std::string_view word : {"True", "False"})
+      if (rest_.starts_with(word)) {
+        rest_.remove_prefix(word.size());
+        return word == "True";
+      }
+    damaged("'fortran_order' is neither True nor False");
+  }
+
+  // A tuple as Python writes it: (), (3,), (3, 4) or (3, 4,).
+  std::vector<int64_t> shape() {
+    std::vector<int64_t> sizes;
+    expect('(');
+    bool comma = true;
+    while (!take(')')) {
+      int64_t size = 0;
+      const auto [end, status] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
+      if (!comma || status != std::errc() || size < 0) damaged("its shape is no list of sizes");
+      if (sizes.size() == kMostDimensions) damaged(fmt::format("it has more than {} dimensions", kMostDimensions));
+      sizes.push_back(size);
+      rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+      if (rest_.starts_with('L')) rest_.remove_prefix(1);  // as Python 2 wrote it
+      comma = take(',');
+    }
+    if (sizes.size() == 1 && !comma) damaged("its shape is a number, not a list of sizes");
+    return sizes;
+  }
+
+  std::string_view rest_;
+  const std::string_view text_;
+  const Bytes at_;
+  const std::string& path_;
+};
+
+Layout parse_npy(std::span<const std::byte> front, const std::string& path) {
+  const auto file_bytes = static_cast<Bytes>(front.size());  // if it is that short
   if (front.size() < 12) refuse(path, file_bytes, "the file ends inside its npy header; fetch it again");
   const uint32_t version = unsigned_at(front, 6);
   if (version < 1 || version > 3)
@@ -144,19 +219,15 @@ Layout parse_npy(std::span<const std::byte> front, Bytes file_bytes, const std::
   for (Bytes at = header_at - 1; at >= 8; --at) length = length << 8 | unsigned_at(front, at);
   Layout layout;
   layout.data_offset = header_at + length;
+  if (layout.data_offset > file_bytes && file_bytes >= kLongestHeader)
+    refuse(path, 8, fmt::format("a header of {} bytes is too long; write the file again with numpy.save", length));
   if (layout.data_offset > file_bytes)
     refuse(path, 8,
            fmt::format("the header is {} bytes long, the file only {}; it is cut off, fetch it again",
                        layout.data_offset, file_bytes));
-  if (layout.data_offset > static_cast<Bytes>(front.size()))
-    refuse(path, 8, fmt::format("a header of {} bytes is too long; write the file again with numpy.save", length));
   const std::string_view header(reinterpret_cast<const char*>(front.data()) + header_at, static_cast<size_t>(length));
-  parse_element(value_of(header, "descr", path, header_at), layout, path, header_at);
-  layout.shape = parse_shape(value_of(header, "shape", path, header_at), path, header_at);
-  // With one dimension both orders are the same.
-  if (!value_of(header, "fortran_order", path, header_at).starts_with("False") && layout.shape.size() > 1)
-    refuse(path, header_at, "the array is stored column by column; save numpy.ascontiguousarray(array) instead");
-  check(layout, file_bytes, path, header_at);
+  NpyHeader(header, header_at, path).parse(layout);
+  check(layout, path, header_at);
   return layout;
 }
 
@@ -166,14 +237,23 @@ bool is_gzip(std::span<const std::byte> front) {
   return front.size() >= 2 && front[0] == std::byte{0x1f} && front[1] == std::byte{0x8b};
 }
 
-Layout parse_layout(std::span<const std::byte> front, Bytes file_bytes, const std::string& path) {
+Layout parse_layout(std::span<const std::byte> front, const std::string& path) {
   if (front.size() >= kNpyMagic.size() && std::memcmp(front.data(), kNpyMagic.data(), kNpyMagic.size()) == 0)
-    return parse_npy(front, file_bytes, path);
-  if (front.size() >= 4 && front[0] == std::byte{0} && front[1] == std::byte{0})
-    return parse_idx(front, file_bytes, path);
+    return parse_npy(front, path);
+  if (front.size() >= 4 && front[0] == std::byte{0} && front[1] == std::byte{0}) return parse_idx(front, path);
   if (front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0)
     refuse(path, 0, "this is a zip archive (npz); unpack it and give one of its npy files");
-  refuse(path, 0, file_bytes == 0 ? "the file is empty" : "this is neither idx nor npy, plain or .gz");
+  refuse(path, 0, front.empty() ? "the file is empty" : "this is neither idx nor npy, plain or .gz");
+}
+
+void expect_file_bytes(const Layout& layout, Bytes file_bytes, const std::string& path) {
+  const Bytes wanted = layout.file_bytes();
+  if (file_bytes < wanted)
+    refuse(path, file_bytes,
+           fmt::format("the file ends, but its header says {}; it is cut off, fetch it again",
+                       format_exact_bytes(wanted)));
+  if (file_bytes > wanted)
+    refuse(path, wanted, fmt::format("{} bytes follow the array; fetch the file again", file_bytes - wanted));
 }
 
 }  // namespace plimsoll

@@ -18,15 +18,24 @@ struct Layout {
   Bytes data_offset = 0;       // of the first element
   std::vector<int64_t> shape;  // samples first; no dimension is zero
 
+  // Of header and elements.
+  Bytes file_bytes() const {
+    Bytes bytes = stored_element;
+    for (const int64_t extent : shape) bytes *= extent;
+    return data_offset + bytes;
+  }
   bool narrows_f64() const { return stored_element == 8 && dtype == DType::F32; }
 };
 
 // Enough of a file's front for any header.
 constexpr Bytes kLongestHeader = 64 * KiB;
 
-// `front` is the start of the file, up to kLongestHeader bytes; `path` is for the text of errors.
-// Throws Error(BadData) unless all elements lie inside `file_bytes`.
-Layout parse_layout(std::span<const std::byte> front, Bytes file_bytes, const std::string& path);
+// `front` is the start of the file: all of it, or kLongestHeader bytes. `path` is for the text of errors. Throws
+// Error(BadData).
+Layout parse_layout(std::span<const std::byte> front, const std::string& path);
+
+// Throws Error(BadData) unless the file ends with the last element.
+void expect_file_bytes(const Layout& layout, Bytes file_bytes, const std::string& path);
 
 bool is_gzip(std::span<const std::byte> front);
 

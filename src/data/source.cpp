@@ -97,13 +97,16 @@ std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions
     return std::span(front).first(static_cast<size_t>(file.read_some(0, kLongestHeader, front.data(), path)));
   };
   auto start = read_front();
-  const bool packed = is_gzip(start);
-  if (packed) {
-    file = inflate_to_scratch(file, path, choose_scratch_dir(options.scratch_dir));
+  std::string shown = path;
+  if (is_gzip(start)) {
+    // Positions in a packed file are those after unpacking, which the name then says.
+    shown += " (unpacked)";
+    file = inflate_to_scratch(file, path, choose_scratch_dir(options.scratch_dir),
+                              [&](auto unpacked) { return parse_layout(unpacked, shown).file_bytes(); });
     start = read_front();
   }
-  // Positions in a packed file are those after unpacking, which the name then says.
-  Layout layout = parse_layout(start, file.size(), packed ? path + " (unpacked)" : path);
+  Layout layout = parse_layout(start, shown);
+  expect_file_bytes(layout, file.size(), shown);
   return std::make_unique<ArrayFile>(path, std::move(file), std::move(layout));
 }
 

@@ -1,5 +1,7 @@
 #include "data/source.h"
 
+#include <sys/stat.h>
+
 #include <random>
 
 #include <gmock/gmock.h>
@@ -136,6 +138,9 @@ TEST_F(BadSource, MissingFileOrDirectory) {
   EXPECT_THAT(testing::refusal([] { open_source("/no/such/file"); }), HasSubstr("/no/such/file: No such file"));
   EXPECT_THAT(testing::refusal([&] { open_source(dir_.path()); }), HasSubstr("is a directory"));
   EXPECT_THAT(testing::refusal([] { open_source("/dev/null"); }), HasSubstr("not a regular file"));
+  const std::string pipe = dir_.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(testing::refusal([&] { open_source(pipe); }), HasSubstr("not a regular file"));
 }
 
 TEST_F(BadSource, WrongMagic) {
@@ -161,8 +166,8 @@ TEST_F(BadSource, SizesThatOverflow) {
   const uint32_t most = 0xffffffff;
   EXPECT_THAT(refused(idx(0x08, {most, most, most, most}, "a")), HasSubstr("more bytes than can be counted"));
   EXPECT_THAT(refused(npy("'<i8'", "(4611686018427387904, 2)", "a")), HasSubstr("more bytes than can be counted"));
-  EXPECT_THAT(refused(npy("'<i8'", "(99999999999999999999999,)", "a")), HasSubstr("is no shape"));
-  EXPECT_THAT(refused(npy("'<i8'", "(-1,)", "a")), HasSubstr("is no shape"));
+  EXPECT_THAT(refused(npy("'<i8'", "(99999999999999999999999,)", "a")), HasSubstr("its shape is no list"));
+  EXPECT_THAT(refused(npy("'<i8'", "(-1,)", "a")), HasSubstr("its shape is no list"));
 }
 
 TEST_F(BadSource, NothingInside) {
@@ -178,7 +183,39 @@ TEST_F(BadSource, NpyThatWouldBeMisread) {
   EXPECT_THAT(refused(npy("'<u2'", "(1,)", "ab")), HasSubstr("array.astype"));
   EXPECT_THAT(refused(npy("[('a', '<f4')]", "(1,)", "abcd")), HasSubstr("save each field"));
   EXPECT_THAT(refused(npy("'<f4'", "(1,)", "abcd", "False", 9)), HasSubstr("npy version 9"));
-  EXPECT_THAT(refused(npy("'<f4'", "7", "abcd")), HasSubstr("no proper 'shape'"));
+  EXPECT_THAT(refused(npy("'<f4'", "7", "abcd")), HasSubstr("'(' is missing"));
+}
+
+TEST_F(BadSource, MalformedNpyHeaders) {
+  for (const char* shape : {"(2,,2)", "(2 2)", "(,)", "(2", "2)", "(2)", "(2, 2", "(2, 2))", "(2, x)", "(2, 2.0)",
+                            "(2, +2)", "(0x2, 2)", "[2, 2]", "((2, 2))", "(2L2,)", "()()", "(2,; 2)"})
+    EXPECT_THAT(refused(npy("'<f4'", shape, std::string(16, 'x'))), HasSubstr("npy header")) << shape;
+  for (const char* shape : {"(2, 2)", "(2,2)", "(2, 2,)", "( 2 , 2 )", "(4,)", "(2L, 2L)"})
+    EXPECT_EQ(open_source(dir_.write("good", npy("'<f4'", shape, std::string(16, 'x'))))->dtype(), DType::F32) << shape;
+  EXPECT_THAT(refused(npy("'<f4', 'descr': '<i4'", "(1,)", "abcd")), HasSubstr("has 'descr' twice"));
+  EXPECT_THAT(refused(npy("'<f4', 'shape': (1,)", "(1,)", "abcd")), HasSubstr("has 'shape' twice"));
+  EXPECT_THAT(refused(npy("'<f4', 'order': 'C'", "(1,)", "abcd")), HasSubstr("unknown key 'order'"));
+  EXPECT_THAT(refused(npy("'<f4'", "(1,)", "abcd", "Falsehood")), HasSubstr("',' is missing"));
+  EXPECT_THAT(refused(npy("'<f4'", "(1,)", "abcd", "0")), HasSubstr("neither True nor False"));
+  EXPECT_THAT(refused(npy("'<f4'", "(1,)}, {", "abcd")), HasSubstr("more text follows"));
+  EXPECT_THAT(refused(npy("<f4", "(1,)", "abcd")), HasSubstr("the element type in quotes"));
+  EXPECT_THAT(refused(npy("'<f4", "(1,)", "abcd")), HasSubstr("cannot be read"));
+}
+
+TEST_F(BadSource, BytesBehindTheArray) {
+  EXPECT_THAT(refused(idx(0x08, {2, 2}, "abcde")), HasSubstr("at byte 16: 1 bytes follow the array"));
+  EXPECT_THAT(refused(npy("'<f4'", "(1,)", "abcdefgh")), HasSubstr("4 bytes follow the array"));
+  EXPECT_THAT(refused(gzip(idx(0x08, {2, 2}, "abcde"))), HasSubstr("1 bytes follow the array"));
+}
+
+// A gigabyte of zeros behind a small array: refused as soon as the size that the header says is passed.
+TEST_F(BadSource, GzipBomb) {
+  const std::string zeros = gzip(std::string(16'000'000, '\0'));
+  std::string bomb = gzip(idx(0x08, {300, 300}, std::string(90'000, 'x')));
+  for (int member = 0; member < 64; ++member) bomb += zeros;
+  EXPECT_THAT(refused(bomb), HasSubstr("unpacks to more than the 90,012 bytes"));
+  // A header that is wrong shows before the rest is unpacked.
+  EXPECT_THAT(refused(gzip(std::string(16'000'000, 'x'))), HasSubstr("neither idx nor npy"));
 }
 
 TEST_F(BadSource, DamagedGzip) {
