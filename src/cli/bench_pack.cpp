@@ -1,11 +1,14 @@
 // plimsoll bench pack: offsets for a table of lifetimes and sizes.
 #include <chrono>
 #include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "cli/verbs.h"
+#include "memory/file.h"
+#include "memory/output_file.h"
 #include "plan/pack.h"
 #include "plan/pack_csv.h"
 
@@ -18,6 +21,7 @@ constexpr PackBudget kEffort{.scans = 2'000'000'000, .nodes = 20'000'000};
 }  // namespace
 
 int run_bench_pack(const PackSettings& settings) {
+  File::open(settings.file);  // refuses what is no regular file, where a stream would wait
   std::ifstream in(settings.file);
   if (!in) throw Error(fmt::format("'{}' can't be opened", settings.file), ErrorKind::BadData);
   PackTable table;
@@ -33,10 +37,11 @@ int run_bench_pack(const PackSettings& settings) {
   fmt::print("{} buffers · lower bound {} · height {} ({:.4f} x) · {:.2f} s\n", table.items.size(), packing.lower_bound,
              packing.height, static_cast<double>(packing.height) / static_cast<double>(packing.lower_bound), seconds);
   if (!settings.out.empty()) {
-    std::ofstream out(settings.out);
-    write_packing_csv(out, table, packing);
-    out.flush();
-    if (!out) throw Error(fmt::format("'{}' can't be written", settings.out), ErrorKind::DiskFull);
+    std::ostringstream text;
+    write_packing_csv(text, table, packing);
+    OutputFile out(settings.out);
+    out.write(text.view());
+    out.finish();
   }
   if (settings.capacity > 0 && packing.height > settings.capacity)
     throw Error(fmt::format("does not fit: needs {} of {}, {} too much", packing.height, settings.capacity,

@@ -15,11 +15,11 @@ struct PlanFile {
 };
 
 struct PlannedStep;
-// Throws Error(DiskFull) when it can't be written.
+// Throws what OutputFile throws.
 void dump_plan(const PlannedStep& step, const std::string& name, const std::string& path);
 
 bool is_plan_file(const std::string& path);
-// Throws Error(BadData) naming the file and the line.
+// Throws Error(BadData) naming the file and the line. Whether the plan holds is for check to say.
 PlanFile read_plan(const std::string& path);
 
 }  // namespace plimsoll

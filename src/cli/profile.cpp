@@ -2,7 +2,6 @@
 #include "cli/profile.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "cli/auto_batch.h"
 #include "cli/peak.h"
 #include "cli/verbs.h"
+#include "memory/output_file.h"
 #include "memory/process.h"
 #include "model/made_up.h"
 
@@ -121,10 +121,9 @@ double predict_here_ns(const PlannedStep& planned, const MachineSpeed& peak) {
 }
 
 void write_trace(const Profile& profile, const std::string& file) {
-  std::ofstream out(file);
-  write_trace(profile, out);
-  out.flush();
-  if (!out) throw Error(fmt::format("'{}' can't be written", file), ErrorKind::DiskFull);
+  OutputFile out(file);
+  write_trace(profile, [&](std::string_view text) { out.write(text); });
+  out.finish();
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // One training step, measured: what the table, the JSON and the trace of `plimsoll profile` are made from.
 #pragma once
 
-#include <iosfwd>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -50,6 +51,6 @@ nlohmann::json profile_json(const Profile& profile);
 
 // Events for chrome://tracing and Perfetto: a track for each tag of what steps write, and the bytes that each tag
 // holds. Written one by one: a deep model has a hundred thousand.
-void write_trace(const Profile& profile, std::ostream& out);
+void write_trace(const Profile& profile, const std::function<void(std::string_view text)>& write);
 
 }  // namespace plimsoll

@@ -1,6 +1,5 @@
 // The fastest step as events that chrome://tracing and Perfetto show.
 #include <algorithm>
-#include <ostream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -46,11 +45,11 @@ nlohmann::json name_of_track(std::string_view what, int thread, std::string_view
 
 }  // namespace
 
-void write_trace(const Profile& profile, std::ostream& out) {
+void write_trace(const Profile& profile, const std::function<void(std::string_view text)>& write_text) {
   const PlannedStep& planned = profile.load->session->steps().front();
   const char* separator = "[";
   const auto write = [&](const nlohmann::json& event) {
-    out << separator << event.dump();
+    write_text(separator + event.dump());
     separator = ",\n";
   };
   write(name_of_track("process_name", 0,
@@ -80,7 +79,7 @@ void write_trace(const Profile& profile, std::ostream& out) {
     write({{"name", "bytes held"}, {"ph", "C"}, {"pid", kProcess}, {"ts", now_us}, {"args", bytes}});
     now_us += us;
   }
-  out << "]\n";
+  write_text("]\n");
 }
 
 }  // namespace plimsoll

@@ -32,6 +32,25 @@ std::string check_parts(const Plan& plan, const Limits& limits) {
   return "";
 }
 
+// Sizes come from files too: none may overflow in what follows.
+std::string check_sizes(const Problem& problem, const Limits& limits) {
+  constexpr Bytes kLargest = Bytes{1} << 60;
+  const auto overflows = [&](Bytes fixed, Bytes per_sample) {
+    return fixed > kLargest || per_sample > (kLargest - fixed) / std::max<int64_t>(limits.batch, 1);
+  };
+  for (const Buffer& buffer : problem.buffers)
+    if (overflows(buffer.fixed_bytes, buffer.per_sample_bytes))
+      return fmt::format("{} has more bytes than can be counted for {} samples", buffer.name, limits.batch);
+  const auto scratch_overflows = [&](const Work& work) {
+    return overflows(work.scratch_fixed_bytes, work.scratch_per_sample_bytes);
+  };
+  for (const Task& task : problem.tasks)
+    if (scratch_overflows(task) || std::any_of(task.variants.begin(), task.variants.end(), scratch_overflows))
+      return fmt::format("the scratch of {} has more bytes than can be counted for {} samples", task.name,
+                         limits.batch);
+  return "";
+}
+
 std::string check_steps(const Problem& problem, const Plan& plan) {
   const auto tasks = static_cast<TaskId>(problem.tasks.size());
   for (size_t s = 0; s < plan.steps.size(); ++s) {
@@ -252,6 +271,7 @@ std::string check_overlaps(const Problem& problem, const Plan& plan, const std::
 
 std::string check(const Problem& problem, const Plan& plan, const Limits& limits) {
   std::string fault = check_parts(plan, limits);
+  if (fault.empty()) fault = check_sizes(problem, limits);
   if (fault.empty()) fault = check_steps(problem, plan);
   if (fault.empty()) fault = check_lives(problem, plan, limits);
   if (fault.empty()) fault = check_variables(problem, plan);

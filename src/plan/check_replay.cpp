@@ -29,7 +29,18 @@ class Replay {
     }
     life_.assign(buffers, -1);
     lives_begun_.assign(buffers, 0);
-    runs_.assign(problem_.tasks.size() * parts_, 0);
+    first_run_.assign(problem_.tasks.size(), 0);
+    int64_t all_runs = 0;
+    for (size_t t = 0; t < problem_.tasks.size(); ++t) {
+      first_run_[t] = all_runs;
+      all_runs += runs_in_parts_[t] ? parts_ : 1;
+    }
+    // Tasks times parts may be far more than the plan is long; a plan with so few steps is faulty anyway.
+    const auto length = static_cast<int64_t>(plan_.steps.size() + problem_.tasks.size()) + parts_;
+    if (all_runs > 2 * length)
+      return fmt::format("a task never runs: {} steps are too few for {} parts of the batch", plan_.steps.size(),
+                         parts_);
+    runs_.assign(static_cast<size_t>(all_runs), 0);
     size_t next = 0;
     const auto steps = static_cast<int32_t>(plan_.steps.size());
     for (int32_t s = 0; s == 0 || s < steps; ++s) {
@@ -134,9 +145,9 @@ class Replay {
     const Work& work = work_of(problem_, step);
     if (!runs_in_parts_[step.task] && step.part != 0)
       return fmt::format("{} runs in part {} at step {}, but it runs once", task.name, step.part, s);
-    if (step.part > 0 && runs_[step.task * parts_ + step.part - 1] == 0)
+    if (step.part > 0 && runs_[first_run_[step.task] + step.part - 1] == 0)
       return fmt::format("{} runs part {} at step {}, before part {}", task.name, step.part, s, step.part - 1);
-    if (runs_[step.task * parts_ + step.part]++ > 0 && !task.recomputable)
+    if (runs_[first_run_[step.task] + step.part]++ > 0 && !task.recomputable)
       return fmt::format("{} runs again at step {}, but it cannot be recomputed", task.name, s);
     size_t operand = 0;
     for (const auto* list : {&work.reads, &work.updates})
@@ -232,7 +243,7 @@ class Replay {
   std::string check_end(int32_t last_step) const {
     for (size_t t = 0; t < problem_.tasks.size(); ++t)
       for (int64_t part = 0; part < (runs_in_parts_[t] ? parts_ : 1); ++part)
-        if (runs_[t * parts_ + part] == 0)
+        if (runs_[first_run_[t] + part] == 0)
           return fmt::format("{} never runs{}", problem_.tasks[t].name,
                              runs_in_parts_[t] ? fmt::format(" for part {}", part) : "");
     if (!sum_ends_.empty() && plan_.exactness == Exactness::BitIdentical)
@@ -272,7 +283,9 @@ class Replay {
   std::vector<bool> has_rows_, is_sum_, runs_in_parts_, is_stored_;
   std::vector<std::vector<TaskId>> meant_;  // for reads, then updates
   std::vector<int64_t> holds_, saved_;
-  std::vector<int32_t> life_, lives_begun_, runs_;
+  std::vector<int32_t> life_, lives_begun_;
+  std::vector<int64_t> first_run_;  // by task: its first place in runs_, which has one for each part it runs in
+  std::vector<int32_t> runs_;
 };
 
 }  // namespace

@@ -51,20 +51,25 @@ Step parse_step(WordReader& reader, const Names& tasks, const Names& buffers) {
     if (step.kind == Step::Kind::Load) reader.expect("load");
     step.buffer = parse_name(reader, buffers, "buffer");
   }
-  if (reader.take("part")) step.part = static_cast<int32_t>(reader.integer("the part"));
-  if (reader.take("with")) step.variant = static_cast<int32_t>(reader.integer("the variant"));
+  if (reader.take("part")) step.part = reader.small_integer("the part");
+  if (reader.take("with")) step.variant = reader.small_integer("the variant");
   return step;
 }
 
 Life parse_life(WordReader& reader, const Names& buffers) {
   Life life;
   if (!reader.take("-")) life.buffer = parse_name(reader, buffers, "buffer");
-  life.first_step = static_cast<int32_t>(reader.integer("the first step"));
-  life.last_step = static_cast<int32_t>(reader.integer("the last step"));
+  life.first_step = reader.small_integer("the first step");
+  life.last_step = reader.small_integer("the last step");
+  if (life.first_step < 0 || life.last_step < life.first_step)
+    reader.refuse(fmt::format("a life can't span steps {}-{}", life.first_step, life.last_step));
   reader.expect("offset");
-  life.offset = reader.integer("the offset");
+  life.offset = reader.size("the offset");
   reader.expect("bytes");
-  life.bytes = reader.integer("the size");
+  life.bytes = reader.size("the size");
+  if (life.offset % kAlignment != 0 || life.bytes % kAlignment != 0)
+    reader.refuse(
+        fmt::format("offset {} and size {} of a life must be multiples of {}", life.offset, life.bytes, kAlignment));
   return life;
 }
 
@@ -78,9 +83,9 @@ Exactness parse_exactness(WordReader& reader) {
 // One line of a plan that is neither step nor life.
 void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Plan& plan) {
   if (reader.take("arena")) {
-    plan.arena_bytes = reader.integer("the arena");
+    plan.arena_bytes = reader.size("the arena");
   } else if (reader.take("variables")) {
-    plan.variable_bytes = reader.integer("the size of all variables");
+    plan.variable_bytes = reader.size("the size of all variables");
   } else if (reader.take("parts")) {
     while (!reader.at_end()) plan.part_samples.push_back(reader.integer("the samples of a part"));
   } else if (reader.take("stored")) {
@@ -88,20 +93,20 @@ void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Pl
   } else if (reader.take("predicted_ns")) {
     plan.predicted_ns = reader.number("the time");
   } else if (reader.take("unconstrained")) {
-    plan.unconstrained_bytes = reader.integer("the unconstrained size");
+    plan.unconstrained_bytes = reader.size("the unconstrained size");
     plan.unconstrained_ns = reader.number("the unconstrained time");
   } else if (reader.take("live")) {
-    plan.live_bytes = reader.integer("the live size");
+    plan.live_bytes = reader.size("the live size");
     reader.expect("step");
-    plan.peak_step = static_cast<int32_t>(reader.integer("the step of the peak"));
+    plan.peak_step = reader.small_integer("the step of the peak");
   } else if (reader.take("peak")) {
     for (Bytes& bytes : plan.peak_by_tag) {
       const auto index = static_cast<size_t>(&bytes - plan.peak_by_tag.data());
       reader.expect(name_of(static_cast<Tag>(index)));
-      bytes = reader.integer("the peak of a tag");
+      bytes = reader.size("the peak of a tag");
     }
   } else if (reader.take("lower_bound")) {
-    plan.lower_bound_bytes = reader.integer("the lower bound");
+    plan.lower_bound_bytes = reader.size("the lower bound");
     if (reader.take("task")) plan.lower_bound_task = parse_name(reader, tasks, "task");
   } else if (reader.take("results")) {
     plan.exactness = parse_exactness(reader);
@@ -128,32 +133,34 @@ std::string to_text(const Limits& limits) {
   return text;
 }
 
-Limits parse_limits(std::string_view text) {
-  WordReader reader(text);
+Limits parse_limits(std::string_view text, int64_t lines_before) {
+  WordReader reader(text, lines_before);
   Limits limits;
   if (!reader.next_line()) reader.refuse("there are no limits");
   reader.expect("limits");
   reader.expect_end();
   while (reader.next_line()) {
     if (reader.take("bytes")) {
-      limits.bytes = reader.integer("bytes");
+      limits.bytes = reader.integer("bytes");  // may be the largest number: no limit
+      if (limits.bytes < 0) reader.refuse(fmt::format("bytes can't be {}", limits.bytes));
     } else if (reader.take("batch")) {
-      limits.batch = reader.integer("batch");
+      limits.batch = reader.size("batch");
+      if (limits.batch == 0) reader.refuse("batch can't be 0");
     } else if (reader.take("disk_bytes")) {
-      limits.disk_bytes = reader.integer("disk_bytes");
+      limits.disk_bytes = reader.size("disk_bytes");
     } else if (reader.take("disk_read")) {
       limits.disk_read_bytes_per_s = reader.number("disk_read");
     } else if (reader.take("disk_write")) {
       limits.disk_write_bytes_per_s = reader.number("disk_write");
     } else if (reader.take("step_bytes")) {
-      limits.step_bytes = reader.integer("step_bytes");
+      limits.step_bytes = reader.small_integer("step_bytes");
     } else if (reader.take("search_bytes")) {
-      limits.search_bytes = reader.integer("search_bytes");
+      limits.search_bytes = reader.size("search_bytes");
     } else if (reader.take("pack_nodes")) {
-      limits.pack_nodes = reader.integer("pack_nodes");
+      limits.pack_nodes = reader.size("pack_nodes");
     } else if (reader.take("stored")) {
       limits.stored.emplace();
-      while (!reader.at_end()) limits.stored->push_back(static_cast<int32_t>(reader.integer("a variable's number")));
+      while (!reader.at_end()) limits.stored->push_back(reader.small_integer("a variable's number"));
     } else if (reader.take("lever")) {
       bool Levers::*lever = nullptr;
       for (const auto& [name, member] : kLevers)
@@ -190,9 +197,9 @@ std::string to_text(const Plan& plan, const Problem& problem) {
   return text;
 }
 
-Plan parse_plan(std::string_view text, const Problem& problem) {
+Plan parse_plan(std::string_view text, const Problem& problem, int64_t lines_before) {
   const Names tasks = names_of(problem.tasks), buffers = names_of(problem.buffers);
-  WordReader reader(text);
+  WordReader reader(text, lines_before);
   Plan plan;
   if (!reader.next_line()) reader.refuse("there is no plan");
   reader.expect("plan");

@@ -72,8 +72,8 @@ bool parse_clause(WordReader& reader, const Names& buffers, Work& work) {
     work.fixed_ns = reader.number("the fixed cost");
     work.per_sample_ns = reader.number("the cost for each sample");
   } else if (reader.take("share")) {
-    const auto read = static_cast<int32_t>(reader.integer("the index of the read"));
-    work.may_share.push_back({read, static_cast<int32_t>(reader.integer("the index of the write"))});
+    const int32_t read = reader.small_integer("the index of the read");
+    work.may_share.push_back({read, reader.small_integer("the index of the write")});
   } else {
     return false;
   }
@@ -105,8 +105,8 @@ std::string to_text(const Problem& problem) {
   return text;
 }
 
-Problem parse_problem(std::string_view text) {
-  WordReader reader(text);
+Problem parse_problem(std::string_view text, int64_t lines_before) {
+  WordReader reader(text, lines_before);
   Problem problem;
   Names buffers;
   if (!reader.next_line()) reader.refuse("there is no problem");

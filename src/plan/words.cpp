@@ -98,6 +98,18 @@ int64_t WordReader::integer(std::string_view expected) {
   return value;
 }
 
+int32_t WordReader::small_integer(std::string_view expected) {
+  const int64_t value = integer(expected);
+  if (value != static_cast<int32_t>(value)) refuse(fmt::format("{} can't be {}", expected, value));
+  return static_cast<int32_t>(value);
+}
+
+Bytes WordReader::size(std::string_view expected) {
+  const Bytes value = integer(expected);
+  if (value < 0 || value > kLargestSize) refuse(fmt::format("{} can't be {}", expected, value));
+  return value;
+}
+
 double WordReader::number(std::string_view expected) {
   const std::string& text = word(expected);
   double value = 0;

@@ -162,5 +162,52 @@ TEST_F(Dumped, DamagedFileIsExitCodeFour) {
   }
 }
 
+TEST_F(Dumped, ImpossibleLivesAndSizesAreExitCodeFour) {
+  const size_t life = text_.find("\nlife ") + 1;
+  const std::string line = text_.substr(life, text_.find('\n', life) - life);
+  const std::string start = line.substr(0, line.find(' ', 5) + 1);
+  for (const char* rest :
+       {"0 4294967296 offset 0 bytes 64", "4294967296 4294967296 offset 0 bytes 64", "5 3 offset 0 bytes 64",
+        "-1 3 offset 0 bytes 64", "0 0 offset -64 bytes 64", "0 0 offset 0 bytes -64", "0 0 offset 7 bytes 64",
+        "0 0 offset 0 bytes 7", "0 0 offset 9223372036854775807 bytes 64", "0 0 offset 0 bytes 99999999999999999999"}) {
+    const Outcome outcome = inspect_changed(line, start + rest);
+    EXPECT_EQ(outcome.exit_code, 4) << rest << outcome.errors << outcome.output;
+    EXPECT_THAT(outcome.errors, HasSubstr(path_)) << rest;
+    EXPECT_EQ(outcome.output, "") << rest;
+  }
+  const Outcome late = inspect_changed(line, start + "0 99999999 offset 0 bytes 64");
+  EXPECT_EQ(late.exit_code, 1);  // well formed, and a fault that check finds
+  EXPECT_THAT(late.output, HasSubstr("spans steps 0-99999999 of"));
+  for (const char* batch : {"\nbatch 0", "\nbatch -1", "\nbatch 9223372036854775807"})
+    EXPECT_EQ(inspect_changed("\nbatch 128", batch).exit_code, 4) << batch;
+}
+
+// Parts times tasks would be gigabytes.
+TEST_F(Dumped, ManyPartsTakeNoMemory) {
+  std::string parts = "\nparts";
+  for (int i = 0; i < 1'000'000; ++i) parts += " 1";
+  const size_t at = text_.find("\nparts ");
+  std::string text = text_;
+  text.replace(at, text_.find('\n', at + 1) - at, parts);
+  text.replace(text.find("\nbatch 128"), 10, "\nbatch 1000000");
+  write_file(path_, text);
+  const Outcome outcome = run_program("inspect " + path_, "prlimit --as=1500000000");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("check: "));
+}
+
+TEST(Inspect, AFileThatIsMissingIsSaidToBe) {
+  const Outcome outcome = run_program("inspect no-such-file.safetensors");
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_THAT(outcome.errors, HasSubstr("no-such-file.safetensors: No such file"));
+  EXPECT_EQ(run_program("inspect /dev/zero").exit_code, 4);
+  EXPECT_EQ(run_program("inspect " + ::testing::TempDir()).exit_code, 4);
+  EXPECT_THAT(run_program("inspect resnet51").errors, HasSubstr("did you mean"));
+  const std::string pipe = ::testing::TempDir() + "cli_pipe";
+  ASSERT_EQ(std::system(("rm -f " + pipe + " && mkfifo " + pipe).c_str()), 0);
+  EXPECT_EQ(run_program("inspect " + pipe, "timeout 10").exit_code, 4);
+  std::filesystem::remove(pipe);
+}
+
 }  // namespace
 }  // namespace plimsoll::testing
