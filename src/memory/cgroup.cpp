@@ -4,9 +4,16 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <optional>
 #include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "memory/file.h"
 
 namespace plimsoll {
 namespace {
@@ -62,12 +69,29 @@ void add_groups(const std::string& mount, std::string_view path, const Names& na
 }  // namespace
 
 std::string read_small_file(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
+  const auto fail = [&](int reason) {
+    throw Error(
+        fmt::format("'{}' can't be read, so what memory is there is not known: {}", path, std::strerror(reason)));
+  };
+  const int file = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+  if (file < 0) {
+    if (errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM || errno == ENODEV) return {};
+    fail(errno);
+  }
   std::string content;
   std::array<char, 4096> piece;
-  for (ssize_t got; content.size() < size_t{256} * 1024 && (got = ::read(file, piece.data(), piece.size())) > 0;)
-    content.append(piece.data(), static_cast<size_t>(got));
+  while (content.size() < size_t{256} * 1024) {
+    const ssize_t got = uninterrupted([&] { return ::read(file, piece.data(), piece.size()); });
+    const int reason = errno;
+    if (got > 0) {
+      content.append(piece.data(), static_cast<size_t>(got));
+      continue;
+    }
+    ::close(file);
+    // A file of a control group that is going away, or a controller that is off, answers so.
+    if (got < 0 && reason != ENODEV && reason != EOPNOTSUPP && reason != EINVAL) fail(reason);
+    return got < 0 ? std::string() : content;
+  }
   ::close(file);
   return content;
 }

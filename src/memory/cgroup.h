@@ -18,7 +18,8 @@ struct CgroupMemory {
 // Every limited group on the path of this process, from the root down. `root` stands before /proc and /sys, for tests.
 std::vector<CgroupMemory> cgroup_memory(const std::string& root = "");
 
-// The whole of a small file; empty when it cannot be read.
+// The whole of a small file; empty when it is not there or not for us. Throws Error when reading fails: an answer that
+// is missing must not pass for one of zero.
 std::string read_small_file(const std::string& path);
 
 }  // namespace plimsoll
