@@ -155,5 +155,49 @@ TEST(Cli, PacksATable) {
   EXPECT_EQ(run_program(fmt::format("bench pack {}", table)).exit_code, 4);
 }
 
+TEST(Cli, TheTargetOfSaveIsRefusedBeforeTraining) {
+  const std::string folder = temp("targets");
+  std::filesystem::create_directory(folder);
+  for (const std::string& target : {folder, folder + "/none/w", folder + "/" + std::string(300, 'n')}) {
+    const Outcome outcome =
+        run_program(fmt::format("train mlp {} --epochs 1000 --save {}", kData, target), "timeout 20");
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr("'" + target + "' can't be written"));
+    EXPECT_EQ(outcome.output, "");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Cli, WeightsGoThroughDevicesPipesAndLinks) {
+  const std::string pipe = temp("save_pipe"), link = temp("save_link"), target = temp("save_target");
+  ASSERT_EQ(std::system(fmt::format("rm -f {0} {1} {2} && mkfifo {0} && ln -s {2} {1}", pipe, link, target).c_str()),
+            0);
+  const auto train = [](const std::string& where, const std::string& before = "timeout 60") {
+    return run_program(fmt::format("train mlp {} --steps 1 --save {}", kData, where), before).exit_code;
+  };
+  EXPECT_EQ(train("/dev/null"), 0);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_EQ(train("/dev/full"), 5);
+  EXPECT_EQ(train(pipe, fmt::format("cat {} > {} & timeout 60", pipe, target)), 0);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_EQ(run_program("inspect " + target).exit_code, 0);
+  EXPECT_EQ(train(link), 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(run_program("inspect " + link).exit_code, 0);
+  for (const std::string& path : {pipe, link, target}) std::filesystem::remove(path);
+}
+
+TEST(Cli, WeightsFromAPipeOrADeviceAreRefusedAtOnce) {
+  const std::string pipe = temp("weights_pipe");
+  ASSERT_EQ(std::system(fmt::format("rm -f {0} && mkfifo {0}", pipe).c_str()), 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero"), ::testing::TempDir()}) {
+    const Outcome outcome = run_program(fmt::format("eval mlp {} --weights {}", kData, path), "timeout 20");
+    EXPECT_EQ(outcome.exit_code, 4) << path << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr(path));
+  }
+  std::filesystem::remove(pipe);
+}
+
 }  // namespace
 }  // namespace plimsoll::testing

@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ops/ops.h"
 #include "support/error_of.h"
+#include "support/file_size_limit.h"
 
 namespace plimsoll {
 namespace {
@@ -117,6 +119,61 @@ TEST_F(WeightsFile, RefusesWhatIsDamagedOrOfAnotherModel) {
   EXPECT_THAT(refusal(), HasSubstr("its number of training steps is damaged"));
   write("{}", "");
   EXPECT_THAT(refusal(), HasSubstr("belongs to another model"));
+}
+
+// Elements of 8, 4 and 2 bytes in an order that would leave them unaligned.
+TEST_F(WeightsFile, WritesEveryTensorAligned) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 3});
+  graph.variable("half", DType::BF16, {3}, Init::zeros(), VariableRole::Optimiser);
+  const Tensor w = graph.variable("w", DType::F32, {3}, Init::normal(0, 1));
+  graph.variable("step", DType::I64, {}, Init::zeros(), VariableRole::Optimiser);
+  const Tensor out = mul(x, w);
+  MemoryLine own_line;
+  Session own(graph, own_line, {{{out}, {}, 1}});
+  save_weights(own, graph, path);
+  load_weights(own, graph, path);
+  EXPECT_EQ(WeightsReader(path).tensors(), 3);
+}
+
+TEST_F(WeightsFile, ADamagedFileChangesNothing) {
+  session.set_step_count(5);
+  save_weights(session, net.graph, path);
+  const auto k = value_of(session, net.graph, "k");
+  std::vector<float> zeros(16 * 16 * 9);
+  session.set(net.graph.find("k"), zeros.data(), static_cast<Bytes>(zeros.size() * 4));
+  session.set_step_count(9);
+  std::ofstream(path, std::ios::binary | std::ios::app) << "x";
+  EXPECT_THAT(error_of([&] { load_weights(session, net.graph, path); }), HasSubstr("1 bytes follow"));
+  EXPECT_NE(value_of(session, net.graph, "k"), k);
+  EXPECT_EQ(session.step_count(), 9);
+}
+
+TEST_F(WeightsFile, WeightsThatAreNotFiniteAreNotSaved) {
+  save_weights(session, net.graph, path);
+  const auto size = std::filesystem::file_size(path);
+  std::vector<float> b(16, 1.0F);
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    b[7] = bad;
+    session.set(net.graph.find("b"), b.data(), 64);
+    try {
+      save_weights(session, net.graph, path);
+      ADD_FAILURE() << "saved " << bad;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::BadNumbers);
+      EXPECT_THAT(e.what(), HasSubstr("'b'"));
+    }
+  }
+  EXPECT_EQ(std::filesystem::file_size(path), size);
+  load_weights(session, net.graph, path);
+}
+
+TEST_F(WeightsFile, ATargetIsRefusedBeforeTraining) {
+  EXPECT_EQ(error_of([&] { expect_room_for_weights(net.graph, path); }), "no error");
+  EXPECT_EQ(error_of([&] { expect_room_for_weights(net.graph, "/dev/null"); }), "no error");
+  EXPECT_THAT(error_of([&] { expect_room_for_weights(net.graph, ::testing::TempDir()); }), HasSubstr("a directory"));
+  const testing::FileSizeLimit limit(1000);
+  EXPECT_THAT(error_of([&] { expect_room_for_weights(net.graph, path); }), HasSubstr("ulimit -f"));
 }
 
 }  // namespace
