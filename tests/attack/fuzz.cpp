@@ -1,0 +1,237 @@
+// Damaged files of every kind that the engine reads: an Error or a right answer, never a crash, never much memory.
+#include <omp.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "attack/counted_memory.h"
+#include "attack/effort.h"
+#include "attack/mutate.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "cli/plan_dump.h"
+#include "data/files.h"
+#include "data/source.h"
+#include "model/training.h"
+#include "ops/ops.h"
+#include "plan/check.h"
+#include "session/weights_file.h"
+#include "support/disk_folder.h"
+
+namespace plimsoll::testing {
+namespace {
+
+constexpr int kFound = 3;  // the exit code of a child that found a fault
+
+// What a child tells before it ends, whatever ends it.
+struct Progress {
+  int64_t round = 0;
+  int64_t accepted = 0;
+  Bytes most_bytes = 0;
+  char fault[1000] = {};
+};
+
+// A file in memory that has a path.
+class MemoryFile {
+ public:
+  MemoryFile() : file_(::memfd_create("attack", MFD_CLOEXEC)) {}
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { ::close(file_); }
+  std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }
+  void set(const std::string& content) const {
+    if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, content.data(), content.size(), 0) < 0)
+      throw std::runtime_error("the file in memory can't be written");
+  }
+
+ private:
+  int file_;
+};
+
+class FileFuzz : public ::testing::Test {
+ protected:
+  FileFuzz() { ::omp_set_num_threads(1); }  // a child has none of its parent's threads
+
+  // Runs in a child, so that a crash is a failure with the number of its round and not the end of the test.
+  // `most_bytes` is what reading may take beside what the input itself explains.
+  void attack(const std::vector<std::string>& files, int64_t short_rounds, Bytes most_bytes,
+              const std::function<void(const std::string& damaged)>& read) {
+    auto* progress = static_cast<Progress*>(
+        ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(progress, MAP_FAILED);
+    new (progress) Progress;
+    const Effort effort(short_rounds, 1.0 / 8);
+    std::fflush(nullptr);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) ::_exit(run(*progress, files, effort, most_bytes, read));
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+      const std::string kept = ::testing::TempDir() + "attack_" + name;
+      std::ofstream(kept, std::ios::binary) << mutate(files, static_cast<uint64_t>(progress->round));
+      ADD_FAILURE() << "round " << progress->round << " (" << kept << ") "
+                    << (WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status)) : progress->fault);
+    }
+    fmt::print("{}: {} damaged files, {} accepted, at most {} taken\n", name, progress->round, progress->accepted,
+               format_bytes(progress->most_bytes));
+    ::munmap(progress, sizeof(Progress));
+  }
+
+ private:
+  static int run(Progress& progress, const std::vector<std::string>& files, const Effort& effort, Bytes most_bytes,
+                 const std::function<void(const std::string& damaged)>& read) {
+    for (; effort.goes_on(progress.round); ++progress.round) {
+      const std::string damaged = mutate(files, static_cast<uint64_t>(progress.round));
+      reset_peak_allocated();
+      const Bytes before = allocated_bytes();
+      std::string fault;
+      try {
+        read(damaged);
+        ++progress.accepted;
+      } catch (const Error& e) {
+        if (std::strlen(e.what()) == 0) fault = "an Error without words";
+      } catch (const std::exception& e) {
+        fault = fmt::format("no Error: {}", e.what());
+      }
+      const Bytes taken = peak_allocated_bytes() - before;
+      progress.most_bytes = std::max(progress.most_bytes, taken);
+      if (taken > most_bytes + 64 * static_cast<Bytes>(damaged.size()))
+        fault = fmt::format("{} taken for a file of {} bytes", format_bytes(taken), damaged.size());
+      if (fault.empty()) continue;
+      fault.copy(progress.fault, sizeof progress.fault - 1);
+      return kFound;
+    }
+    return 0;
+  }
+};
+
+void read_source(const std::string& path, const std::string& scratch = "") {
+  const auto source = open_source(path, {scratch});
+  if (source->sample_bytes() > MiB) return;
+  std::vector<std::byte> sample(static_cast<size_t>(source->sample_bytes()));
+  source->read(0, 1, sample.data());
+  source->read(source->samples() - 1, 1, sample.data());
+}
+
+std::vector<std::string> array_files() {
+  return {npy("'<f4'", "(3, 4)", std::string(48, 'a')),
+          npy("'|u1'", "(100, 2, 3)", std::string(600, 'b')),
+          npy("'<f8'", "(7,)", std::string(56, 'c'), "True", 2),
+          npy("'<i8'", "(2, 1, 1, 2)", std::string(32, 'd'), "False", 3),
+          idx(0x08, {10, 3, 3}, std::string(90, 'e')),
+          idx(0x0D, {4}, std::string(16, 'f')),
+          idx(0x0E, {2, 2}, std::string(32, 'g'))};
+}
+
+TEST_F(FileFuzz, ArrayFiles) {
+  const MemoryFile file;
+  attack(array_files(), 50'000, 256 * KiB, [&](const std::string& damaged) {
+    file.set(damaged);
+    read_source(file.path());
+  });
+}
+
+// Both what is packed and the packed file are damaged: a checksum hides the first from the second.
+TEST_F(FileFuzz, PackedFiles) {
+  const MemoryFile file;
+  const DiskFolder scratch;
+  std::vector<std::string> files = array_files();
+  files.push_back(npy("'|u1'", "(1000, 300)", std::string(300'000, 'h')));
+  std::vector<std::string> packed;
+  for (const std::string& plain : files) packed.push_back(gzip(plain));
+  attack(packed, 3'000, 2 * MiB,  // most of it for packing in this test
+         [&](const std::string& damaged) {
+           const uint64_t seed = hash_text(damaged);
+           file.set(seed % 3 == 0 ? gzip(mutate(files, seed)) : damaged);
+           read_source(file.path(), scratch);
+         });
+}
+
+struct SmallNet {
+  Graph graph;
+  MemoryLine line;
+  std::unique_ptr<Session> session;
+  SmallNet() {
+    ModelOptions options;
+    options.classes = 3;
+    options.image_size = 4;
+    options.width = 8;
+    const ModelSpec spec = find_model("mlp", options);
+    const TrainingGraph training = build_training(graph, spec, {});
+    session = std::make_unique<Session>(
+        graph, line, std::vector<Request>{{{training.loss}, training.updates.nodes, 4}, {{training.eval_loss}, {}, 4}});
+    session->open();
+  }
+};
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(FileFuzz, WeightsFiles) {
+  SmallNet net;
+  const DiskFolder folder;
+  const std::string saved = static_cast<const std::string&>(folder) + "/weights";
+  save_weights(*net.session, net.graph, saved);
+  const std::string header = R"({"__metadata__":{"format":"pt","steps":"12"},"a":{"dtype":"F16","shape":[2,3],)"
+                             R"("data_offsets":[0,12]},"b\u00e9":{"dtype":"BOOL","shape":[],"data_offsets":[12,13]}})";
+  uint64_t length = header.size();
+  const std::string other = std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(13, 'x');
+  const MemoryFile file;
+  attack({content_of(saved), other}, 40'000, WeightsReader::kBytes, [&](const std::string& damaged) {
+    file.set(damaged);
+    load_weights(*net.session, net.graph, file.path());
+  });
+}
+
+TEST_F(FileFuzz, PlanFiles) {
+  SmallNet net;
+  const DiskFolder folder;
+  std::vector<std::string> plans;
+  for (const PlannedStep& step : net.session->steps()) {
+    const std::string path = static_cast<const std::string&>(folder) + "/plan";
+    dump_plan(step, "net", path);
+    plans.push_back(content_of(path));
+  }
+  const MemoryFile file;
+  attack(plans, 20'000, MiB, [&](const std::string& damaged) {
+    file.set(damaged);
+    const PlanFile plan = read_plan(file.path());
+    if (check(plan.problem, plan.plan, plan.limits).empty()) count_work(plan.problem, plan.plan);
+  });
+}
+
+TEST_F(FileFuzz, GraphTexts) {
+  std::vector<std::string> texts;
+  for (const char* model : {"mlp", "lenet", "resnet18", "gpt2-small"}) {
+    Graph graph;
+    ModelOptions options;
+    if (std::string_view(model) == "gpt2-small") {
+      options.layers = 1;
+      options.sequence = 8;
+    }
+    build_training(graph, find_model(model, options), {});
+    texts.push_back(to_string(graph));
+  }
+  attack(texts, 20'000, 4 * MiB, [&](const std::string& damaged) {
+    Graph graph;
+    parse_graph(damaged, find_op, graph);
+    const std::string text = to_string(graph);
+    Graph again;
+    parse_graph(text, find_op, again);
+    if (to_string(again) != text) throw std::runtime_error("a graph does not read back as it was printed");
+  });
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
