@@ -51,7 +51,7 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   if (purpose == Purpose::Profile)
     options.caller_step_bytes = profile_runs(settings) * Bytes{sizeof(int64_t)};
   else
-    options.caller_bytes = bytes_for_weights_file(load->graph, !settings.weights.empty());
+    options.caller_bytes = settings.weights.empty() ? 2 * OutputFile::kBufferBytes : kWeightsFileBytes;
   options.later_plans = purpose == Purpose::Profile ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
