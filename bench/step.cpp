@@ -94,8 +94,9 @@ nlohmann::json measure(const Arguments& arguments) {
   build(work, spec, arguments);
   const auto input = made_up(spec.input, arguments.batch, spec.classes);
   const auto labels = made_up(spec.labels, arguments.batch, spec.classes);
-  std::vector<Feed> feeds{{work.input, input.data(), static_cast<Bytes>(input.size())}};
-  if (work.labels.is_set()) feeds.push_back({work.labels, labels.data(), static_cast<Bytes>(labels.size())});
+  std::vector<Feed> feeds{{work.input, spec.input.dtype, input.data(), static_cast<Bytes>(input.size())}};
+  if (work.labels.is_set())
+    feeds.push_back({work.labels, spec.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())});
 
   MemoryLine line =
       MemoryLine::process(arguments.memory.empty() ? MemoryLine::kUnlimited : parse_bytes(arguments.memory));

@@ -82,7 +82,9 @@ class Differentiator {
     }
   }
 
-  void accumulate(Tensor x, const Gradient& more) {
+  // A gradient has the type of its value: where types mix, the rules give the wider one.
+  void accumulate(Tensor x, Gradient more) {
+    more.value = cast(more.value, x.dtype());
     Gradient& sum = grads_[static_cast<size_t>(x.id())];
     if (!sum.is_set()) {
       sum = more;
@@ -104,13 +106,22 @@ Tensor densify(const Gradient& gradient, const Shape& table) {
 
 std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed) {
   Graph& graph = loss.graph();
+  if (!is_float(loss.dtype()))
+    throw Error(fmt::format("'{}' is {} and has no gradient; cast it to f32 before it is computed from", loss.name(),
+                            to_string(loss.type())));
+  for (const Tensor& tensor : wrt)
+    if (tensor.owner() != &graph) throw Error("gradients: a tensor is unset or belongs to another graph than the loss");
   const BackwardPass pass(graph);
   if (!seed.is_set()) {
     if (!(element_count(loss.shape()) == Dim(1)))
       throw Error(fmt::format("the loss '{}' must be a single number but is {}; take its mean or sum first",
                               loss.name(), to_string(loss.type())));
     seed = reshape(graph.scalar(1), loss.shape());
+  } else if (seed.owner() != &graph || !(seed.shape() == loss.shape())) {
+    throw Error(fmt::format("gradients: the seed must be a tensor of the loss's graph with its shape {}",
+                            to_string(loss.shape())));
   }
+  seed = cast(seed, loss.dtype());
   Differentiator differentiator(graph, wrt);
   differentiator.start(loss, seed);
   differentiator.walk_back();

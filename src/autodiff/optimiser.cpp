@@ -1,5 +1,7 @@
 #include "autodiff/optimiser.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include <fmt/format.h>
@@ -11,11 +13,29 @@
 namespace plimsoll {
 namespace {
 
+void expect(bool holds, std::string_view setting, std::string_view what, double value) {
+  if (!holds) throw Error(fmt::format("optimiser: {} must be {} but is {}", setting, what, value));
+}
+
 void check(const Optimiser& o) {
+  const auto at_least_zero = [](std::string_view setting, double value) {
+    expect(std::isfinite(value) && value >= 0, setting, "zero or more", value);
+  };
+  const auto below_one = [](std::string_view setting, double value) {
+    expect(value >= 0 && value < 1, setting, "at least 0 and below 1", value);
+  };
+  at_least_zero("learning_rate", o.learning_rate);
+  at_least_zero("weight_decay", o.weight_decay);
+  at_least_zero("clip_norm", o.clip_norm);
+  at_least_zero("clip_value", o.clip_value);
+  at_least_zero("global_clip_norm", o.global_clip_norm);
+  below_one("momentum", o.momentum);
+  below_one("beta1", o.beta1);
+  below_one("beta2", o.beta2);
+  below_one("rho", o.rho);
+  expect(std::isfinite(o.epsilon) && o.epsilon > 0, "epsilon", "positive", o.epsilon);
   const int clips = (o.clip_norm != 0) + (o.clip_value != 0) + (o.global_clip_norm != 0);
   if (clips > 1) throw Error("optimiser: set at most one of clip_norm, clip_value and global_clip_norm");
-  if (o.clip_norm < 0 || o.clip_value < 0 || o.global_clip_norm < 0)
-    throw Error("optimiser: a limit for gradients must be positive");
   if (o.nesterov && o.momentum == 0) throw Error("optimiser: nesterov needs a momentum; set momentum = 0.9");
 }
 
@@ -89,6 +109,12 @@ std::vector<Tensor> trained_variables(Graph& graph) {
   return weights;
 }
 
+void expect_trainable(Tensor weight, const Graph& graph) {
+  if (weight.owner() != &graph) throw Error("minimize: a weight is unset or belongs to another graph than the loss");
+  if (graph.value(weight.id()).kind != ValueKind::Variable || weight.dtype() != DType::F32)
+    throw Error(fmt::format("minimize: '{}' is no variable of f32 and can't be trained", weight.name()));
+}
+
 }  // namespace
 
 Optimiser Optimiser::sgd(double learning_rate, double momentum, bool nesterov) {
@@ -113,7 +139,11 @@ Updates minimize(Tensor loss, const Optimiser& optimiser, std::span<const Tensor
   Graph& graph = loss.graph();
   const std::vector<Tensor> all =
       weights.empty() ? trained_variables(graph) : std::vector<Tensor>(weights.begin(), weights.end());
+  for (const Tensor& weight : all) expect_trainable(weight, graph);
   const std::vector<Gradient> grads = gradients(loss, all);
+  if (std::none_of(grads.begin(), grads.end(), [](const Gradient& grad) { return grad.is_set(); }))
+    throw Error(fmt::format("minimize: there is nothing to train: '{}' depends on none of {} weights", loss.name(),
+                            all.size()));
 
   const Scope scope(graph, "optimiser");
   Updates updates;

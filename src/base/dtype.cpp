@@ -27,4 +27,15 @@ DType parse_dtype(std::string_view name) {
   throw Error(fmt::format("'{}' is not an element type; known are f32 f16 bf16 i32 i64 u8 i8 bool", name));
 }
 
+std::string to_string(DTypes types) {
+  std::string text;
+  std::string_view last;
+  for (const DType type : kEveryType) {
+    if (!types.has(type)) continue;
+    if (!last.empty()) text += (text.empty() ? "" : ", ") + std::string(last);
+    last = name_of(type);
+  }
+  return text.empty() ? std::string(last) : text + " or " + std::string(last);
+}
+
 }  // namespace plimsoll

@@ -1,8 +1,12 @@
 #include "cli/evaluate.h"
 
+#include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "cli/verbs.h"
+#include "session/bad_data.h"
 
 namespace plimsoll {
 
@@ -23,10 +27,19 @@ Score evaluate(Workload& load, Inputs& inputs) {
       score.stopped = true;
       break;
     }
-    const Feed feeds[] = {{load.training.input, slot->rows[0], slot->samples * row(load.spec.input)},
-                          {load.training.labels, slot->rows[1], slot->samples * row(load.spec.labels)}};
+    const auto feed = [&](Tensor to, const TensorType& type, const void* rows) {
+      return Feed(to, type.dtype, rows, slot->samples * row(type));
+    };
+    const Feed feeds[] = {feed(load.training.input, load.spec.input, slot->rows[0]),
+                          feed(load.training.labels, load.spec.labels, slot->rows[1])};
     const auto views = load.session->run(evaluate_request(load.training, slot->samples), feeds);
-    loss += static_cast<double>(views[0].floats()[0]) * static_cast<double>(slot->samples);
+    const auto batch_loss = static_cast<double>(views[0].floats()[0]);
+    if (!std::isfinite(batch_loss))
+      throw_bad_loss(
+          batch_loss, feeds,
+          fmt::format("while samples {} to {} were evaluated", score.samples, score.samples + slot->samples - 1),
+          "the weights are not finite, or as large as from training that diverged");
+    loss += batch_loss * static_cast<double>(slot->samples);
     if (counts) correct += static_cast<double>(views[1].floats()[0]);
     score.samples += slot->samples;
   }

@@ -31,8 +31,9 @@ using Times = std::vector<std::vector<int64_t>>;
 Times measure(Workload& load, int64_t runs) {
   const auto input = made_up(load.spec.input, load.batch, load.spec.classes);
   const auto labels = made_up(load.spec.labels, load.batch, load.spec.classes);
-  const Feed feeds[] = {{load.training.input, input.data(), static_cast<Bytes>(input.size())},
-                        {load.training.labels, labels.data(), static_cast<Bytes>(labels.size())}};
+  const Feed feeds[] = {
+      {load.training.input, load.spec.input.dtype, input.data(), static_cast<Bytes>(input.size())},
+      {load.training.labels, load.spec.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())}};
   Times times(static_cast<size_t>(runs), std::vector<int64_t>(load.session->steps().front().plan.steps.size()));
   for (int64_t i = -kWarmUp; i < runs; ++i)
     load.session->run_timed(Workload::Train, feeds, times[static_cast<size_t>(std::max<int64_t>(0, i))]);

@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
+#include "session/bad_data.h"
 #include "session/weights_file.h"
 
 namespace plimsoll {
@@ -83,14 +84,16 @@ class Training {
 
   void one_step(const Slot& slot, Totals& totals) {
     const auto row = [](const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); };
-    const Feed feeds[] = {{load_.training.input, slot.rows[0], slot.samples * row(load_.spec.input)},
-                          {load_.training.labels, slot.rows[1], slot.samples * row(load_.spec.labels)}};
+    const auto feed = [&](Tensor to, const TensorType& type, const void* rows) {
+      return Feed(to, type.dtype, rows, slot.samples * row(type));
+    };
+    const Feed feeds[] = {feed(load_.training.input, load_.spec.input, slot.rows[0]),
+                          feed(load_.training.labels, load_.spec.labels, slot.rows[1])};
     const auto views = load_.session->run_step(Workload::Train, feeds);
     last_loss_ = static_cast<double>(views[0].floats()[0]);
     if (!std::isfinite(last_loss_))
-      throw Error(fmt::format("the loss became {} at step {}; try a smaller --lr, or --clip 1", last_loss_,
-                              load_.session->step_count()),
-                  ErrorKind::BadNumbers);
+      throw_bad_loss(last_loss_, feeds, fmt::format("at step {}", load_.session->step_count()),
+                     "try a smaller --lr, or --clip 1");
     totals.loss += last_loss_;
     if (views.size() > 1) totals.correct += static_cast<double>(views[1].floats()[0]);
     totals.samples += slot.samples;

@@ -1,5 +1,7 @@
 #include "graph/graph.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -8,8 +10,30 @@
 
 namespace plimsoll {
 
-const TensorType& Tensor::type() const { return graph_->value(id_).type; }
-std::string_view Tensor::name() const { return graph_->name(graph_->value(id_)); }
+const TensorType& Tensor::type() const { return graph().value(id_).type; }
+std::string_view Tensor::name() const { return graph().name(graph().value(id_)); }
+
+void Tensor::throw_unset() {
+  throw Error("a tensor is unset: it must come from a graph's placeholder, variable or constant, or from an operator");
+}
+
+namespace {
+
+DType first_of(DTypes types) {
+  return *std::find_if(std::begin(kEveryType), std::end(kEveryType), [&](DType type) { return types.has(type); });
+}
+
+// Refuses operands that no graph, or another one, knows.
+void expect_operands(const Op& op, std::span<const Tensor> inputs, const Graph* graph) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_set())
+      throw Error(fmt::format("{}: input {} is unset; give it a tensor of the graph", op.name, i));
+    if (inputs[i].owner() != graph)
+      throw Error(fmt::format("{}: input {} belongs to another graph; build all of a model in one graph", op.name, i));
+  }
+}
+
+}  // namespace
 
 void Infer::fail(const std::string& why) const { throw Error(fmt::format("{} '{}': {}", op, name, why)); }
 
@@ -24,9 +48,29 @@ void Infer::expect_rank(size_t input, int rank) const {
   fail(fmt::format("input {} must have {} dimensions but is {}", input, rank, to_string(in[input])));
 }
 
-void Infer::expect_float(size_t input) const {
-  if (is_float(in[input].dtype)) return;
-  fail(fmt::format("input {} must be a float tensor but is {}", input, to_string(in[input])));
+void Infer::expect_finite(std::string_view key, double otherwise) const {
+  const double value = attrs.f(key, otherwise);
+  if (!std::isfinite(value)) fail(fmt::format("{} must be a number but is {}", key, value));
+}
+
+void Infer::expect_positive(std::string_view key, double otherwise) const {
+  const double value = attrs.f(key, otherwise);
+  if (!(std::isfinite(value) && value > 0)) fail(fmt::format("{} must be positive but is {}", key, value));
+}
+
+void Infer::expect_between(std::string_view key, double least, double most, double otherwise) const {
+  const double value = attrs.f(key, otherwise);
+  if (!(value >= least && value <= most))
+    fail(fmt::format("{} must be from {} to {} but is {}", key, least, most, value));
+}
+
+void Infer::expect_types(const InputTypes& types) const {
+  for (size_t i = 0; i < in.size(); ++i) {
+    const DTypes known = types.at(i);
+    if (known.has(in[i].dtype)) continue;
+    fail(fmt::format("input {} is {} but must be {}; cast it to {} first", i, to_string(in[i]), to_string(known),
+                     name_of(first_of(known))));
+  }
 }
 
 void Graph::expect_open() const {
@@ -107,6 +151,12 @@ Tensor Graph::variable(std::string_view name, DType dtype, const Shape& shape, c
           fmt::format("variable '{}' is {} and can't be reused as {}", full, to_string(type), to_string(wanted)));
     return {*this, at->second};
   }
+  if (scopes_.back().reuse)
+    throw Error(
+        fmt::format("variable '{}' does not exist and can't be reused; make it in a scope without reuse first", full));
+  if (!std::isfinite(init.a) || !std::isfinite(init.b) ||
+      ((init.kind == Init::Kind::Normal || init.kind == Init::Kind::TruncatedNormal) && init.b < 0))
+    throw Error(fmt::format("variable '{}' can't start as {}", full, to_string(init)));
   const ValueId id = add_value({dtype, shape}, ValueKind::Variable, claim_name(std::move(full)));
   values_.back().extra = static_cast<int32_t>(variables_.size());
   variables_.push_back({id, role, init});
@@ -141,13 +191,11 @@ Outputs Graph::add(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   expect_open();
   std::vector<TensorType> types;
   types.reserve(inputs.size());
-  for (const Tensor& input : inputs) {
-    if (!input.is_set() || &input.graph() != this)
-      throw Error(fmt::format("{}: an input is unset or belongs to another graph", op.name));
-    types.push_back(input.type());
-  }
+  expect_operands(op, inputs, this);
+  for (const Tensor& input : inputs) types.push_back(input.type());
   const int32_t node_name = unique_name(name.empty() ? op.name : name);
   Infer infer{op.name, names_[static_cast<size_t>(node_name)], attrs, types, {}};
+  infer.expect_types(op.types);
   op.infer(infer);
 
   const auto node = static_cast<NodeId>(nodes_.size());
@@ -163,6 +211,12 @@ Outputs Graph::add(const Op& op, std::span<const Tensor> inputs, const Attrs& at
     values_.back().producer = node;
   }
   return {*this, node, first_output, static_cast<int>(infer.out.size())};
+}
+
+Outputs add_node(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, std::string_view name) {
+  if (inputs.empty()) throw Error(fmt::format("{}: has no input", op.name));
+  expect_operands(op, inputs.subspan(0, 1), inputs[0].owner());
+  return inputs[0].graph().add(op, inputs, attrs, name);
 }
 
 Tensor Graph::find(std::string_view name) {

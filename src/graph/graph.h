@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <initializer_list>
@@ -82,6 +83,9 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   Graph(Graph&&) = delete;
+  ~Graph() { lives_->store(false); }
+  // True until the graph is destroyed: for holders of a reference who may outlive it.
+  std::shared_ptr<const std::atomic<bool>> lifetime() const { return lives_; }
 
   Tensor placeholder(std::string_view name, DType dtype, const Shape& shape);
   // In a scope opened for reuse this returns the variable of that name; elsewhere a second one is an error.
@@ -162,7 +166,16 @@ class Graph {
   std::vector<std::string> split_;
   bool finalized_ = false;
   bool adds_backward_ = false;
+  std::shared_ptr<std::atomic<bool>> lives_ = std::make_shared<std::atomic<bool>>(true);
 };
+
+// Adds a node to the graph of its inputs. Operator functions add theirs so: an input that is unset or belongs to
+// another graph is refused by the operator's name.
+Outputs add_node(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs = {}, std::string_view name = "");
+inline Outputs add_node(const Op& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {},
+                        std::string_view name = "") {
+  return add_node(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs, name);
+}
 
 // Names made while this lives start with "name/". A scope may be opened again: with reuse, its variables are shared.
 class Scope {

@@ -1,7 +1,9 @@
 // What an operator is: the questions that the rest of the engine may ask of one. Each is answered in one file of ops/.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +21,21 @@ struct Prepared;  // ops/kernel.h: its kernel, layouts and scratch
 struct Sample;    // ops/sample.h: a small example that the op test runs
 struct TileOp;    // ops/elementwise.h: an element-wise operator over a short run of floats
 
+// The element types that an operator has kernels for, input by input; the last stands for all inputs behind it.
+class InputTypes {
+ public:
+  constexpr InputTypes(std::initializer_list<DTypes> types) {
+    size_t i = 0;
+    for (const DTypes& type : types) types_[i++] = type;
+    for (; i < kMost; ++i) types_[i] = types_[i - 1];
+  }
+  constexpr DTypes at(size_t input) const { return types_[input < kMost ? input : kMost - 1]; }
+
+ private:
+  static constexpr size_t kMost = 7;
+  std::array<DTypes, kMost> types_{};
+};
+
 // Shape rule: reads `in` and `attrs`, fills `out`; fail() for what does not go together.
 struct Infer {
   std::string_view op;
@@ -30,7 +47,12 @@ struct Infer {
   [[noreturn]] void fail(const std::string& why) const;  // "conv2d 'stem': <why>"
   void expect_inputs(size_t least, size_t most) const;
   void expect_rank(size_t input, int rank) const;
-  void expect_float(size_t input) const;
+  // Settings that are no usable number are refused: what is expected must be finite.
+  void expect_finite(std::string_view key, double otherwise = 0) const;
+  void expect_positive(std::string_view key, double otherwise) const;
+  void expect_between(std::string_view key, double least, double most, double otherwise) const;
+  // Refuses what the operator has no kernel for. Asked before the rule itself, which need not check types again.
+  void expect_types(const InputTypes& types) const;
 };
 
 // A gradient is dense, or row-sparse: `value` holds the rows of a table that `rows` names (with repeats).
@@ -77,6 +99,7 @@ struct Cost {
 struct Op {
   std::string_view name;
   void (*infer)(Infer&) = nullptr;
+  InputTypes types{DType::F32};                 // all that its kernels read as what it is; anything else is refused
   void (*grad)(Backward&) = nullptr;            // null: no gradient flows through
   Prepared (*prepare)(const Facts&) = nullptr;  // null only for views
   Cost (*cost)(const Facts&) = nullptr;         // null: moves every operand once

@@ -8,6 +8,10 @@
 
 namespace plimsoll {
 
+void Dim::refuse(int64_t size) {
+  throw Error(fmt::format("a dimension can't be {}; write Dim::batch() for one that grows with the batch", size));
+}
+
 int64_t Dim::fixed() const {
   if (is_batch()) throw Error("a size that must be fixed depends on the batch (" + to_string(*this) + ")");
   return code_;

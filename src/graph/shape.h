@@ -14,8 +14,14 @@ namespace plimsoll {
 
 class Dim {
  public:
-  constexpr Dim(int64_t size = 0) : code_(size) {}  // NOLINT(google-explicit-constructor): a size is a dimension
-  static constexpr Dim batch(int64_t times = 1) { return Dim(-times, Raw{}); }
+  // Throws Error when negative. A size is a dimension.
+  constexpr Dim(int64_t size = 0) : code_(size) {  // NOLINT(google-explicit-constructor)
+    if (size < 0) refuse(size);
+  }
+  static constexpr Dim batch(int64_t times = 1) {
+    if (times < 1) refuse(times);
+    return Dim(-times, Raw{});
+  }
 
   constexpr bool is_batch() const { return code_ < 0; }
   // The factor of the batch, or the size itself.
@@ -31,6 +37,7 @@ class Dim {
  private:
   struct Raw {};
   constexpr Dim(int64_t code, Raw) : code_(code) {}
+  [[noreturn]] static void refuse(int64_t size);
   int64_t code_;  // >= 0: the size; < 0: minus the factor of the batch
 };
 

@@ -19,9 +19,15 @@ class Tensor {
   Tensor(Graph& graph, ValueId id) : graph_(&graph), id_(id) {}
 
   bool is_set() const { return graph_ != nullptr; }
-  Graph& graph() const { return *graph_; }
+  Graph& graph() const {
+    if (graph_ == nullptr) throw_unset();
+    return *graph_;
+  }
+  // The same as a number to compare: null when unset.
+  const Graph* owner() const { return graph_; }
   ValueId id() const { return id_; }
 
+  // These throw Error when the tensor is unset.
   const TensorType& type() const;
   Shape shape() const { return type().shape; }  // a copy: the graph's values move while it grows
   DType dtype() const { return type().dtype; }
@@ -33,6 +39,8 @@ class Tensor {
   friend bool operator==(const Tensor& a, const Tensor& b) { return a.graph_ == b.graph_ && a.id_ == b.id_; }
 
  private:
+  [[noreturn]] static void throw_unset();
+
   Graph* graph_ = nullptr;
   ValueId id_ = -1;
 };

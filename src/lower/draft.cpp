@@ -29,7 +29,11 @@ Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span
       needed[static_cast<size_t>(producer)] = true;
   };
   for (const ValueId fetch : fetches) need(fetch);
-  for (const NodeId update : updates) needed[static_cast<size_t>(update)] = true;
+  for (const NodeId update : updates) {
+    if (update < 0 || static_cast<size_t>(update) >= needed.size() || graph.node(update).op->traits.updates == 0)
+      throw Error(fmt::format("{} is no update of the graph: give the nodes that minimize returned", update));
+    needed[static_cast<size_t>(update)] = true;
+  }
   for (auto id = static_cast<NodeId>(graph.nodes().size()) - 1; id >= 0; --id)
     if (needed[static_cast<size_t>(id)])
       for (const ValueId input : graph.inputs(graph.node(id))) need(input);

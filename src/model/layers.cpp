@@ -129,8 +129,11 @@ Tensor conv2d_transpose(Tensor x, int64_t filters, Size size, const Conv& option
   const std::string full = name_or(graph, name, "conv2d_transpose");
   expect_image(x, "conv2d_transpose", full);
   expect_positive(filters, "the number of filters", "conv2d_transpose", full);
-  const Scope scope(graph, full);
   const int64_t channels = x.dim(1).fixed();
+  if (options.groups < 1 || filters % options.groups != 0)
+    throw Error(
+        fmt::format("conv2d_transpose '{}': {} filters can't be split into {} groups", full, filters, options.groups));
+  const Scope scope(graph, full);
   const int64_t field = size.height * size.width;
   const int64_t each = filters / options.groups;
   const Tensor kernel = graph.variable("kernel", DType::F32, {channels, each, size.height, size.width},

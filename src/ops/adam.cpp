@@ -141,6 +141,7 @@ std::vector<Sample> samples() {
 
 const Op kAdam{.name = "adam",
                .infer = infer,
+               .types = kUpdateTypes,
                .prepare = prepare,
                .samples = samples,
                .traits = {.elementwise = true, .updates = 0b111}};

@@ -15,7 +15,6 @@ constexpr int64_t kStrip = 256;
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
-  n.expect_float(0);
   const auto axis = static_cast<int>(n.attrs.i("axis"));
   Shape out = n.in[0].shape;
   if (axis < 0 || axis >= out.rank()) n.fail(fmt::format("axis {} is outside {}", axis, to_string(n.in[0])));
@@ -108,7 +107,7 @@ const Op kArgmax{.name = "argmax",
 }  // namespace
 
 Tensor argmax(Tensor x, int axis, Name name) {
-  return x.graph().add(kArgmax, {x}, {{"axis", int64_t{resolve_axis("argmax", name, axis, x.type())}}}, name);
+  return add_node(kArgmax, {x}, {{"axis", int64_t{resolve_axis("argmax", name, axis, x.type())}}}, name);
 }
 
 OpList argmax_ops() { return {&kArgmax}; }

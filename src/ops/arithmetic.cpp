@@ -64,6 +64,12 @@ PLIMSOLL_TILE(scale, 2, [](const Attrs& attrs, float* params) {
   params[1] = static_cast<float>(attrs.f("offset", 0));
 })
 
+void infer_scale(Infer& n) {
+  n.expect_finite("factor", 1);
+  n.expect_finite("offset");
+  infer_map(n);
+}
+
 // Gives an input its gradient, summed over the dimensions along which it was repeated.
 void give_summed(Backward& b, size_t input, Tensor grad) { b.give(input, sum_to(grad, b.x[input].shape())); }
 
@@ -194,6 +200,7 @@ std::vector<Sample> samples_scale() {
 
 const Op kAdd{.name = "add",
               .infer = infer_broadcast,
+              .types = {kFloats},
               .grad = grad_add,
               .prepare = prepare_tile<tile_of_add>,
               .samples = samples_add,
@@ -202,6 +209,7 @@ const Op kAdd{.name = "add",
               .onnx = "Add"};
 const Op kSub{.name = "sub",
               .infer = infer_broadcast,
+              .types = {kFloats},
               .grad = grad_sub,
               .prepare = prepare_tile<tile_of_sub>,
               .samples = samples_sub,
@@ -210,6 +218,7 @@ const Op kSub{.name = "sub",
               .onnx = "Sub"};
 const Op kMul{.name = "mul",
               .infer = infer_broadcast,
+              .types = {kFloats},
               .grad = grad_mul,
               .prepare = prepare_tile<tile_of_mul>,
               .samples = samples_mul,
@@ -218,6 +227,7 @@ const Op kMul{.name = "mul",
               .onnx = "Mul"};
 const Op kDiv{.name = "div",
               .infer = infer_broadcast,
+              .types = {kFloats},
               .grad = grad_div,
               .prepare = prepare_tile<tile_of_div>,
               .samples = samples_div,
@@ -226,6 +236,7 @@ const Op kDiv{.name = "div",
               .onnx = "Div"};
 const Op kPow{.name = "pow",
               .infer = infer_broadcast,
+              .types = {kFloats},
               .grad = grad_pow,
               .prepare = prepare_tile<tile_of_pow>,
               .samples = samples_pow,
@@ -234,6 +245,7 @@ const Op kPow{.name = "pow",
               .onnx = "Pow"};
 const Op kMinimum{.name = "minimum",
                   .infer = infer_broadcast,
+                  .types = {kFloats},
                   .grad = grad_minimum,
                   .prepare = prepare_tile<tile_of_minimum>,
                   .samples = samples_chosen<minimum>,
@@ -242,6 +254,7 @@ const Op kMinimum{.name = "minimum",
                   .onnx = "Min"};
 const Op kMaximum{.name = "maximum",
                   .infer = infer_broadcast,
+                  .types = {kFloats},
                   .grad = grad_maximum,
                   .prepare = prepare_tile<tile_of_maximum>,
                   .samples = samples_chosen<maximum>,
@@ -249,7 +262,8 @@ const Op kMaximum{.name = "maximum",
                   .tile = tile_of_maximum,
                   .onnx = "Max"};
 const Op kScale{.name = "scale",
-                .infer = infer_map,
+                .infer = infer_scale,
+                .types = {kFloats},
                 .grad = grad_scale,
                 .prepare = prepare_tile<tile_of_scale>,
                 .samples = samples_scale,
@@ -258,18 +272,18 @@ const Op kScale{.name = "scale",
 
 }  // namespace
 
-Tensor add(Tensor a, Tensor b, Name name) { return a.graph().add(kAdd, {a, b}, {}, name); }
-Tensor sub(Tensor a, Tensor b, Name name) { return a.graph().add(kSub, {a, b}, {}, name); }
-Tensor mul(Tensor a, Tensor b, Name name) { return a.graph().add(kMul, {a, b}, {}, name); }
-Tensor div(Tensor a, Tensor b, Name name) { return a.graph().add(kDiv, {a, b}, {}, name); }
-Tensor pow(Tensor a, Tensor b, Name name) { return a.graph().add(kPow, {a, b}, {}, name); }
-Tensor minimum(Tensor a, Tensor b, Name name) { return a.graph().add(kMinimum, {a, b}, {}, name); }
-Tensor maximum(Tensor a, Tensor b, Name name) { return a.graph().add(kMaximum, {a, b}, {}, name); }
+Tensor add(Tensor a, Tensor b, Name name) { return add_node(kAdd, {a, b}, {}, name); }
+Tensor sub(Tensor a, Tensor b, Name name) { return add_node(kSub, {a, b}, {}, name); }
+Tensor mul(Tensor a, Tensor b, Name name) { return add_node(kMul, {a, b}, {}, name); }
+Tensor div(Tensor a, Tensor b, Name name) { return add_node(kDiv, {a, b}, {}, name); }
+Tensor pow(Tensor a, Tensor b, Name name) { return add_node(kPow, {a, b}, {}, name); }
+Tensor minimum(Tensor a, Tensor b, Name name) { return add_node(kMinimum, {a, b}, {}, name); }
+Tensor maximum(Tensor a, Tensor b, Name name) { return add_node(kMaximum, {a, b}, {}, name); }
 
 Tensor scale(Tensor x, double factor, double offset, Name name) {
   Attrs attrs{{"factor", factor}};
   if (offset != 0) attrs.set("offset", offset);
-  return x.graph().add(kScale, {x}, attrs, name);
+  return add_node(kScale, {x}, attrs, name);
 }
 
 OpList arithmetic_ops() { return {&kAdd, &kSub, &kMul, &kDiv, &kPow, &kMinimum, &kMaximum, &kScale}; }

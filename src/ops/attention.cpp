@@ -256,10 +256,8 @@ Axes axes_of(const Attrs& attrs) { return attrs.s("layout") == "bthd" ? Axes{2, 
 
 void infer(Infer& n) {
   n.expect_inputs(3, 4);
-  for (const size_t i : {0, 1, 2}) {
-    n.expect_rank(i, 4);
-    n.expect_float(i);
-  }
+  n.expect_finite("scale");
+  for (const size_t i : {0, 1, 2}) n.expect_rank(i, 4);
   const Shape& q = n.in[0].shape;
   const Shape& k = n.in[1].shape;
   const Axes axes = axes_of(n.attrs);
@@ -269,8 +267,8 @@ void infer(Infer& n) {
     n.fail(fmt::format("q {}, k {} and v {} must agree in all but the number of queries", to_string(q), to_string(k),
                        to_string(n.in[2].shape)));
   const Shape scores{q[0], q[axes.heads], q[axes.rows], k[axes.rows]};
-  if (n.in.size() == 4 && (n.in[3].dtype != DType::Bool || !(broadcast(n.in[3].shape, scores) == scores)))
-    n.fail(fmt::format("the mask is {} but must be bool and broadcast to {}", to_string(n.in[3]), to_string(scores)));
+  if (n.in.size() == 4 && !(broadcast(n.in[3].shape, scores) == scores))
+    n.fail(fmt::format("the mask is {} but must broadcast to {}", to_string(n.in[3]), to_string(scores)));
   n.out = {{DType::F32, q}, {DType::F32, {q[0], q[axes.heads], q[axes.rows]}}};
 }
 
@@ -363,6 +361,7 @@ Cost cost_grad(const Facts& facts) { return {10.0 * pairs(facts, 6) * static_cas
 
 const Op kAttentionGrad{.name = "attention_grad",
                         .infer = infer_grad,
+                        .types = {DType::F32, DType::F32, DType::F32, DType::F32, DType::F32, DType::F32, DType::Bool},
                         .prepare = prepare_grad,
                         .cost = cost_grad,
                         .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1 << 3}};
@@ -371,7 +370,7 @@ void grad(Backward& b) {
   if (!b.dy[0].is_set()) return;
   std::vector<Tensor> inputs{b.x[0], b.x[1], b.x[2], b.y[0], b.y[1], b.dy[0]};
   if (b.x.size() == 4) inputs.push_back(b.x[3]);
-  const Outputs dx = b.dy[0].graph().add(kAttentionGrad, inputs, b.attrs);
+  const Outputs dx = add_node(kAttentionGrad, inputs, b.attrs);
   for (int i = 0; i < 3; ++i)
     if (b.wanted[static_cast<size_t>(i)]) b.give(static_cast<size_t>(i), dx[i]);
 }
@@ -382,7 +381,7 @@ Sample sample(std::string name, Shape q, Shape k, const Shape& mask, const Attrs
   return {std::move(name), [=](SampleBuilder& s) {
             std::vector<Tensor> inputs{s.input(q), s.input(k), s.input(k)};
             if (!mask.empty()) inputs.push_back(s.integers(mask, 0, 2, DType::Bool));
-            return std::vector<Tensor>{s.graph().add(kAttention, inputs, attrs)};
+            return std::vector<Tensor>{add_node(kAttention, inputs, attrs)};
           }};
 }
 
@@ -405,6 +404,7 @@ std::vector<Sample> samples() {
 
 const Op kAttention{.name = "attention",
                     .infer = infer,
+                    .types = {DType::F32, DType::F32, DType::F32, DType::Bool},
                     .grad = grad,
                     .prepare = prepare,
                     .cost = cost,
@@ -421,7 +421,7 @@ Tensor attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, double 
   if (positions_first) attrs.set("layout", "bthd");
   std::vector<Tensor> inputs{q, k, v};
   if (mask.is_set()) inputs.push_back(mask);
-  return q.graph().add(kAttention, inputs, attrs, name);
+  return add_node(kAttention, inputs, attrs, name);
 }
 
 OpList attention_ops() { return {&kAttention, &kAttentionGrad}; }

@@ -18,7 +18,7 @@ constexpr double kEpsilon = 1e-3;
 
 void expect_channels(const Infer& n, size_t first, size_t last) {
   const Shape& x = n.in[0].shape;
-  n.expect_float(0);
+  n.expect_positive("epsilon", kEpsilon);
   if (x.rank() < 2) n.fail(fmt::format("input must have a dimension of channels but is {}", to_string(n.in[0])));
   for (size_t i = first; i < last; ++i)
     if (!(n.in[i].shape == Shape{x[1]}))
@@ -230,13 +230,14 @@ void grad(Backward& b) {
     attrs.set("activation", std::string(b.attrs.s("activation")));
     inputs.push_back(b.x[2]);
   }
-  const Outputs out = b.x[0].graph().add(kGrad, inputs, attrs);
+  const Outputs out = add_node(kGrad, inputs, attrs);
   for (const int i : {0, 1, 2}) b.give(static_cast<size_t>(i), out[i]);
 }
 
 // running mean, running variance, mean, variance: moves the first two.
 void infer_statistics(Infer& n) {
   n.expect_inputs(4, 4);
+  n.expect_between("momentum", 0, 1, 0.99);
   for (size_t i = 1; i < 4; ++i)
     if (!(n.in[i] == n.in[0]))
       n.fail(fmt::format("statistics differ in size: {} and {}", to_string(n.in[0]), to_string(n.in[i])));
@@ -360,22 +361,22 @@ void inference_grad(Backward& b) {
 }
 
 Sample sample(std::string name, Shape shape, bool training, std::string activation = "", bool blocked = false) {
-  return {std::move(name), [=](SampleBuilder& s) {
-            const Shape statistic{shape[1]};
-            Tensor x = s.input(shape, -2, 3);
-            // A convolution hands its result on in a blocked order.
-            if (blocked) x = conv2d(x, s.input({shape[1], shape[1], 1, 1}));
-            const Tensor gamma = s.input(statistic, 0.5, 1.5);
-            const Tensor beta = s.input(statistic);
-            const Tensor mean = s.variable(statistic);
-            const Tensor variance = s.variable(statistic, 0.5, 2);
-            if (activation.empty()) return std::vector{batch_norm(x, gamma, beta, mean, variance, training, 0.9, 1e-2)};
-            if (!training)
-              return std::vector<Tensor>{s.graph().add(*find_op("batch_norm_inference"),
-                                                       {x, gamma, beta, mean, variance}, {{"activation", activation}})};
-            return std::vector<Tensor>{
-                s.graph().add(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", activation}})};
-          }};
+  return {
+      std::move(name), [=](SampleBuilder& s) {
+        const Shape statistic{shape[1]};
+        Tensor x = s.input(shape, -2, 3);
+        // A convolution hands its result on in a blocked order.
+        if (blocked) x = conv2d(x, s.input({shape[1], shape[1], 1, 1}));
+        const Tensor gamma = s.input(statistic, 0.5, 1.5);
+        const Tensor beta = s.input(statistic);
+        const Tensor mean = s.variable(statistic);
+        const Tensor variance = s.variable(statistic, 0.5, 2);
+        if (activation.empty()) return std::vector{batch_norm(x, gamma, beta, mean, variance, training, 0.9, 1e-2)};
+        if (!training)
+          return std::vector<Tensor>{add_node(*find_op("batch_norm_inference"), {x, gamma, beta, mean, variance},
+                                              {{"activation", activation}})};
+        return std::vector<Tensor>{add_node(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", activation}})};
+      }};
 }
 
 std::vector<Sample> without_gradient(std::vector<Sample> samples) {
@@ -392,9 +393,9 @@ Sample masked_by_output(std::string name, bool from_output) {
             const Tensor dy = s.input({batch, 3, 3, 3});
             const Tensor gamma = s.input({3}, 0.5, 1.5);
             const Tensor beta = s.input({3});
-            const Outputs y = s.graph().add(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", "relu"}});
+            const Outputs y = add_node(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", "relu"}});
             const Outputs grads =
-                s.graph().add(kGrad, {x, dy, y[1], y[2], gamma, from_output ? y[0] : beta}, {{"activation", "relu"}});
+                add_node(kGrad, {x, dy, y[1], y[2], gamma, from_output ? y[0] : beta}, {{"activation", "relu"}});
             return std::vector{grads[0], grads[1], grads[2]};
           },
           1e-4, false};

@@ -193,7 +193,6 @@ Shape mask_shape(Shape shape, int axis) {
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
-  if (n.in[0].dtype != DType::F32) n.fail(fmt::format("takes f32, not {}", to_string(n.in[0])));
   n.out = {{DType::U8, mask_shape(n.in[0].shape, axis_of(n, n.in[0].shape))}};
 }
 
@@ -201,7 +200,7 @@ void infer(Infer& n) {
 void infer_masked(Infer& n) {
   n.expect_inputs(2, 3);
   for (size_t i = 1; i < n.in.size(); ++i)
-    if (n.in[i].dtype != DType::F32 || !(n.in[i] == n.in[1])) n.fail(fmt::format("takes no {}", to_string(n.in[i])));
+    if (!(n.in[i] == n.in[1])) n.fail(fmt::format("takes no {}", to_string(n.in[i])));
   const TensorType expected{DType::U8, mask_shape(n.in[1].shape, axis_of(n, n.in[1].shape))};
   if (!(n.in[0] == expected))
     n.fail(fmt::format("the mask of {} is {} but this one is {}", to_string(n.in[1]), to_string(expected),
@@ -377,6 +376,7 @@ const Op kBitMask{.name = "bit_mask",
                   .traits = {.batch = BatchRule::Rows, .recomputable = true}};
 const Op kMasked{.name = "masked",
                  .infer = infer_masked,
+                 .types = {DType::U8, DType::F32},
                  .grad = grad,
                  .prepare = prepare_masked,
                  .samples = masked_samples,
@@ -387,13 +387,12 @@ const Op kMasked{.name = "masked",
 Tensor bit_mask(Tensor y, int axis, double low, double high, Name name) {
   Attrs attrs{{"axis", static_cast<int64_t>(axis)}, {"low", low}};
   if (high < std::numeric_limits<double>::infinity()) attrs.set("high", high);
-  return y.graph().add(kBitMask, {y}, attrs, name);
+  return add_node(kBitMask, {y}, attrs, name);
 }
 
 Tensor masked(Tensor mask, Tensor x, Tensor more, int axis, Name name) {
   const Attrs attrs{{"axis", static_cast<int64_t>(axis)}};
-  Graph& graph = x.graph();
-  return more.is_set() ? graph.add(kMasked, {mask, x, more}, attrs, name) : graph.add(kMasked, {mask, x}, attrs, name);
+  return more.is_set() ? add_node(kMasked, {mask, x, more}, attrs, name) : add_node(kMasked, {mask, x}, attrs, name);
 }
 
 OpList bit_mask_ops() { return {&kBitMask, &kMasked}; }

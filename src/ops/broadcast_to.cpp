@@ -50,6 +50,7 @@ std::vector<Sample> samples() {
 
 const Op kBroadcastTo{.name = "broadcast_to",
                       .infer = infer,
+                      .types = {kAnyType},
                       .grad = grad,
                       .prepare = prepare,
                       .samples = samples,
@@ -60,7 +61,7 @@ const Op kBroadcastTo{.name = "broadcast_to",
 
 Tensor broadcast_to(Tensor x, Shape shape, Name name) {
   if (x.shape() == shape) return x;
-  return x.graph().add(kBroadcastTo, {x}, {{"shape", shape}}, name);
+  return add_node(kBroadcastTo, {x}, {{"shape", shape}}, name);
 }
 
 OpList broadcast_to_ops() { return {&kBroadcastTo}; }

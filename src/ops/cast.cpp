@@ -102,6 +102,7 @@ std::vector<Sample> samples() {
 
 const Op kCast{.name = "cast",
                .infer = infer,
+               .types = {kAnyType},
                .grad = grad,
                .prepare = prepare,
                .samples = samples,
@@ -113,7 +114,7 @@ const Op kCast{.name = "cast",
 
 Tensor cast(Tensor x, DType dtype, Name name) {
   if (x.dtype() == dtype) return x;
-  return x.graph().add(kCast, {x}, {{"dtype", std::string(name_of(dtype))}}, name);
+  return add_node(kCast, {x}, {{"dtype", std::string(name_of(dtype))}}, name);
 }
 
 OpList cast_ops() { return {&kCast}; }

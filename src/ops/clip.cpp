@@ -47,7 +47,7 @@ PLIMSOLL_TILE(clip_grad, 2, fill_edges)
 Tensor clip_grad(Tensor dy, Tensor y, const Attrs& attrs);
 
 void infer(Infer& n) {
-  if (n.attrs.f("low") > n.attrs.f("high"))
+  if (!(n.attrs.f("low") <= n.attrs.f("high")))
     n.fail(fmt::format("low is {} but high is {}", n.attrs.f("low"), n.attrs.f("high")));
   infer_map(n);
 }
@@ -84,6 +84,7 @@ std::vector<Sample> samples() {
 
 const Op kClip{.name = "clip",
                .infer = infer,
+               .types = {kFloats},
                .grad = grad,
                .prepare = prepare_tile<tile_of_clip>,
                .samples = samples,
@@ -92,17 +93,18 @@ const Op kClip{.name = "clip",
                .onnx = "Clip"};
 const Op kClipGrad{.name = "clip_grad",
                    .infer = infer_same,
+                   .types = {kFloats},
                    .grad = grad_grad,
                    .prepare = prepare_tile<tile_of_clip_grad>,
                    .traits = map_traits(0b11),
                    .tile = tile_of_clip_grad};
 
-Tensor clip_grad(Tensor dy, Tensor y, const Attrs& attrs) { return dy.graph().add(kClipGrad, {dy, y}, attrs); }
+Tensor clip_grad(Tensor dy, Tensor y, const Attrs& attrs) { return add_node(kClipGrad, {dy, y}, attrs); }
 
 }  // namespace
 
 Tensor clip(Tensor x, double low, double high, Name name) {
-  return x.graph().add(kClip, {x}, {{"low", low}, {"high", high}}, name);
+  return add_node(kClip, {x}, {{"low", low}, {"high", high}}, name);
 }
 
 Tensor relu6(Tensor x, Name name) { return clip(x, 0, 6, name.empty() ? "relu6" : name); }

@@ -1,5 +1,8 @@
 // equal, not_equal, less, less_equal, greater, greater_equal: one bool for every element, broadcast.
-// Numbers are compared as floats: whole ones are told apart up to 2^24.
+// Large whole numbers are compared as such: floats tell them apart up to 2^24 alone.
+#include <functional>
+
+#include "ops/integer_map.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -54,6 +57,24 @@ void infer(Infer& n) {
   n.out[0].dtype = DType::Bool;
 }
 
+template <class T, class Holds>
+Prepared prepare_integers(const Facts& facts) {
+  const BroadcastWalk<2> walk(facts);
+  return {.kernel = make_kernel([=](const Args& args) {
+            const auto* a = args.input<T>(0);
+            const auto* b = args.input<T>(1);
+            auto* y = args.output<uint8_t>(0);
+            walk.run([&](int64_t i, const std::array<int64_t, 2>& at) { y[i] = Holds()(a[at[0]], b[at[1]]) ? 1 : 0; });
+          })};
+}
+
+template <const TileOp* (*tile)(), class Holds>
+Prepared prepare(const Facts& facts) {
+  if (facts.in[0].dtype == DType::I32) return prepare_integers<int32_t, Holds>(facts);
+  if (facts.in[0].dtype == DType::I64) return prepare_integers<int64_t, Holds>(facts);
+  return prepare_tile(facts, *tile());
+}
+
 template <Tensor (*function)(Tensor, Tensor, Name)>
 std::vector<Sample> samples() {
   return {{"reals",
@@ -73,6 +94,7 @@ constexpr Op make_compare(std::string_view name, Prepared (*prepare)(const Facts
                           const TileOp* (*tile)(), std::string_view onnx) {
   return {.name = name,
           .infer = infer,
+          .types = {kAnyType},
           .prepare = prepare,
           .samples = examples,
           .traits = map_traits(0),
@@ -80,25 +102,26 @@ constexpr Op make_compare(std::string_view name, Prepared (*prepare)(const Facts
           .onnx = onnx};
 }
 
-const Op kEqual = make_compare("equal", prepare_tile<tile_of_equal>, samples<equal>, tile_of_equal, "Equal");
-const Op kNotEqual =
-    make_compare("not_equal", prepare_tile<tile_of_not_equal>, samples<not_equal>, tile_of_not_equal, "");
-const Op kLess = make_compare("less", prepare_tile<tile_of_less>, samples<less>, tile_of_less, "Less");
-const Op kLessEqual = make_compare("less_equal", prepare_tile<tile_of_less_equal>, samples<less_equal>,
+const Op kEqual =
+    make_compare("equal", prepare<tile_of_equal, std::equal_to<>>, samples<equal>, tile_of_equal, "Equal");
+const Op kNotEqual = make_compare("not_equal", prepare<tile_of_not_equal, std::not_equal_to<>>, samples<not_equal>,
+                                  tile_of_not_equal, "");
+const Op kLess = make_compare("less", prepare<tile_of_less, std::less<>>, samples<less>, tile_of_less, "Less");
+const Op kLessEqual = make_compare("less_equal", prepare<tile_of_less_equal, std::less_equal<>>, samples<less_equal>,
                                    tile_of_less_equal, "LessOrEqual");
 const Op kGreater =
-    make_compare("greater", prepare_tile<tile_of_greater>, samples<greater>, tile_of_greater, "Greater");
-const Op kGreaterEqual = make_compare("greater_equal", prepare_tile<tile_of_greater_equal>, samples<greater_equal>,
-                                      tile_of_greater_equal, "GreaterOrEqual");
+    make_compare("greater", prepare<tile_of_greater, std::greater<>>, samples<greater>, tile_of_greater, "Greater");
+const Op kGreaterEqual = make_compare("greater_equal", prepare<tile_of_greater_equal, std::greater_equal<>>,
+                                      samples<greater_equal>, tile_of_greater_equal, "GreaterOrEqual");
 
 }  // namespace
 
-Tensor equal(Tensor a, Tensor b, Name name) { return a.graph().add(kEqual, {a, b}, {}, name); }
-Tensor not_equal(Tensor a, Tensor b, Name name) { return a.graph().add(kNotEqual, {a, b}, {}, name); }
-Tensor less(Tensor a, Tensor b, Name name) { return a.graph().add(kLess, {a, b}, {}, name); }
-Tensor less_equal(Tensor a, Tensor b, Name name) { return a.graph().add(kLessEqual, {a, b}, {}, name); }
-Tensor greater(Tensor a, Tensor b, Name name) { return a.graph().add(kGreater, {a, b}, {}, name); }
-Tensor greater_equal(Tensor a, Tensor b, Name name) { return a.graph().add(kGreaterEqual, {a, b}, {}, name); }
+Tensor equal(Tensor a, Tensor b, Name name) { return add_node(kEqual, {a, b}, {}, name); }
+Tensor not_equal(Tensor a, Tensor b, Name name) { return add_node(kNotEqual, {a, b}, {}, name); }
+Tensor less(Tensor a, Tensor b, Name name) { return add_node(kLess, {a, b}, {}, name); }
+Tensor less_equal(Tensor a, Tensor b, Name name) { return add_node(kLessEqual, {a, b}, {}, name); }
+Tensor greater(Tensor a, Tensor b, Name name) { return add_node(kGreater, {a, b}, {}, name); }
+Tensor greater_equal(Tensor a, Tensor b, Name name) { return add_node(kGreaterEqual, {a, b}, {}, name); }
 
 OpList compare_ops() { return {&kEqual, &kNotEqual, &kLess, &kLessEqual, &kGreater, &kGreaterEqual}; }
 

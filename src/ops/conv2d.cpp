@@ -14,10 +14,7 @@ namespace {
 void infer(Infer& n) {
   const bool residual = n.attrs.i("residual") != 0;
   n.expect_inputs(residual ? 3 : 2, residual ? 4 : 3);
-  for (const size_t i : {0, 1}) {
-    n.expect_float(i);
-    n.expect_rank(i, 4);
-  }
+  for (const size_t i : {0, 1}) n.expect_rank(i, 4);
   parse_activation(n.attrs.s("activation"));
   const Shape& x = n.in[0].shape;
   const Shape& kernel = n.in[1].shape;
@@ -131,7 +128,7 @@ std::vector<Sample> samples() {
                     if (residual) in.push_back(s.input({batch, 8, 2, 1}));
                     Attrs attrs{{"activation", name}};
                     if (residual) attrs.set("residual", int64_t{1});
-                    return std::vector<Tensor>{s.graph().add(*find_op("conv2d"), in, attrs)};
+                    return std::vector<Tensor>{add_node(*find_op("conv2d"), in, attrs)};
                   },
                   1e-4, false};
   };
@@ -220,21 +217,21 @@ const Op kKernelGrad{
 }  // namespace
 
 Tensor conv2d(Tensor x, Tensor kernel, Tensor bias, const Window& window, Name name) {
-  if (!bias.is_set()) return x.graph().add(kConv2d, {x, kernel}, attrs_of(window), name);
-  return x.graph().add(kConv2d, {x, kernel, bias}, attrs_of(window), name);
+  if (!bias.is_set()) return add_node(kConv2d, {x, kernel}, attrs_of(window), name);
+  return add_node(kConv2d, {x, kernel, bias}, attrs_of(window), name);
 }
 
 Tensor conv2d_input_grad(Tensor dy, Tensor kernel, const Shape& x, const Window& window) {
   Attrs attrs = attrs_of(window);
   attrs.set("shape", x);
-  return dy.graph().add(kInputGrad, {dy, kernel}, attrs);
+  return add_node(kInputGrad, {dy, kernel}, attrs);
 }
 
 KernelGrad conv2d_kernel_grad(Tensor x, Tensor dy, const Shape& kernel, const Window& window, bool bias) {
   Attrs attrs = attrs_of(window);
   attrs.set("kernel", kernel);
   if (bias) attrs.set("bias", int64_t{1});
-  const Outputs out = x.graph().add(kKernelGrad, {x, dy}, attrs);
+  const Outputs out = add_node(kKernelGrad, {x, dy}, attrs);
   return {out[0], bias ? out[1] : Tensor()};
 }
 

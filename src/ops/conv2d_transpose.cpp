@@ -10,10 +10,7 @@ namespace {
 
 void infer(Infer& n) {
   n.expect_inputs(2, 3);
-  for (const size_t i : {0, 1}) {
-    n.expect_float(i);
-    n.expect_rank(i, 4);
-  }
+  for (const size_t i : {0, 1}) n.expect_rank(i, 4);
   const Shape& x = n.in[0].shape;
   const Shape& kernel = n.in[1].shape;
   const Window window = window_of(n.attrs);
@@ -95,8 +92,8 @@ Tensor conv2d_transpose(Tensor x, Tensor kernel, Tensor bias, const Window& wind
                         Name name) {
   Attrs attrs = attrs_of(window);
   if (output_pads[0] != 0 || output_pads[1] != 0) attrs.set("output_pads", Shape::from(output_pads));
-  if (!bias.is_set()) return x.graph().add(kConv2dTranspose, {x, kernel}, attrs, name);
-  return x.graph().add(kConv2dTranspose, {x, kernel, bias}, attrs, name);
+  if (!bias.is_set()) return add_node(kConv2dTranspose, {x, kernel}, attrs, name);
+  return add_node(kConv2dTranspose, {x, kernel, bias}, attrs, name);
 }
 
 OpList conv2d_transpose_ops() { return {&kConv2dTranspose}; }

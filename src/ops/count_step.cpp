@@ -29,12 +29,16 @@ std::vector<Sample> samples() {
            1e-4, false}};
 }
 
-const Op kCountStep{
-    .name = "count_step", .infer = infer, .prepare = prepare, .samples = samples, .traits = {.updates = 0b1}};
+const Op kCountStep{.name = "count_step",
+                    .infer = infer,
+                    .types = {DType::I64},
+                    .prepare = prepare,
+                    .samples = samples,
+                    .traits = {.updates = 0b1}};
 
 }  // namespace
 
-NodeId count_step(Tensor counter, Name name) { return counter.graph().add(kCountStep, {counter}, {}, name).node(); }
+NodeId count_step(Tensor counter, Name name) { return add_node(kCountStep, {counter}, {}, name).node(); }
 
 OpList count_step_ops() { return {&kCountStep}; }
 

@@ -1,9 +1,11 @@
 // sparse_cross_entropy, cross_entropy: mean of -log softmax(logits) at a label, or weighted by targets. The gradient
-// makes the softmax again from the logits and may be written over them. A label outside of the classes gives NaN.
+// makes the softmax again from the logits and may be written over them. A label outside of the classes is reported and
+// adds nothing.
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "ops/bad_values.h"
 #include "ops/blocks.h"
 #include "ops/kernel.h"
 #include "ops/ops.h"
@@ -22,10 +24,13 @@ namespace {
 bool is_known(int32_t label, int64_t classes) { return label >= 0 && label < classes; }
 
 // Sum over the rows [first, last) of log-sum-exp minus the logit of the label.
-double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last) {
+double sparse_loss(const float* x, const int32_t* labels, int64_t classes, int64_t first, int64_t last, FirstBad* bad) {
   double sum = 0;
   const auto add = [&](int64_t i, float all) {
-    sum += is_known(labels[i], classes) ? all - x[i * classes + labels[i]] : NAN;
+    if (is_known(labels[i], classes))
+      sum += all - x[i * classes + labels[i]];
+    else
+      bad->found(i);
   };
   if (classes > kShortRow) {
     for_row_groups(first, last, [&](int64_t i, auto group) HWY_ATTR {
@@ -63,11 +68,14 @@ double dense_loss(const float* x, const float* targets, int64_t classes, int64_t
 }
 
 void sparse_grad(const float* x, const int32_t* labels, float* y, int64_t classes, float factor, int64_t first,
-                 int64_t last) {
+                 int64_t last, FirstBad* bad) {
   const auto subtract_label = [&](int64_t i) {
-    if (is_known(labels[i], classes)) y[i * classes + labels[i]] -= factor;
+    if (is_known(labels[i], classes))
+      y[i * classes + labels[i]] -= factor;
+    else
+      bad->found(i);
   };
-  const auto scale_of = [&](int64_t i) { return is_known(labels[i], classes) ? factor : NAN; };
+  const auto scale_of = [&](int64_t i) { return is_known(labels[i], classes) ? factor : 0.0F; };
   if (classes > kShortRow) {
     for_row_groups(first, last, [&](int64_t i, auto group) HWY_ATTR {
       float scales[group()];
@@ -126,12 +134,11 @@ int64_t grain_of(int64_t classes) { return 1 + 8192 / (classes + 1); }
 
 void infer_loss(Infer& n) {
   n.expect_inputs(2, 2);
-  n.expect_float(0);
   const bool sparse = n.op == "sparse_cross_entropy";
   Shape wanted = n.in[0].shape;
   if (wanted.empty()) n.fail("logits must have a dimension of classes");
   if (sparse) wanted.erase(wanted.rank() - 1);
-  if (n.in[1].dtype != (sparse ? DType::I32 : DType::F32) || !(n.in[1].shape == wanted))
+  if (!(n.in[1].shape == wanted))
     n.fail(fmt::format("logits are {}, so {} must be {}{} but are {}", to_string(n.in[0]),
                        sparse ? "labels" : "targets", sparse ? "i32" : "f32", to_string(wanted), to_string(n.in[1])));
   n.out = {{DType::F32, {}}};
@@ -147,10 +154,12 @@ Prepared prepare_loss(const Facts& facts, bool sparse) {
   const bool accumulate = facts.accumulate;
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
+            FirstBad bad;
             const double sum = sum_in_blocks(rows, grain_of(classes), args.scratch, [&](int64_t first, int64_t last) {
-              return sparse ? HWY_DYNAMIC_DISPATCH(sparse_loss)(x, args.input<int32_t>(1), classes, first, last)
+              return sparse ? HWY_DYNAMIC_DISPATCH(sparse_loss)(x, args.input<int32_t>(1), classes, first, last, &bad)
                             : HWY_DYNAMIC_DISPATCH(dense_loss)(x, args.input<float>(1), classes, first, last);
             });
+            if (sparse) bad.report(args, "label", 1, args.input<int32_t>(1), classes);
             auto* y = args.output<float>(0);
             *y = static_cast<float>(sum / whole) + (accumulate ? *y : 0.0F);
           }),
@@ -174,19 +183,22 @@ Prepared prepare_grad(const Facts& facts) {
             const auto* x = args.input<float>(0);
             auto* y = args.output<float>(0);
             const auto factor = static_cast<float>(*args.input<float>(2) / whole);
+            FirstBad bad;
             parallel_for(rows, grain_of(classes), [&](int64_t first, int64_t last) {
               if constexpr (kOf == GradOf::Sparse)
-                HWY_DYNAMIC_DISPATCH(sparse_grad)(x, args.input<int32_t>(1), y, classes, factor, first, last);
+                HWY_DYNAMIC_DISPATCH(sparse_grad)(x, args.input<int32_t>(1), y, classes, factor, first, last, &bad);
               else if constexpr (kOf == GradOf::Dense)
                 HWY_DYNAMIC_DISPATCH(dense_grad)(x, args.input<float>(1), y, classes, factor, first, last);
               else
                 HWY_DYNAMIC_DISPATCH(targets_grad)(x, y, classes, factor, first, last);
             });
+            if constexpr (kOf == GradOf::Sparse) bad.report(args, "label", 1, args.input<int32_t>(1), classes);
           })};
 }
 
 const Op kSparseGrad{.name = "sparse_cross_entropy_grad",
                      .infer = infer_grad,
+                     .types = {DType::F32, DType::I32, DType::F32},
                      .prepare = prepare_grad<GradOf::Sparse>,
                      .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1}};
 
@@ -201,7 +213,7 @@ const Op kTargetsGrad{.name = "cross_entropy_targets_grad",
                       .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1}};
 
 void grad_sparse(Backward& b) {
-  if (b.wanted[0]) b.give(0, b.dy[0].graph().add(kSparseGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
+  if (b.wanted[0]) b.give(0, add_node(kSparseGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
 }
 
 void grad_dense(Backward& b) {
@@ -235,6 +247,7 @@ std::vector<Sample> samples_dense() {
 
 const Op kSparse{.name = "sparse_cross_entropy",
                  .infer = infer_loss,
+                 .types = {DType::F32, DType::I32},
                  .grad = grad_sparse,
                  .prepare = [](const Facts& facts) { return prepare_loss(facts, true); },
                  .samples = samples_sparse,
@@ -256,11 +269,11 @@ Attrs rows_attr(Tensor logits) {
 }  // namespace
 
 Tensor sparse_cross_entropy(Tensor logits, Tensor labels, Name name) {
-  return logits.graph().add(kSparse, {logits, labels}, rows_attr(logits), name);
+  return add_node(kSparse, {logits, labels}, rows_attr(logits), name);
 }
 
 Tensor cross_entropy(Tensor logits, Tensor targets, Name name) {
-  return logits.graph().add(kDense, {logits, targets}, rows_attr(logits), name);
+  return add_node(kDense, {logits, targets}, rows_attr(logits), name);
 }
 
 OpList cross_entropy_ops() { return {&kSparse, &kSparseGrad, &kDense, &kDenseGrad, &kTargetsGrad}; }

@@ -107,7 +107,7 @@ void infer(Infer& n) {
 extern const Op kDropout;
 
 // The same mask again.
-void grad(Backward& b) { b.give(0, b.dy[0].graph().add(kDropout, {b.dy[0]}, b.attrs)); }
+void grad(Backward& b) { b.give(0, add_node(kDropout, {b.dy[0]}, b.attrs)); }
 
 // Elements are counted row by row: parts of the batch are parts of the count only if samples are the outermost.
 BatchRule batch_rule(const Attrs&, std::span<const TensorType> in) {
@@ -165,6 +165,7 @@ std::vector<Sample> samples() {
 
 const Op kDropout{.name = "dropout",
                   .infer = infer,
+                  .types = {kFloats},
                   .grad = grad,
                   .prepare = prepare_tile<tile_of_dropout>,
                   .samples = samples,
@@ -177,9 +178,9 @@ const Op kDropout{.name = "dropout",
 
 Tensor dropout(Tensor x, double rate, Name name) {
   const Dim count = element_count(x.shape());
-  return x.graph().add(kDropout, {x},
-                       {{"rate", rate}, {"key", key_of(x, name)}, {"per_sample", count.is_batch() ? count.count() : 0}},
-                       name);
+  return add_node(kDropout, {x},
+                  {{"rate", rate}, {"key", key_of(x, name)}, {"per_sample", count.is_batch() ? count.count() : 0}},
+                  name);
 }
 
 OpList dropout_ops() { return {&kDropout}; }

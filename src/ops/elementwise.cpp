@@ -396,7 +396,6 @@ Prepared prepare_tile(const Facts& facts, const TileOp& op) {
 
 void infer_map(Infer& n) {
   n.expect_inputs(1, 1);
-  n.expect_float(0);
   n.out = {n.in[0]};
 }
 
@@ -429,7 +428,6 @@ void infer_same(Infer& n) {
   for (size_t i = 1; i < n.in.size(); ++i)
     if (!(n.in[i].shape == n.in[0].shape))
       n.fail(fmt::format("{} and {} must have the same shape", to_string(n.in[0]), to_string(n.in[i])));
-  n.expect_float(0);
   n.out = {n.in[0]};
 }
 

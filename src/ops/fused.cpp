@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/elementwise.h"
+#include "ops/integer_map.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -65,6 +66,7 @@ std::vector<TensorType> infer_registers(const std::vector<FusedStep>& steps, std
       operands.push_back(types[static_cast<size_t>(reg)]);
     }
     Infer inner{step.op->name, n.name, step.attrs, operands, {}};
+    inner.expect_types(step.op->types);
     step.op->infer(inner);
     types.push_back(inner.out[0]);
   }
@@ -99,9 +101,8 @@ void infer(Infer& n) {
     if (steps[i].op->tile()->uses_index && !(types[n.in.size() + i].shape == space))
       n.fail(fmt::format("{} depends on the place of an element and can't be broadcast afterwards", steps[i].op->name));
     for (const int reg : steps[i].in) {
-      const DType dtype = types[static_cast<size_t>(reg)].dtype;
-      if (steps[i].op->name == "cast" && (dtype == DType::I32 || dtype == DType::I64))
-        n.fail("a cast of large whole numbers is exact only as a node of its own");
+      if (is_large_integer(types[static_cast<size_t>(reg)].dtype))
+        n.fail(fmt::format("{} of large whole numbers is exact only as a node of its own", steps[i].op->name));
     }
   }
   // Else a small input could have exactly the bytes of the output, and be overwritten while it is still repeated.
@@ -161,6 +162,13 @@ std::vector<Sample> samples() {
          return std::vector{out[0], out[1]};
        },
        1e-4, false},
+      {"choice",
+       [](SampleBuilder& s) {
+         const std::vector inputs{s.integers({Dim::batch(), 7}, 0, 2, DType::Bool), s.input({7}), s.input({})};
+         const std::vector<FusedStep> steps{{find_op("where"), {}, {0, 1, 2}}, {find_op("relu"), {}, {3}}};
+         return std::vector<Tensor>{fused(s.graph(), inputs, steps, {4})};
+       },
+       1e-4, false},
       {"half between",
        [](SampleBuilder& s) {
          const std::vector inputs{s.input({Dim::batch(), 7})};
@@ -175,6 +183,7 @@ std::vector<Sample> samples() {
 
 const Op kFused{.name = "fused",
                 .infer = infer,
+                .types = {{DType::F32, DType::F16, DType::BF16, DType::Bool}},
                 .prepare = prepare,
                 .samples = samples,
                 .traits = map_traits((1U << kMaxFusedInputs) - 1),

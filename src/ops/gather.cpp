@@ -1,10 +1,10 @@
 // gather: rows of a table (embedding); scatter_rows: its transpose, rows added into a table. A row outside of the table
-// reads as NaN, so that bad ids are noticed, and is left out when scattered.
+// is reported; it reads as zeros, and is left out when scattered.
 #include <cstring>
-#include <limits>
 
 #include <fmt/format.h>
 
+#include "ops/bad_values.h"
 #include "ops/kernel.h"
 #include "ops/ops.h"
 #include "ops/parallel.h"
@@ -16,8 +16,6 @@ namespace {
 void infer_gather(Infer& n) {
   n.expect_inputs(2, 2);
   n.expect_rank(0, 2);
-  n.expect_float(0);
-  if (n.in[1].dtype != DType::I32) n.fail(fmt::format("rows must be i32 but are {}; cast them", to_string(n.in[1])));
   Shape out = n.in[1].shape;
   out.push_back(n.in[0].shape[1]);
   n.out = {{n.in[0].dtype, out}};
@@ -37,14 +35,18 @@ Prepared prepare_gather(const Facts& facts) {
             const auto* table = args.input<float>(0);
             const auto* rows = args.input<int32_t>(1);
             auto* y = args.output<float>(0);
+            FirstBad bad;
             parallel_for(count, 1 + 4096 / (width + 1), [&](int64_t first, int64_t last) {
               for (int64_t i = first; i < last; ++i) {
-                if (rows[i] >= 0 && rows[i] < table_rows)
+                if (rows[i] >= 0 && rows[i] < table_rows) {
                   std::memcpy(y + i * width, table + rows[i] * width, static_cast<size_t>(width) * sizeof(float));
-                else
-                  std::fill_n(y + i * width, width, std::numeric_limits<float>::quiet_NaN());
+                } else {
+                  std::fill_n(y + i * width, width, 0.0F);
+                  bad.found(i);
+                }
               }
             });
+            bad.report(args, "row", 1, rows, table_rows);
           })};
 }
 
@@ -56,9 +58,7 @@ void infer_scatter(Infer& n) {
   n.expect_inputs(2, 2);
   n.expect_rank(0, 2);
   n.expect_rank(1, 1);
-  n.expect_float(0);
   const Shape table = n.attrs.shape("table");
-  if (n.in[1].dtype != DType::I32) n.fail(fmt::format("rows must be i32 but are {}; cast them", to_string(n.in[1])));
   if (!(n.in[0].shape[0] == n.in[1].shape[0]) || table.rank() != 2 || !(table[1] == n.in[0].shape[1]))
     n.fail(fmt::format("{} values for rows {} do not go into a table of {}", to_string(n.in[0]), to_string(n.in[1]),
                        to_string(table)));
@@ -78,6 +78,7 @@ Prepared prepare_scatter(const Facts& facts) {
             const auto* values = args.input<float>(0);
             const auto* rows = args.input<int32_t>(1);
             auto* y = args.output<float>(0);
+            report_bad_rows(args, 1, rows, count, table_rows);
             // Each piece owns a range of the table and reads all ids: no two write to one row, repeats add in order.
             parallel_for(table_rows, 1 + 16384 / (width + 1), [&](int64_t first, int64_t last) {
               if (!accumulate) std::fill(y + first * width, y + last * width, 0.0F);
@@ -110,6 +111,7 @@ std::vector<Sample> samples_scatter() {
 const Op kGather{
     .name = "gather",
     .infer = infer_gather,
+    .types = {DType::F32, DType::I32},
     .grad = grad_gather,
     .prepare = prepare_gather,
     // Only the rows that are asked for.
@@ -121,6 +123,7 @@ const Op kGather{
 
 const Op kScatterRows{.name = "scatter_rows",
                       .infer = infer_scatter,
+                      .types = {DType::F32, DType::I32},
                       .grad = grad_scatter,
                       .prepare = prepare_scatter,
                       .samples = samples_scatter,
@@ -128,10 +131,10 @@ const Op kScatterRows{.name = "scatter_rows",
 
 }  // namespace
 
-Tensor gather(Tensor table, Tensor rows, Name name) { return table.graph().add(kGather, {table, rows}, {}, name); }
+Tensor gather(Tensor table, Tensor rows, Name name) { return add_node(kGather, {table, rows}, {}, name); }
 
 Tensor scatter_rows(Tensor values, Tensor rows, Shape table, Name name) {
-  return values.graph().add(kScatterRows, {values, rows}, {{"table", table}}, name);
+  return add_node(kScatterRows, {values, rows}, {{"table", table}}, name);
 }
 
 OpList gather_ops() { return {&kGather, &kScatterRows}; }

@@ -97,19 +97,21 @@ Cost cost(const Facts& facts) { return {.bytes = 2 * facts.operand_bytes()}; }
 
 const Op kGeluGrad{.name = "gelu_grad",
                    .infer = infer_same,
+                   .types = {kFloats},
                    .prepare = prepare_tile<tile_of_gelu_grad>,
                    .cost = cost,
                    .traits = map_traits(0b11),
                    .tile = tile_of_gelu_grad};
 const Op kGeluTanhGrad{.name = "gelu_tanh_grad",
                        .infer = infer_same,
+                       .types = {kFloats},
                        .prepare = prepare_tile<tile_of_gelu_tanh_grad>,
                        .cost = cost,
                        .traits = map_traits(0b11),
                        .tile = tile_of_gelu_tanh_grad};
 
-void grad(Backward& b) { b.give(0, b.dy[0].graph().add(kGeluGrad, {b.dy[0], b.x[0]})); }
-void grad_tanh(Backward& b) { b.give(0, b.dy[0].graph().add(kGeluTanhGrad, {b.dy[0], b.x[0]})); }
+void grad(Backward& b) { b.give(0, add_node(kGeluGrad, {b.dy[0], b.x[0]})); }
+void grad_tanh(Backward& b) { b.give(0, add_node(kGeluTanhGrad, {b.dy[0], b.x[0]})); }
 
 template <bool approximate>
 std::vector<Sample> samples() {
@@ -126,6 +128,7 @@ std::vector<Sample> samples() {
 
 const Op kGelu{.name = "gelu",
                .infer = infer_map,
+               .types = {kFloats},
                .grad = grad,
                .prepare = prepare_tile<tile_of_gelu>,
                .cost = cost,
@@ -134,6 +137,7 @@ const Op kGelu{.name = "gelu",
                .tile = tile_of_gelu};
 const Op kGeluTanh{.name = "gelu_tanh",
                    .infer = infer_map,
+                   .types = {kFloats},
                    .grad = grad_tanh,
                    .prepare = prepare_tile<tile_of_gelu_tanh>,
                    .cost = cost,
@@ -143,9 +147,7 @@ const Op kGeluTanh{.name = "gelu_tanh",
 
 }  // namespace
 
-Tensor gelu(Tensor x, bool approximate, Name name) {
-  return x.graph().add(approximate ? kGeluTanh : kGelu, {x}, {}, name);
-}
+Tensor gelu(Tensor x, bool approximate, Name name) { return add_node(approximate ? kGeluTanh : kGelu, {x}, {}, name); }
 
 OpList gelu_ops() { return {&kGelu, &kGeluTanh, &kGeluGrad, &kGeluTanhGrad}; }
 

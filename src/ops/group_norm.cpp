@@ -15,7 +15,7 @@ constexpr double kEpsilon = 1e-3;
 
 void expect_groups(const Infer& n) {
   const Shape& x = n.in[0].shape;
-  n.expect_float(0);
+  n.expect_positive("epsilon", kEpsilon);
   if (x.rank() < 2) n.fail(fmt::format("input must have a dimension of channels but is {}", to_string(n.in[0])));
   const int64_t groups = n.attrs.i("groups", 1);
   if (groups < 1 || x[1].fixed() % groups != 0)
@@ -258,7 +258,7 @@ const Op kGroupNorm{.name = "group_norm",
 }  // namespace
 
 Tensor group_norm(Tensor x, Tensor gamma, Tensor beta, int64_t groups, double epsilon, Name name) {
-  return x.graph().add(kGroupNorm, {x, gamma, beta}, {{"groups", groups}, {"epsilon", epsilon}}, name);
+  return add_node(kGroupNorm, {x, gamma, beta}, {{"groups", groups}, {"epsilon", epsilon}}, name);
 }
 
 OpList group_norm_ops() { return {&kGroupNorm, &kInputGrad, &kParameterGrad}; }

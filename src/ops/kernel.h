@@ -39,11 +39,28 @@ struct Facts {
   }
 };
 
+// A label or a row that is not in its range.
+struct BadValue {
+  const char* what = "";  // "label", "row"
+  int input = 0;          // of the kernel
+  int64_t index = 0;      // of the element in that input, row-major, in this part of the batch
+  int64_t value = 0;
+  int64_t end = 0;  // it should be in [0, end)
+};
+
+// What kernels found wrong in the numbers of a step. Kernels run one after another: the first report is kept.
+struct StepStatus {
+  int32_t action = -1;  // the action of the plan whose kernel reported; -1: none did
+  BadValue bad;
+  bool is_good() const { return action < 0; }
+};
+
 // What changes from step to step and is no tensor.
 struct StepState {
   uint64_t seed = 0;
   int64_t step = 0;
-  int64_t first_sample = 0;  // of this part within the batch: random operators are keyed by sample
+  int64_t first_sample = 0;      // of this part within the batch: random operators are keyed by sample
+  StepStatus* status = nullptr;  // null: nobody wants to know
 };
 
 struct Args {
@@ -51,6 +68,12 @@ struct Args {
   void* const* out;
   void* scratch;  // aligned to kAlignment
   const StepState* state;
+  int32_t action = 0;  // of the plan
+
+  // The kernel goes on, and gives what is bad no part in its result.
+  void report(const BadValue& bad) const noexcept {
+    if (state->status != nullptr && state->status->is_good()) *state->status = {action, bad};
+  }
 
   template <class T>
   const T* input(size_t i) const {

@@ -167,7 +167,7 @@ Shape without_last(const Shape& shape) {
 }
 
 void expect_rows(const Infer& n) {
-  n.expect_float(0);
+  n.expect_positive("epsilon", kEpsilon);
   if (n.in[0].shape.empty()) n.fail("input must have at least one dimension");
 }
 
@@ -312,7 +312,7 @@ const Op kLayerNorm{.name = "layer_norm",
 }  // namespace
 
 Tensor layer_norm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Name name) {
-  return x.graph().add(kLayerNorm, {x, gamma, beta}, {{"epsilon", epsilon}}, name);
+  return add_node(kLayerNorm, {x, gamma, beta}, {{"epsilon", epsilon}}, name);
 }
 
 OpList layer_norm_ops() { return {&kLayerNorm, &kInputGrad, &kParameterGrad}; }

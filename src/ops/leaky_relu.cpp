@@ -36,6 +36,11 @@ PLIMSOLL_TILE(leaky_relu_grad, 1, fill_slope)
 
 Tensor leaky_relu_grad(Tensor dy, Tensor sign, const Attrs& attrs);
 
+void infer(Infer& n) {
+  n.expect_finite("slope");
+  infer_map(n);
+}
+
 void grad(Backward& b) { b.give(0, leaky_relu_grad(b.dy[0], b.attrs.f("slope") < 0 ? b.x[0] : b.y[0], b.attrs)); }
 void grad_grad(Backward& b) {
   if (b.wanted[0]) b.give(0, leaky_relu_grad(b.dy[0], b.x[1], b.attrs));
@@ -62,7 +67,8 @@ std::vector<Sample> samples() {
 }
 
 const Op kLeakyRelu{.name = "leaky_relu",
-                    .infer = infer_map,
+                    .infer = infer,
+                    .types = {kFloats},
                     .grad = grad,
                     .prepare = prepare_tile<tile_of_leaky_relu>,
                     .samples = samples,
@@ -71,20 +77,19 @@ const Op kLeakyRelu{.name = "leaky_relu",
                     .onnx = "LeakyRelu"};
 const Op kLeakyReluGrad{.name = "leaky_relu_grad",
                         .infer = infer_same,
+                        .types = {kFloats},
                         .grad = grad_grad,
                         .prepare = prepare_tile<tile_of_leaky_relu_grad>,
                         .traits = map_traits(0b11),
                         .tile = tile_of_leaky_relu_grad};
 
 Tensor leaky_relu_grad(Tensor dy, Tensor sign, const Attrs& attrs) {
-  return dy.graph().add(kLeakyReluGrad, {dy, sign}, attrs);
+  return add_node(kLeakyReluGrad, {dy, sign}, attrs);
 }
 
 }  // namespace
 
-Tensor leaky_relu(Tensor x, double slope, Name name) {
-  return x.graph().add(kLeakyRelu, {x}, {{"slope", slope}}, name);
-}
+Tensor leaky_relu(Tensor x, double slope, Name name) { return add_node(kLeakyRelu, {x}, {{"slope", slope}}, name); }
 
 OpList leaky_relu_ops() { return {&kLeakyRelu, &kLeakyReluGrad}; }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/bad_values.h"
 #include "ops/kernel.h"
 #include "ops/ops.h"
 #include "ops/parallel.h"
@@ -163,6 +164,14 @@ class Loss {
   // of these rows where they are held, and what the products need.
   Bytes scratch_bytes() const { return logits_at() + logits_bytes() + table_.scratch_bytes; }
 
+  // The first row whose label is outside of the classes, which takes no part; -1: none.
+  int64_t find_bad(const int32_t* labels) const noexcept {
+    for (int64_t i = 0; i < n_.rows; ++i)
+      if (!is_known(labels[i])) return i;
+    return -1;
+  }
+  int64_t classes() const { return n_.classes; }
+
   void run(const Operands& in, void* scratch) const noexcept {
     if (in.dx != nullptr) fill_zeros(in.dx, n_.rows * n_.width);
     const float factor = in.dloss != nullptr ? static_cast<float>(*in.dloss / n_.whole) : 0.0F;
@@ -188,6 +197,8 @@ class Loss {
   }
 
  private:
+  bool is_known(int32_t label) const noexcept { return label >= 0 && label < n_.classes; }
+
   Rows rows_at(const Operands& in, int64_t first, void* scratch) const noexcept {
     return {first,
             std::min(n_.tile_rows(), n_.rows - first),
@@ -207,7 +218,7 @@ class Loss {
     for (int64_t i = 0; i < rows.count && c == 0; ++i) {
       stats[3 * i] = -INFINITY;
       stats[3 * i + 1] = 0;
-      stats[3 * i + 2] = NAN;  // stays so when the label is outside of the classes
+      stats[3 * i + 2] = 0;
     }
     float* tile = rows.logits != nullptr ? rows.logits + rows.count * c : at(scratch, 0);
     table_.at(rows.count, classes).logits.run(rows.x, kernel + n_.kernel_at(c), nullptr, tile, for_products(scratch));
@@ -226,6 +237,7 @@ class Loss {
     double loss = 0;
     for (int64_t i = 0; i < rows.count; ++i) {
       rows.sums[i] = stats[3 * i] + std::log(stats[3 * i + 1]);
+      if (!is_known(rows.labels[i])) continue;
       loss += static_cast<double>(rows.sums[i]) - static_cast<double>(stats[3 * i + 2]);
     }
     return loss;
@@ -246,8 +258,8 @@ class Loss {
         for (int64_t i = begin; i < end; ++i) {
           float* row = slopes + i * classes;
           const int32_t label = rows.labels[i];
-          const bool known = label >= 0 && label < n_.classes;
-          HWY_DYNAMIC_DISPATCH(to_slopes)(logits + i * classes, row, classes, rows.sums[i], known ? factor : NAN);
+          const float slope = is_known(label) ? factor : 0.0F;
+          HWY_DYNAMIC_DISPATCH(to_slopes)(logits + i * classes, row, classes, rows.sums[i], slope);
           if (label >= c && label < c + classes) row[label - c] -= factor;
         }
       });
@@ -288,6 +300,8 @@ Prepared prepare_loss(const Facts& facts, bool backward, bool holds_logits, F op
   return {.kernel = make_kernel([=](const Args& args) {
             Operands in{args.input<float>(0), args.input<float>(1), args.input<int32_t>(2)};
             operands(args, in);
+            if (const int64_t bad = loss->find_bad(in.labels); bad >= 0)
+              args.report({"label", 2, bad, in.labels[bad], loss->classes()});
             loss->run(in, args.scratch);
           }),
           .scratch_bytes = loss->scratch_bytes()};
@@ -322,8 +336,6 @@ void infer(Infer& n) {
   n.expect_inputs(3, 3);
   n.expect_rank(0, 2);
   n.expect_rank(1, 2);
-  n.expect_float(0);
-  n.expect_float(1);
   const bool transposed = n.attrs.i("transposed") != 0;
   if (!(n.in[0].shape[1] == n.in[1].shape[transposed ? 1 : 0]))
     n.fail(fmt::format("x is {} but the {}kernel is {}", to_string(n.in[0]), transposed ? "transposed " : "",
@@ -347,6 +359,7 @@ Cost cost_with_grad(const Facts& facts) { return {(facts.slim ? 4 : 3) * cost(fa
 
 const Op kGrad{.name = "linear_cross_entropy_grad",
                .infer = infer_grad,
+               .types = {DType::F32, DType::F32, DType::I32, DType::F32},
                .prepare = prepare_grad,
                .cost = cost_grad,
                .traits = {.batch = BatchRule::Sums, .recomputable = true}};
@@ -361,6 +374,7 @@ std::vector<Sample> samples_with_grad();
 
 const Op kWithGrad{.name = "linear_cross_entropy_with_grad",
                    .infer = infer_with_grad,
+                   .types = {DType::F32, DType::F32, DType::I32, DType::F32},
                    .prepare = prepare_with_grad,
                    .cost = cost_with_grad,
                    .samples = samples_with_grad,
@@ -369,7 +383,7 @@ const Op kWithGrad{.name = "linear_cross_entropy_with_grad",
 std::vector<Sample> samples_with_grad() {
   const auto sample = [](SampleBuilder& s, const Shape& kernel, const Attrs& attrs) {
     const Dim rows = Dim::batch(3);
-    const Outputs y = s.graph().add(
+    const Outputs y = add_node(
         kWithGrad, {s.input({rows, 5}), s.input(kernel), s.integers({rows}, 0, 11), s.input({}, 0.5, 2)}, attrs);
     return std::vector{y[0], y[1], y[2]};
   };
@@ -390,7 +404,7 @@ std::vector<Sample> samples_with_grad() {
 
 void grad(Backward& b) {
   if (!b.dy[0].is_set()) return;
-  const Outputs dx = b.dy[0].graph().add(kGrad, {b.x[0], b.x[1], b.x[2], b.y[1], b.dy[0]}, b.attrs);
+  const Outputs dx = add_node(kGrad, {b.x[0], b.x[1], b.x[2], b.y[1], b.dy[0]}, b.attrs);
   for (const int i : {0, 1})
     if (b.wanted[static_cast<size_t>(i)]) b.give(static_cast<size_t>(i), dx[i]);
 }
@@ -409,6 +423,7 @@ std::vector<Sample> samples() {
 
 const Op kLoss{.name = "linear_cross_entropy",
                .infer = infer,
+               .types = {DType::F32, DType::F32, DType::I32},
                .grad = grad,
                .prepare = prepare,
                .cost = cost,
@@ -423,7 +438,7 @@ Tensor linear_cross_entropy(Tensor x, Tensor kernel, Tensor labels, bool transpo
   if (x.rank() != 2) x = reshape(x, {rows, x.dim(-1)});
   Attrs attrs{{"rows", Shape{rows}}};
   if (transposed) attrs.set("transposed", int64_t{1});
-  return x.graph().add(kLoss, {x, kernel, reshape(labels, {rows})}, attrs, name);
+  return add_node(kLoss, {x, kernel, reshape(labels, {rows})}, attrs, name);
 }
 
 OpList linear_cross_entropy_ops() { return {&kLoss, &kGrad, &kWithGrad}; }

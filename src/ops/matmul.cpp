@@ -34,7 +34,6 @@ Shape leading(const Shape& shape) {
 void infer(Infer& n) {
   n.expect_inputs(2, 3);
   for (const size_t i : {0, 1}) {
-    n.expect_float(i);
     if (n.in[i].shape.rank() < 2)
       n.fail(fmt::format("input {} must have at least 2 dimensions but is {}", i, to_string(n.in[i])));
   }
@@ -189,7 +188,7 @@ Tensor matmul(Tensor a, Tensor b, bool transpose_a, bool transpose_b, Name name)
   Attrs attrs;
   if (transpose_a) attrs.set("transpose_a", int64_t{1});
   if (transpose_b) attrs.set("transpose_b", int64_t{1});
-  return a.graph().add(kMatmul, {a, b}, attrs, name);
+  return add_node(kMatmul, {a, b}, attrs, name);
 }
 
 Tensor dense(Tensor x, Tensor kernel, Tensor bias, Name name) {
@@ -197,8 +196,8 @@ Tensor dense(Tensor x, Tensor kernel, Tensor bias, Name name) {
   Shape out = x.shape();
   const bool flat = x.rank() == 2;
   if (!flat) x = reshape(x, {element_count(x.shape()) / x.dim(-1).fixed(), x.dim(-1)});
-  const Tensor y = bias.is_set() ? x.graph().add(kMatmul, {x, kernel, bias}, {}, name)
-                                 : x.graph().add(kMatmul, {x, kernel}, {}, name);
+  const Tensor y =
+      bias.is_set() ? add_node(kMatmul, {x, kernel, bias}, {}, name) : add_node(kMatmul, {x, kernel}, {}, name);
   if (flat) return y;
   out[out.rank() - 1] = y.dim(-1);
   return reshape(y, out);

@@ -1,8 +1,9 @@
-// one_hot: labels as rows of zeros with a single one; a label outside [0, classes) gives a row of zeros.
+// one_hot: labels as rows of zeros with a single one; a label outside [0, classes) is reported and gives zeros alone.
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "ops/bad_values.h"
 #include "ops/kernel.h"
 #include "ops/ops.h"
 #include "ops/parallel.h"
@@ -13,8 +14,6 @@ namespace {
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
-  if (n.in[0].dtype != DType::I32 && n.in[0].dtype != DType::I64)
-    n.fail(fmt::format("labels must be i32 or i64 but are {}", to_string(n.in[0])));
   const int64_t classes = n.attrs.i("classes");
   if (classes < 1) n.fail(fmt::format("classes must be at least 1 but is {}", classes));
   Shape out = n.in[0].shape;
@@ -27,11 +26,17 @@ std::shared_ptr<Kernel> kernel_for(int64_t count, int64_t classes) {
   return make_kernel([=](const Args& args) {
     const T* labels = args.input<T>(0);
     auto* y = args.output<float>(0);
+    FirstBad bad;
     parallel_for(count, std::max<int64_t>(1, 16384 / classes), [&](int64_t first, int64_t last) {
       std::fill(y + first * classes, y + last * classes, 0.0F);
-      for (int64_t i = first; i < last; ++i)
-        if (labels[i] >= 0 && labels[i] < classes) y[i * classes + labels[i]] = 1;
+      for (int64_t i = first; i < last; ++i) {
+        if (labels[i] >= 0 && labels[i] < classes)
+          y[i * classes + labels[i]] = 1;
+        else
+          bad.found(i);
+      }
     });
+    bad.report(args, "label", 0, labels, classes);
   });
 }
 
@@ -54,6 +59,7 @@ std::vector<Sample> samples() {
 
 const Op kOneHot{.name = "one_hot",
                  .infer = infer,
+                 .types = {{DType::I32, DType::I64}},
                  .prepare = prepare,
                  .samples = samples,
                  .traits = {.batch = BatchRule::Rows, .recomputable = true},
@@ -62,7 +68,7 @@ const Op kOneHot{.name = "one_hot",
 }  // namespace
 
 Tensor one_hot(Tensor labels, int64_t classes, Name name) {
-  return labels.graph().add(kOneHot, {labels}, {{"classes", classes}}, name);
+  return add_node(kOneHot, {labels}, {{"classes", classes}}, name);
 }
 
 OpList one_hot_ops() { return {&kOneHot}; }

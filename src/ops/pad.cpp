@@ -1,5 +1,7 @@
 // pad: a border of one constant around a tensor.
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -58,10 +60,36 @@ Fill fill_for(DType dtype) {
   return nullptr;
 }
 
+template <class T>
+bool holds(double value) {
+  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max() && value == std::trunc(value);
+}
+
+bool can_be(double value, DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+      return true;
+    case DType::I32:
+      return holds<int32_t>(value);
+    case DType::I64:
+      return std::abs(value) <= 0x1p53 && value == std::trunc(value);  // what a double holds exactly
+    case DType::I8:
+      return holds<int8_t>(value);
+    case DType::U8:
+      return holds<uint8_t>(value);
+    case DType::Bool:
+      return value == 0 || value == 1;
+    case DType::F16:
+    case DType::BF16:
+      break;
+  }
+  return value == 0;
+}
+
 void infer_checked(Infer& n) {
   infer(n);
-  if (size_of(n.in[0].dtype) == 2 && n.attrs.f("value") != 0)
-    n.fail(fmt::format("{} can be padded with 0 only; cast it first", to_string(n.in[0])));
+  if (!can_be(n.attrs.f("value"), n.in[0].dtype))
+    n.fail(fmt::format("{} can't be padded with {}; cast it to f32 first", to_string(n.in[0]), n.attrs.f("value")));
 }
 
 StridedCopy inside(const Facts& facts, const Dims& small, const Dims& large, bool into_large) {
@@ -109,12 +137,12 @@ Prepared prepare_grad(const Facts& facts) {
 
 const Op kPadGrad{.name = "pad_grad",
                   .infer = infer_grad,
+                  .types = {kAnyType},
                   .prepare = prepare_grad,
                   .traits = {.batch = BatchRule::Rows, .recomputable = true}};
 
 void grad(Backward& b) {
-  b.give(0, b.dy[0].graph().add(kPadGrad, {b.dy[0]},
-                                {{"before", b.attrs.shape("before")}, {"after", b.attrs.shape("after")}}));
+  b.give(0, add_node(kPadGrad, {b.dy[0]}, {{"before", b.attrs.shape("before")}, {"after", b.attrs.shape("after")}}));
 }
 
 std::vector<Sample> samples() {
@@ -135,6 +163,7 @@ std::vector<Sample> samples() {
 
 const Op kPad{.name = "pad",
               .infer = infer_checked,
+              .types = {kAnyType},
               .grad = grad,
               .prepare = prepare,
               .samples = samples,
@@ -144,8 +173,7 @@ const Op kPad{.name = "pad",
 }  // namespace
 
 Tensor pad(Tensor x, Dims before, Dims after, double value, Name name) {
-  return x.graph().add(kPad, {x}, {{"before", Shape::from(before)}, {"after", Shape::from(after)}, {"value", value}},
-                       name);
+  return add_node(kPad, {x}, {{"before", Shape::from(before)}, {"after", Shape::from(after)}, {"value", value}}, name);
 }
 
 OpList pad_ops() { return {&kPad, &kPadGrad}; }

@@ -19,7 +19,7 @@ double elements_of_whole(const Facts& facts) {
 
 void infer_pair_loss(Infer& n) {
   n.expect_inputs(2, 2);
-  n.expect_float(0);
+  n.expect_positive("delta", 1);
   if (!(n.in[0] == n.in[1]))
     n.fail(fmt::format("the prediction is {} but the target is {}; give both the same shape", to_string(n.in[0]),
                        to_string(n.in[1])));
@@ -66,7 +66,7 @@ Prepared prepare_pair_grad(const Facts& facts, PairGrad grad, float setting) {
 
 Tensor add_pair_loss(const Op& op, Tensor prediction, Tensor target, Attrs attrs, Name name) {
   attrs.set("elements", Shape{element_count(prediction.shape())});
-  return prediction.graph().add(op, {prediction, target}, attrs, name);
+  return add_node(op, {prediction, target}, attrs, name);
 }
 
 }  // namespace plimsoll

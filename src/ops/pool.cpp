@@ -26,7 +26,6 @@ std::array<int64_t, 2> size_of_window(const Attrs& attrs) {
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
-  n.expect_float(0);
   n.expect_rank(0, 4);
   const Shape& x = n.in[0].shape;
   const auto size = size_of_window(n.attrs);
@@ -161,8 +160,12 @@ Cost cost(const Facts& facts) {
 }
 
 const Traits kTraits{.batch = BatchRule::Rows, .recomputable = true};
-const Op kMaxPoolGrad{
-    .name = "max_pool_grad", .infer = infer_grad, .prepare = prepare_grad<true>, .cost = cost<150>, .traits = kTraits};
+const Op kMaxPoolGrad{.name = "max_pool_grad",
+                      .infer = infer_grad,
+                      .types = {DType::F32, {DType::U8, DType::I32}},
+                      .prepare = prepare_grad<true>,
+                      .cost = cost<150>,
+                      .traits = kTraits};
 const Op kAveragePoolGrad{.name = "average_pool_grad",
                           .infer = infer_grad,
                           .prepare = prepare_grad<false>,
@@ -174,13 +177,13 @@ void max_grad(Backward& b) {
   Attrs attrs = b.attrs;
   attrs.set("shape", b.x[0].shape());
   attrs.erase("indices");
-  b.give(0, b.dy[0].graph().add(kMaxPoolGrad, {b.dy[0], b.y[1]}, attrs));
+  b.give(0, add_node(kMaxPoolGrad, {b.dy[0], b.y[1]}, attrs));
 }
 
 void average_grad(Backward& b) {
   Attrs attrs = b.attrs;
   attrs.set("shape", b.x[0].shape());
-  b.give(0, b.dy[0].graph().add(kAveragePoolGrad, {b.dy[0]}, attrs));
+  b.give(0, add_node(kAveragePoolGrad, {b.dy[0]}, attrs));
 }
 
 // A convolution hands its result on in a blocked order; this one changes nothing else.
@@ -229,7 +232,7 @@ std::vector<Sample> max_samples() {
          Attrs attrs = attrs_of(Window::strided(2));
          attrs.set("size", Shape{2, 2});
          attrs.set("indices", int64_t{0});
-         return std::vector<Tensor>{s.graph().add(*find_op("max_pool"), {s.input({batch, 3, 4, 2})}, attrs)};
+         return std::vector<Tensor>{add_node(*find_op("max_pool"), {s.input({batch, 3, 4, 2})}, attrs)};
        },
        1e-4, false},
   };
@@ -294,14 +297,14 @@ std::array<int64_t, 2> whole(Tensor x, Name name) {
 Tensor max_pool(Tensor x, std::array<int64_t, 2> size, const Window& window, Name name) {
   Attrs attrs = attrs_of(window);
   attrs.set("size", Shape::from(size));
-  return x.graph().add(kMaxPool, {x}, attrs, name);
+  return add_node(kMaxPool, {x}, attrs, name);
 }
 
 Tensor average_pool(Tensor x, std::array<int64_t, 2> size, const Window& window, bool count_pads, Name name) {
   Attrs attrs = attrs_of(window);
   attrs.set("size", Shape::from(size));
   if (count_pads) attrs.set("count_pads", int64_t{1});
-  return x.graph().add(kAveragePool, {x}, attrs, name);
+  return add_node(kAveragePool, {x}, attrs, name);
 }
 
 Tensor global_average_pool(Tensor x, Name name) {

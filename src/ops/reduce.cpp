@@ -17,7 +17,6 @@ constexpr int64_t kTile = 1024;  // columns whose shares stay in the first-level
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
-  n.expect_float(0);
   const Dims axes = n.attrs.dims("axes");
   const int rank = n.in[0].shape.rank();
   for (const int64_t axis : axes)
@@ -96,7 +95,6 @@ void infer_mean(Infer& n) {
 // divide_by_count: the gradient of a mean before it is repeated.
 void infer_divide(Infer& n) {
   n.expect_inputs(1, 1);
-  n.expect_float(0);
   if (n.attrs.shape("count").rank() != 1) n.fail("count must be one number");
   n.out = {n.in[0]};
 }
@@ -180,11 +178,9 @@ void repeat(Backward& b, Tensor dy) {
   b.give(0, broadcast_to(reshape(dy, kept_shape(b.attrs, shape)), shape));
 }
 void grad_sum(Backward& b) { repeat(b, b.dy[0]); }
-void grad_mean(Backward& b) {
-  repeat(b, b.dy[0].graph().add(kDivideByCount, {b.dy[0]}, {{"count", b.attrs.shape("count")}}));
-}
+void grad_mean(Backward& b) { repeat(b, add_node(kDivideByCount, {b.dy[0]}, {{"count", b.attrs.shape("count")}})); }
 void grad_extreme(Backward& b) {
-  b.give(0, b.dy[0].graph().add(kReduceExtremeGrad, {b.x[0], b.y[0], b.dy[0]}, {{"axes", b.attrs.shape("axes")}}));
+  b.give(0, add_node(kReduceExtremeGrad, {b.x[0], b.y[0], b.dy[0]}, {{"axes", b.attrs.shape("axes")}}));
 }
 
 using Function = Tensor (*)(Tensor x, Dims axes, bool keep, Name name);
@@ -262,7 +258,7 @@ Dims resolve(Tensor x, Dims axes) {
 }
 
 Tensor reduce(const Op& op, Tensor x, Dims axes, bool keep, Name name) {
-  return x.graph().add(op, {x}, {{"axes", Shape::from(resolve(x, axes))}, {"keep", int64_t{keep}}}, name);
+  return add_node(op, {x}, {{"axes", Shape::from(resolve(x, axes))}, {"keep", int64_t{keep}}}, name);
 }
 
 }  // namespace
@@ -275,12 +271,15 @@ Tensor reduce_mean(Tensor x, Dims axes, bool keep, Name name) {
   axes = resolve(x, axes);
   Dim count = 1;
   for (const int64_t axis : axes) count = count * x.dim(static_cast<int>(axis));
-  return x.graph().add(kReduceMean, {x},
-                       {{"axes", Shape::from(axes)}, {"count", Shape{count}}, {"keep", int64_t{keep}}}, name);
+  return add_node(kReduceMean, {x}, {{"axes", Shape::from(axes)}, {"count", Shape{count}}, {"keep", int64_t{keep}}},
+                  name);
 }
 
 Tensor sum_to(Tensor x, Shape shape, Name name) {
   if (x.shape() == shape) return x;
+  // Gradient rules sum whatever type flows: in f32, and back.
+  if (x.dtype() == DType::F16 || x.dtype() == DType::BF16)
+    return cast(sum_to(cast(x, DType::F32), shape, name), x.dtype());
   Dims axes;
   const int lead = x.rank() - shape.rank();
   for (int i = 0; i < x.rank(); ++i)

@@ -58,6 +58,7 @@ std::vector<Sample> samples() {
 
 const Op kRelu{.name = "relu",
                .infer = infer_map,
+               .types = {kFloats},
                .grad = grad,
                .prepare = prepare_tile<tile_of_relu>,
                .samples = samples,
@@ -66,16 +67,17 @@ const Op kRelu{.name = "relu",
                .onnx = "Relu"};
 const Op kReluGrad{.name = "relu_grad",
                    .infer = infer_same,
+                   .types = {kFloats},
                    .grad = grad_grad,
                    .prepare = prepare_tile<tile_of_relu_grad>,
                    .traits = map_traits(0b11),
                    .tile = tile_of_relu_grad};
 
-Tensor relu_grad(Tensor dy, Tensor y) { return dy.graph().add(kReluGrad, {dy, y}); }
+Tensor relu_grad(Tensor dy, Tensor y) { return add_node(kReluGrad, {dy, y}); }
 
 }  // namespace
 
-Tensor relu(Tensor x, Name name) { return x.graph().add(kRelu, {x}, {}, name); }
+Tensor relu(Tensor x, Name name) { return add_node(kRelu, {x}, {}, name); }
 
 OpList relu_ops() { return {&kRelu, &kReluGrad}; }
 

@@ -42,6 +42,7 @@ std::vector<Sample> samples() {
 
 const Op kReshape{.name = "reshape",
                   .infer = infer,
+                  .types = {kAnyType},
                   .grad = grad,
                   .samples = samples,
                   .traits = {.batch = BatchRule::Rows, .recomputable = true, .view = true},
@@ -51,7 +52,7 @@ const Op kReshape{.name = "reshape",
 
 Tensor reshape(Tensor x, Shape shape, Name name) {
   if (shape == x.shape()) return x;
-  return x.graph().add(kReshape, {x}, {{"shape", shape}}, name);
+  return add_node(kReshape, {x}, {{"shape", shape}}, name);
 }
 
 Tensor flatten(Tensor x, int first_axis, Name name) {

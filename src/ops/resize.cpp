@@ -289,7 +289,6 @@ HWY_EXPORT(fold_plane);
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
-  n.expect_float(0);
   n.expect_rank(0, 4);
   const Dims size = n.attrs.dims("size");
   if (size.rank() != 2 || size[0] < 1 || size[1] < 1) n.fail("the size must be two positive numbers");
@@ -428,7 +427,7 @@ const Op kGrad{.name = "resize_grad",
 void grad(Backward& b) {
   Attrs attrs = b.attrs;
   attrs.set("shape", b.x[0].shape());
-  b.give(0, b.dy[0].graph().add(kGrad, {b.dy[0]}, attrs));
+  b.give(0, add_node(kGrad, {b.dy[0]}, attrs));
 }
 
 std::vector<Sample> samples() {
@@ -466,7 +465,7 @@ const Op kResize{.name = "resize",
 }  // namespace
 
 Tensor resize(Tensor x, std::array<int64_t, 2> size, std::string_view mode, Name name) {
-  return x.graph().add(kResize, {x}, {{"size", Shape::from(size)}, {"mode", std::string(mode)}}, name);
+  return add_node(kResize, {x}, {{"size", Shape::from(size)}, {"mode", std::string(mode)}}, name);
 }
 
 OpList resize_ops() { return {&kResize, &kGrad}; }

@@ -161,6 +161,7 @@ template <size_t kKeeps>
 constexpr Op make_op(std::string_view name, std::vector<Sample> (*samples)()) {
   return {.name = name,
           .infer = infer<kKeeps>,
+          .types = kUpdateTypes,
           .prepare = prepare<kKeeps>,
           .samples = samples,
           .traits = {.elementwise = true, .updates = (1U << updated_by(kKeeps)) - 1}};

@@ -16,6 +16,9 @@ class SampleBuilder {
     double low, high;
   };
   explicit SampleBuilder(Graph& graph) : graph_(graph) {}
+  // Inputs of these numbers get another element type than the sample asks for: what the test of types does.
+  SampleBuilder(Graph& graph, std::vector<size_t> changed, DType dtype)
+      : graph_(graph), changed_(std::move(changed)), changed_to_(dtype) {}
 
   // Reals drawn evenly from [low, high); gradients are checked with respect to each.
   Tensor input(const Shape& shape, double low = -1, double high = 1) { return make(DType::F32, shape, low, high); }
@@ -30,8 +33,11 @@ class SampleBuilder {
 
  private:
   Tensor make(DType dtype, const Shape& shape, double low, double high);
+  DType type_of_next(DType wanted) const;
   Graph& graph_;
   std::vector<Input> inputs_;
+  std::vector<size_t> changed_ = {};
+  DType changed_to_ = DType::F32;
 };
 
 struct Sample {

@@ -140,12 +140,14 @@ std::vector<Sample> samples_momentum() {
 
 const Op kSgd{.name = "sgd",
               .infer = infer<1>,
+              .types = kUpdateTypes,
               .prepare = prepare<1>,
               .samples = samples_plain,
               .traits = {.elementwise = true, .updates = 0b1}};
 
 const Op kSgdMomentum{.name = "sgd_momentum",
                       .infer = infer<2>,
+                      .types = kUpdateTypes,
                       .prepare = prepare<2>,
                       .samples = samples_momentum,
                       .traits = {.elementwise = true, .updates = 0b11}};

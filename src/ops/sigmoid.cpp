@@ -51,6 +51,7 @@ std::vector<Sample> samples() {
 
 const Op kSigmoid{.name = "sigmoid",
                   .infer = infer_map,
+                  .types = {kFloats},
                   .grad = grad,
                   .prepare = prepare_tile<tile_of_sigmoid>,
                   .samples = samples,
@@ -59,16 +60,17 @@ const Op kSigmoid{.name = "sigmoid",
                   .onnx = "Sigmoid"};
 const Op kSigmoidGrad{.name = "sigmoid_grad",
                       .infer = infer_same,
+                      .types = {kFloats},
                       .grad = grad_grad,
                       .prepare = prepare_tile<tile_of_sigmoid_grad>,
                       .traits = map_traits(0b11),
                       .tile = tile_of_sigmoid_grad};
 
-Tensor sigmoid_grad(Tensor dy, Tensor y) { return dy.graph().add(kSigmoidGrad, {dy, y}); }
+Tensor sigmoid_grad(Tensor dy, Tensor y) { return add_node(kSigmoidGrad, {dy, y}); }
 
 }  // namespace
 
-Tensor sigmoid(Tensor x, Name name) { return x.graph().add(kSigmoid, {x}, {}, name); }
+Tensor sigmoid(Tensor x, Name name) { return add_node(kSigmoid, {x}, {}, name); }
 
 OpList sigmoid_ops() { return {&kSigmoid, &kSigmoidGrad}; }
 

@@ -34,11 +34,12 @@ PLIMSOLL_TILE(silu_grad)
 
 const Op kSiluGrad{.name = "silu_grad",
                    .infer = infer_same,
+                   .types = {kFloats},
                    .prepare = prepare_tile<tile_of_silu_grad>,
                    .traits = map_traits(0b11),
                    .tile = tile_of_silu_grad};
 
-void grad(Backward& b) { b.give(0, b.dy[0].graph().add(kSiluGrad, {b.dy[0], b.x[0]})); }
+void grad(Backward& b) { b.give(0, add_node(kSiluGrad, {b.dy[0], b.x[0]})); }
 
 std::vector<Sample> samples() {
   return {{"small",
@@ -54,6 +55,7 @@ std::vector<Sample> samples() {
 
 const Op kSilu{.name = "silu",
                .infer = infer_map,
+               .types = {kFloats},
                .grad = grad,
                .prepare = prepare_tile<tile_of_silu>,
                .samples = samples,
@@ -62,7 +64,7 @@ const Op kSilu{.name = "silu",
 
 }  // namespace
 
-Tensor silu(Tensor x, Name name) { return x.graph().add(kSilu, {x}, {}, name); }
+Tensor silu(Tensor x, Name name) { return add_node(kSilu, {x}, {}, name); }
 
 OpList silu_ops() { return {&kSilu, &kSiluGrad}; }
 

@@ -75,13 +75,14 @@ Prepared prepare_grad(const Facts& facts) {
 
 const Op kSliceGrad{.name = "slice_grad",
                     .infer = infer_grad,
+                    .types = {kAnyType},
                     .prepare = prepare_grad,
                     .traits = {.batch = BatchRule::Rows, .recomputable = true}};
 
 void grad(Backward& b) {
   Attrs attrs = b.attrs;
   attrs.set("size", b.x[0].dim(static_cast<int>(b.attrs.i("axis"))).fixed());
-  b.give(0, b.dy[0].graph().add(kSliceGrad, {b.dy[0]}, attrs));
+  b.give(0, add_node(kSliceGrad, {b.dy[0]}, attrs));
 }
 
 std::vector<Sample> samples() {
@@ -101,6 +102,7 @@ std::vector<Sample> samples() {
 
 const Op kSlice{.name = "slice",
                 .infer = infer,
+                .types = {kAnyType},
                 .grad = grad,
                 .prepare = prepare,
                 .samples = samples,
@@ -115,7 +117,7 @@ Tensor slice(Tensor x, int axis, int64_t first, int64_t count, int64_t step, Nam
   if (first < 0 && !size.is_batch()) first += size.fixed();
   Attrs attrs{{"axis", int64_t{at}}, {"first", first}, {"count", count}};
   if (step != 1) attrs.set("step", step);
-  return x.graph().add(kSlice, {x}, attrs, name);
+  return add_node(kSlice, {x}, attrs, name);
 }
 
 OpList slice_ops() { return {&kSlice, &kSliceGrad}; }

@@ -153,7 +153,6 @@ constexpr int64_t kGrain = 8192;
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
-  n.expect_float(0);
   const int64_t axis = n.attrs.i("axis");
   if (axis < 0 || axis >= n.in[0].shape.rank()) n.fail(fmt::format("axis {} is outside {}", axis, to_string(n.in[0])));
   n.out = {n.in[0]};
@@ -269,11 +268,9 @@ const Op kLogSoftmaxGrad{.name = "log_softmax_grad",
                          .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 3},
                          .batch_rule = batch_rule};
 
-void grad_softmax(Backward& b) {
-  b.give(0, b.y[0].graph().add(kSoftmaxGrad, {b.y[0], b.dy[0]}, {{"axis", b.attrs.i("axis")}}));
-}
+void grad_softmax(Backward& b) { b.give(0, add_node(kSoftmaxGrad, {b.y[0], b.dy[0]}, {{"axis", b.attrs.i("axis")}})); }
 void grad_log_softmax(Backward& b) {
-  b.give(0, b.y[0].graph().add(kLogSoftmaxGrad, {b.y[0], b.dy[0]}, {{"axis", b.attrs.i("axis")}}));
+  b.give(0, add_node(kLogSoftmaxGrad, {b.y[0], b.dy[0]}, {{"axis", b.attrs.i("axis")}}));
 }
 
 const Op kSoftmax{.name = "softmax",
@@ -298,11 +295,11 @@ const Op kLogSoftmax{.name = "log_softmax",
 }  // namespace
 
 Tensor softmax(Tensor x, int axis, Name name) {
-  return x.graph().add(kSoftmax, {x}, {{"axis", int64_t{axis < 0 ? axis + x.rank() : axis}}}, name);
+  return add_node(kSoftmax, {x}, {{"axis", int64_t{axis < 0 ? axis + x.rank() : axis}}}, name);
 }
 
 Tensor log_softmax(Tensor x, int axis, Name name) {
-  return x.graph().add(kLogSoftmax, {x}, {{"axis", int64_t{axis < 0 ? axis + x.rank() : axis}}}, name);
+  return add_node(kLogSoftmax, {x}, {{"axis", int64_t{axis < 0 ? axis + x.rank() : axis}}}, name);
 }
 
 OpList softmax_ops() { return {&kSoftmax, &kLogSoftmax, &kSoftmaxGrad, &kLogSoftmaxGrad}; }

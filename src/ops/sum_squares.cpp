@@ -1,6 +1,7 @@
 // sum_squares: the squared norm of a gradient, for clipping. Of a row-sparse one, repeats of a row are added first.
 #include <fmt/format.h>
 
+#include "ops/bad_values.h"
 #include "ops/blocks.h"
 #include "ops/kernel.h"
 #include "ops/ops.h"
@@ -45,9 +46,8 @@ HWY_EXPORT(squares);
 
 void infer(Infer& n) {
   n.expect_inputs(1, 2);
-  n.expect_float(0);
-  if (n.in.size() == 2 && (n.in[0].shape.rank() != 2 || n.in[1].dtype != DType::I32 ||
-                           !(n.in[1].shape == Shape{n.in[0].shape[0]}) || n.attrs.shape("table").rank() != 2))
+  if (n.in.size() == 2 &&
+      (n.in[0].shape.rank() != 2 || !(n.in[1].shape == Shape{n.in[0].shape[0]}) || n.attrs.shape("table").rank() != 2))
     n.fail(fmt::format("rows {} with values {} are no gradient of a table {}", to_string(n.in[1]), to_string(n.in[0]),
                        to_string(n.attrs.shape("table"))));
   n.out = {{DType::F32, {}}};
@@ -75,6 +75,7 @@ Prepared prepare(const Facts& facts) {
             const auto* values = args.input<float>(0);
             auto* sort_scratch = static_cast<std::byte*>(args.scratch) + kBlockSumBytes;
             const SortedRows rows = sort_rows(args.input<int32_t>(1), ids, table_rows, sort_scratch);
+            if (rows.count < ids) report_bad_rows(args, 1, args.input<int32_t>(1), ids, table_rows);
             const auto sum_rows = [&](int64_t first, int64_t last) {
               float sum[512];
               double total = 0;
@@ -112,6 +113,7 @@ std::vector<Sample> samples() {
 
 const Op kSumSquares{.name = "sum_squares",
                      .infer = infer,
+                     .types = {DType::F32, DType::I32},
                      .prepare = prepare,
                      .samples = samples,
                      .traits = {.batch = BatchRule::Mixes, .recomputable = true}};
@@ -119,9 +121,8 @@ const Op kSumSquares{.name = "sum_squares",
 }  // namespace
 
 Tensor sum_squares(const Gradient& gradient, Shape table, Name name) {
-  Graph& graph = gradient.value.graph();
-  if (!gradient.is_sparse()) return graph.add(kSumSquares, {gradient.value}, {}, name);
-  return graph.add(kSumSquares, {gradient.value, gradient.rows}, {{"table", table}}, name);
+  if (!gradient.is_sparse()) return add_node(kSumSquares, {gradient.value}, {}, name);
+  return add_node(kSumSquares, {gradient.value, gradient.rows}, {{"table", table}}, name);
 }
 
 OpList sum_squares_ops() { return {&kSumSquares}; }

@@ -51,6 +51,7 @@ std::vector<Sample> samples() {
 
 const Op kTanh{.name = "tanh",
                .infer = infer_map,
+               .types = {kFloats},
                .grad = grad,
                .prepare = prepare_tile<tile_of_tanh>,
                .samples = samples,
@@ -59,16 +60,17 @@ const Op kTanh{.name = "tanh",
                .onnx = "Tanh"};
 const Op kTanhGrad{.name = "tanh_grad",
                    .infer = infer_same,
+                   .types = {kFloats},
                    .grad = grad_grad,
                    .prepare = prepare_tile<tile_of_tanh_grad>,
                    .traits = map_traits(0b11),
                    .tile = tile_of_tanh_grad};
 
-Tensor tanh_grad(Tensor dy, Tensor y) { return dy.graph().add(kTanhGrad, {dy, y}); }
+Tensor tanh_grad(Tensor dy, Tensor y) { return add_node(kTanhGrad, {dy, y}); }
 
 }  // namespace
 
-Tensor tanh(Tensor x, Name name) { return x.graph().add(kTanh, {x}, {}, name); }
+Tensor tanh(Tensor x, Name name) { return add_node(kTanh, {x}, {}, name); }
 
 OpList tanh_ops() { return {&kTanh, &kTanhGrad}; }
 

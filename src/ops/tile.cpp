@@ -62,6 +62,7 @@ std::vector<Sample> samples() {
 
 const Op kTile{.name = "tile",
                .infer = infer,
+               .types = {kAnyType},
                .grad = grad,
                .prepare = prepare,
                .samples = samples,
@@ -70,9 +71,7 @@ const Op kTile{.name = "tile",
 
 }  // namespace
 
-Tensor tile(Tensor x, Dims times, Name name) {
-  return x.graph().add(kTile, {x}, {{"times", Shape::from(times)}}, name);
-}
+Tensor tile(Tensor x, Dims times, Name name) { return add_node(kTile, {x}, {{"times", Shape::from(times)}}, name); }
 
 OpList tile_ops() { return {&kTile}; }
 

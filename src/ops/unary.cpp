@@ -93,6 +93,7 @@ constexpr Op make_unary(std::string_view name, void (*grad)(Backward&), Prepared
                         std::vector<Sample> (*examples)(), const TileOp* (*tile)(), std::string_view onnx) {
   return {.name = name,
           .infer = infer_map,
+          .types = {kFloats},
           .grad = grad,
           .prepare = prepare,
           .samples = examples,
@@ -117,22 +118,23 @@ const Op kErf =
     make_unary("erf", grad_erf, prepare_tile<tile_of_erf>, samples<erf, -20, 20, -9, 9>, tile_of_erf, "Erf");
 const Op kAbsGrad{.name = "abs_grad",
                   .infer = infer_same,
+                  .types = {kFloats},
                   .grad = grad_abs_grad,
                   .prepare = prepare_tile<tile_of_abs_grad>,
                   .traits = map_traits(0b11),
                   .tile = tile_of_abs_grad};
 
-Tensor abs_grad(Tensor dy, Tensor x) { return dy.graph().add(kAbsGrad, {dy, x}); }
+Tensor abs_grad(Tensor dy, Tensor x) { return add_node(kAbsGrad, {dy, x}); }
 
 }  // namespace
 
-Tensor exp(Tensor x, Name name) { return x.graph().add(kExp, {x}, {}, name); }
-Tensor log(Tensor x, Name name) { return x.graph().add(kLog, {x}, {}, name); }
-Tensor sqrt(Tensor x, Name name) { return x.graph().add(kSqrt, {x}, {}, name); }
-Tensor rsqrt(Tensor x, Name name) { return x.graph().add(kRsqrt, {x}, {}, name); }
-Tensor neg(Tensor x, Name name) { return x.graph().add(kNeg, {x}, {}, name); }
-Tensor abs(Tensor x, Name name) { return x.graph().add(kAbs, {x}, {}, name); }
-Tensor erf(Tensor x, Name name) { return x.graph().add(kErf, {x}, {}, name); }
+Tensor exp(Tensor x, Name name) { return add_node(kExp, {x}, {}, name); }
+Tensor log(Tensor x, Name name) { return add_node(kLog, {x}, {}, name); }
+Tensor sqrt(Tensor x, Name name) { return add_node(kSqrt, {x}, {}, name); }
+Tensor rsqrt(Tensor x, Name name) { return add_node(kRsqrt, {x}, {}, name); }
+Tensor neg(Tensor x, Name name) { return add_node(kNeg, {x}, {}, name); }
+Tensor abs(Tensor x, Name name) { return add_node(kAbs, {x}, {}, name); }
+Tensor erf(Tensor x, Name name) { return add_node(kErf, {x}, {}, name); }
 
 OpList unary_ops() { return {&kExp, &kLog, &kSqrt, &kRsqrt, &kNeg, &kAbs, &kAbsGrad, &kErf}; }
 

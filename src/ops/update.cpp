@@ -12,7 +12,6 @@ void infer_update(Infer& n, size_t updated, bool has_step) {
   const UpdateInputs inputs = update_inputs(n.attrs, updated, has_step);
   n.expect_inputs(inputs.count(), inputs.count());
   const TensorType& variable = n.in[0];
-  if (variable.dtype != DType::F32) n.fail(fmt::format("the variable is {} but must be f32", to_string(variable)));
   for (size_t i = 1; i < updated; ++i)
     if ((n.in[i].dtype != DType::F32 && n.in[i].dtype != DType::BF16) || n.in[i].dtype != n.in[1].dtype ||
         !(n.in[i].shape == variable.shape))
@@ -22,7 +21,7 @@ void infer_update(Infer& n, size_t updated, bool has_step) {
   if (inputs.is_sparse) {
     const TensorType& rows = n.in[inputs.rows()];
     if (variable.shape.rank() != 2 || gradient.shape.rank() != 2 || !(gradient.shape[1] == variable.shape[1]) ||
-        rows.dtype != DType::I32 || !(rows.shape == Shape{gradient.shape[0]}))
+        gradient.dtype != DType::F32 || rows.dtype != DType::I32 || !(rows.shape == Shape{gradient.shape[0]}))
       n.fail(fmt::format("rows {} with values {} are no gradient of {}", to_string(rows), to_string(gradient),
                          to_string(variable)));
   } else if (!(gradient == variable)) {
@@ -49,7 +48,7 @@ NodeId add_update(const Op& op, const std::vector<Tensor>& updated, const Gradie
     inputs.push_back(factor);
     settings.set("factor", int64_t{1});
   }
-  return rate.graph().add(op, inputs, settings, name).node();
+  return add_node(op, inputs, settings, name).node();
 }
 
 Update::Update(const Facts& facts, size_t updated, bool has_step)

@@ -2,6 +2,7 @@
 // A row-sparse gradient means the dense one of its table (all state decays), which is never made.
 #pragma once
 
+#include "ops/bad_values.h"
 #include "ops/kernel.h"
 #include "ops/ops.h"
 #include "ops/parallel.h"
@@ -21,6 +22,8 @@ struct UpdateInputs {
   size_t count() const { return factor() + has_factor; }
 };
 
+// The variable is f32; which of the others is which depends on the settings, so that infer_update looks at each.
+inline constexpr InputTypes kUpdateTypes{DType::F32, {DType::F32, DType::BF16, DType::I32, DType::I64}};
 UpdateInputs update_inputs(const Attrs& attrs, size_t updated, bool has_step);
 void infer_update(Infer& n, size_t updated, bool has_step);
 // `updated`: the variable, then its states.
@@ -68,7 +71,9 @@ void Update::run(const Args& args, bool touched_only, const Body& body) const {
     parallel_for(count, 16384, [&](int64_t first, int64_t last) { body(first, last - first, gradient + first); });
     return;
   }
-  const SortedRows rows = sort_rows(args.input<int32_t>(inputs.rows()), ids, table_rows, args.scratch);
+  const auto* named = args.input<int32_t>(inputs.rows());
+  const SortedRows rows = sort_rows(named, ids, table_rows, args.scratch);
+  if (rows.count < ids) report_bad_rows(args, static_cast<int>(inputs.rows()), named, ids, table_rows);
   const int64_t grain = 1 + 16384 / (width + 1);
   if (touched_only) {
     parallel_for(rows.count, grain, [&](int64_t first, int64_t last) {
@@ -84,8 +89,8 @@ void Update::run(const Args& args, bool touched_only, const Body& body) const {
   parallel_for(table_rows, grain, [&](int64_t first, int64_t last) {
     int64_t at = rows.find(first);
     for (int64_t row = first; row < last; ++row) {
-      const bool named = at < rows.count && row_of(rows.entries[at]) == row;
-      const int64_t end = named ? rows.end_of_row(at) : at;
+      const bool is_named = at < rows.count && row_of(rows.entries[at]) == row;
+      const int64_t end = is_named ? rows.end_of_row(at) : at;
       run_row(row, rows, at, end, gradient, body);
       at = end;
     }

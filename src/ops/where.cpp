@@ -1,4 +1,5 @@
 // where: a or b, as a condition says for every element.
+#include "ops/integer_map.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -26,7 +27,6 @@ PLIMSOLL_TILE(where)
 
 void infer(Infer& n) {
   n.expect_inputs(3, 3);
-  if (is_float(n.in[0].dtype)) n.fail("the condition must be bool but is " + to_string(n.in[0]));
   n.out = {{common_dtype(n, 1, 2), broadcast_inputs(n, 0)}};
 }
 
@@ -34,6 +34,33 @@ void grad(Backward& b) {
   const Tensor zero = b.dy[0].graph().scalar(0);
   if (b.wanted[1]) b.give(1, sum_to(where(b.x[0], b.dy[0], zero), b.x[1].shape()));
   if (b.wanted[2]) b.give(2, sum_to(where(b.x[0], zero, b.dy[0]), b.x[2].shape()));
+}
+
+template <class Condition, class T>
+Prepared prepare_integers(const Facts& facts) {
+  const BroadcastWalk<3> walk(facts);
+  return {.kernel = make_kernel([=](const Args& args) {
+            const auto* condition = args.input<Condition>(0);
+            const auto* a = args.input<T>(1);
+            const auto* b = args.input<T>(2);
+            auto* y = args.output<T>(0);
+            walk.run([&](int64_t i, const std::array<int64_t, 3>& at) {
+              y[i] = condition[at[0]] != 0 ? a[at[1]] : b[at[2]];
+            });
+          })};
+}
+
+template <class T>
+Prepared prepare_integers(const Facts& facts) {
+  if (facts.in[0].dtype == DType::I64) return prepare_integers<int64_t, T>(facts);
+  if (facts.in[0].dtype == DType::I32) return prepare_integers<int32_t, T>(facts);
+  return prepare_integers<uint8_t, T>(facts);
+}
+
+Prepared prepare(const Facts& facts) {
+  if (facts.out[0].dtype == DType::I32) return prepare_integers<int32_t>(facts);
+  if (facts.out[0].dtype == DType::I64) return prepare_integers<int64_t>(facts);
+  return prepare_tile(facts, *tile_of_where());
 }
 
 std::vector<Sample> samples() {
@@ -55,8 +82,9 @@ std::vector<Sample> samples() {
 
 const Op kWhere{.name = "where",
                 .infer = infer,
+                .types = {kWholeTypes, kAnyType},
                 .grad = grad,
-                .prepare = prepare_tile<tile_of_where>,
+                .prepare = prepare,
                 .samples = samples,
                 .traits = map_traits(0b110),
                 .tile = tile_of_where,
@@ -64,9 +92,7 @@ const Op kWhere{.name = "where",
 
 }  // namespace
 
-Tensor where(Tensor condition, Tensor a, Tensor b, Name name) {
-  return a.graph().add(kWhere, {condition, a, b}, {}, name);
-}
+Tensor where(Tensor condition, Tensor a, Tensor b, Name name) { return add_node(kWhere, {condition, a, b}, {}, name); }
 
 OpList where_ops() { return {&kWhere}; }
 

@@ -5,9 +5,27 @@
 #include <fmt/format.h>
 
 namespace plimsoll {
+namespace {
+
+void expect_sense(const Window& window) {
+  const auto below = [](const auto& numbers, int64_t least) {
+    return std::any_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number < least; });
+  };
+  if (below(window.strides, 1) || below(window.dilations, 1) || window.groups < 1)
+    throw Error(
+        fmt::format("a window of strides [{}], dilations [{}] and {} groups makes no sense: all must be at "
+                    "least 1",
+                    fmt::join(window.strides, ","), fmt::join(window.dilations, ","), window.groups));
+  if (below(window.pads, 0))
+    throw Error(fmt::format("a window can't have pads [{}]: none may be negative; to cut an image use slice",
+                            fmt::join(window.pads, ",")));
+}
+
+}  // namespace
 
 std::array<int64_t, 4> same_pads(std::array<int64_t, 2> image, std::array<int64_t, 2> kernel, const Window& window) {
   std::array<int64_t, 4> pads{};
+  expect_sense(window);
   for (size_t i = 0; i < 2; ++i) {
     const int64_t reach = window.dilations[i] * (kernel[i] - 1) + 1;
     const int64_t outputs = (image[i] + window.strides[i] - 1) / window.strides[i];
@@ -19,6 +37,7 @@ std::array<int64_t, 4> same_pads(std::array<int64_t, 2> image, std::array<int64_
 }
 
 Attrs attrs_of(const Window& window) {
+  expect_sense(window);
   Attrs attrs;
   const Window usual;
   if (window.strides != usual.strides) attrs.set("strides", Shape::from(window.strides));

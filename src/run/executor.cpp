@@ -153,6 +153,7 @@ void Executor::begin(const StepState& state) noexcept {
   for (StepState& part : states_) {
     part.seed = state.seed;
     part.step = state.step;
+    part.status = state.status;
   }
   if (queue_ != nullptr) tickets_before_ = queue_->started();
 }
@@ -160,7 +161,8 @@ void Executor::begin(const StepState& state) noexcept {
 void Executor::run_step(const BoundStep& step) noexcept {
   if (step.wait_for > 0) queue_->wait(tickets_before_ + step.wait_for);
   if (step.kernel != nullptr)
-    return step.kernel->run({step.in, step.out, step.scratch, &states_[static_cast<size_t>(step.part)]});
+    return step.kernel->run({step.in, step.out, step.scratch, &states_[static_cast<size_t>(step.part)],
+                             static_cast<int32_t>(&step - steps_.data())});
   const BoundTransfer& transfer = transfers_[static_cast<size_t>(step.part)];
   if (transfer.is_load)
     queue_->start_read(transfer.place, transfer.memory, transfer.bytes);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "memory/process.h"
+#include "session/bad_data.h"
 #include "session/variables.h"
 
 namespace plimsoll {
@@ -23,6 +24,10 @@ Bytes place_of(const Plan& plan, BufferId buffer) {
   return -1;
 }
 
+void expect_memory(Tensor variable, const void* memory) {
+  if (memory == nullptr) throw Error(fmt::format("the memory given for variable '{}' is null", variable.name()));
+}
+
 }  // namespace
 
 std::vector<ValueId> Request::fetch_ids() const {
@@ -33,7 +38,13 @@ std::vector<ValueId> Request::fetch_ids() const {
 
 Session::~Session() { close(); }
 
+void Session::expect_graph() const {
+  if (!graph_lives_->load(std::memory_order_relaxed))
+    throw Error("the graph of this session is gone; keep the graph for as long as the session is used");
+}
+
 void Session::open() {
+  expect_graph();
   if (closed_) throw Error("the session is closed and can't run again; make another one");
   if (arena_) return;
   const Bytes most = line_.limit() == MemoryLine::kUnlimited ? 1024 * GiB : round_up(line_.limit(), Arena::kPage);
@@ -70,6 +81,7 @@ void Session::commit_arena() {
 
 void Session::close() {
   if (closed_) return;
+  is_readable_->store(false);
   for (PlannedStep& step : steps_) step.executor.reset();
   homes_ = {};
   arena_.reset();
@@ -95,7 +107,7 @@ void Session::bind(PlannedStep& step) {
     Bytes place = -1;
     for (const Life& life : step.plan.lives)
       if (life.buffer == port.buffer) place = life.offset;
-    step.views.push_back({port.type.dtype, port.type.dims, arena_->data() + place, port.type.bytes()});
+    step.views.emplace_back(port.type.dtype, port.type.dims, arena_->data() + place, port.type.bytes(), is_readable_);
   }
 }
 
@@ -162,6 +174,10 @@ std::span<const View> Session::run(std::span<const Tensor> fetches, std::span<co
 }
 
 std::span<const View> Session::run(const Request& request, std::span<const Feed> feeds) {
+  expect_graph();
+  check_feeds(feeds);
+  for (const Tensor& fetch : request.fetches)
+    if (fetch.owner() != &graph_) throw Error("a fetch is unset or belongs to another graph");
   Request exact = request;
   exact.batch = 1;
   for (const Feed& feed : feeds) {
@@ -178,10 +194,33 @@ std::span<const View> Session::run(const Request& request, std::span<const Feed>
   return run_step(find_or_plan(exact), feeds);
 }
 
+// A few comparisons for each feed: steps are short.
+void Session::check_feeds(std::span<const Feed> feeds) const {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const Feed& feed = feeds[i];
+    if (feed.placeholder.owner() != &graph_)
+      throw Error(fmt::format("feed {} is for a tensor that is unset or belongs to another graph", i));
+    const Value& value = graph_.value(feed.placeholder.id());
+    if (value.kind != ValueKind::Placeholder)
+      throw Error(fmt::format("'{}' is no placeholder and can't be fed", graph_.name(value)));
+    if (feed.dtype != value.type.dtype)
+      throw Error(fmt::format("feed '{}' has numbers of {} but the placeholder is {}", graph_.name(value),
+                              name_of(feed.dtype), to_string(value.type)));
+    if (feed.bytes < 0 || (feed.data == nullptr && feed.bytes > 0))
+      throw Error(fmt::format("feed '{}' has {} bytes at a null address", graph_.name(value), feed.bytes));
+    for (size_t j = 0; j < i; ++j)
+      if (feeds[j].placeholder.id() == feed.placeholder.id())
+        throw Error(fmt::format("placeholder '{}' is fed twice", graph_.name(value)));
+  }
+}
+
 PlannedStep& Session::take_feeds(size_t number, std::span<const Feed> feeds) {
   open();
+  if (number >= steps_.size())
+    throw Error(fmt::format("there is no step {}: the session has {}", number, steps_.size()));
+  check_feeds(feeds);
   line_.expect_no_growth();
-  PlannedStep& step = steps_.at(number);
+  PlannedStep& step = steps_[number];
   for (size_t i = 0; i < step.program.feeds.size(); ++i) {
     const Port& port = step.program.feeds[i];
     const auto feed =
@@ -194,29 +233,36 @@ PlannedStep& Session::take_feeds(size_t number, std::span<const Feed> feeds) {
                               name_of(port.type.dtype), to_string(port.type.dims), port.type.bytes()));
     std::memcpy(step.feed_places[i], feed->data, static_cast<size_t>(feed->bytes));
   }
+  status_ = {};
+  state_.status = &status_;
   return step;
+}
+
+// The step has changed what it changes, bad values or not: it counts.
+std::span<const View> Session::finish(PlannedStep& step) {
+  if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
+  if (!step.request.updates.empty()) ++state_.step;
+  if (!status_.is_good()) throw Error(describe_bad_value(status_, graph_, step.program, step.plan), ErrorKind::BadData);
+  return step.views;
 }
 
 std::span<const View> Session::run_step(size_t number, std::span<const Feed> feeds) {
   PlannedStep& step = take_feeds(number, feeds);
   step.executor->run(state_);
-  if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
-  if (!step.request.updates.empty()) ++state_.step;
-  return step.views;
+  return finish(step);
 }
 
 std::span<const View> Session::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> step_ns) {
   PlannedStep& step = take_feeds(number, feeds);
+  if (step_ns.size() < step.plan.steps.size())
+    throw Error(fmt::format("{} times have no room in {}", step.plan.steps.size(), step_ns.size()));
   step.executor->run_timed(state_, step_ns);
-  if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
-  if (!step.request.updates.empty()) ++state_.step;
-  return step.views;
+  return finish(step);
 }
 
 Port Session::port_of(Tensor variable) {
   open();
-  if (!variable.is_set() || &variable.graph() != &graph_ || graph_.value(variable.id()).kind != ValueKind::Variable ||
-      steps_.empty())
+  if (variable.owner() != &graph_ || graph_.value(variable.id()).kind != ValueKind::Variable || steps_.empty())
     throw Error("only variables of this session's graph have a value to get or set");
   for (const Port& port : steps_.front().program.variables)
     if (port.value == variable.id()) return port;
@@ -226,6 +272,7 @@ Port Session::port_of(Tensor variable) {
 void Session::get(Tensor variable, void* into, Bytes bytes) {
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
+  expect_memory(variable, into);
   copy_to_plain(port.type, homes_.read(port, staging()), into);
 }
 
@@ -251,6 +298,7 @@ void Session::fill(Tensor variable, const std::function<void(void* into, Bytes b
 void Session::set(Tensor variable, const void* from, Bytes bytes) {
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
+  expect_memory(variable, from);
   std::byte* place = homes_.place(port, staging());
   copy_from_plain(port.type, from, place);
   homes_.write(port, place);

@@ -18,6 +18,7 @@
 #include "plan/make_plan.h"
 #include "plan/plan.h"
 #include "run/executor.h"
+#include "session/feed.h"
 #include "session/homes.h"
 
 namespace plimsoll {
@@ -54,22 +55,6 @@ struct SessionOptions {
   Bytes disk_limit = 0;
 };
 
-// Host memory that a placeholder takes its value from: row-major.
-struct Feed {
-  Tensor placeholder;
-  const void* data;
-  Bytes bytes;
-};
-
-// A fetched value, in place: valid until the next run.
-struct View {
-  DType dtype;
-  Dims dims;
-  const void* data;
-  Bytes bytes;
-  std::span<const float> floats() const { return {static_cast<const float*>(data), static_cast<size_t>(bytes) / 4}; }
-};
-
 // A step of a session with its plan.
 struct PlannedStep {
   Request request;
@@ -87,8 +72,8 @@ struct PlannedStep {
 
 class Session {
  public:
-  // Lowers and plans the requests, and reserves their arena; takes no memory for tensors yet. The graph must outlive
-  // it. Throws DoesNotFit (base/refusal.h) when a step can't be planned under the line.
+  // Lowers and plans the requests, and reserves their arena; takes no memory for tensors yet. When the graph
+  // is destroyed before the session, every later use but close() throws Error. Throws DoesNotFit (base/refusal.h) when a step can't be planned under the line.
   Session(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
           const SessionOptions& options = {});
   ~Session();
@@ -104,7 +89,9 @@ class Session {
   void close();
   bool is_open() const { return arena_.has_value(); }
 
-  // One step. The batch is that of the feeds; a combination not planned yet is planned now.
+  // One step. The batch is that of the feeds; a combination not planned yet is planned now. Each placeholder that the
+  // step reads needs one feed of its type and size; feeds of other placeholders of the graph are left alone. Throws
+  // Error(BadData) after a step that met a label or row outside of its range: these took no part in it.
   std::span<const View> run(std::span<const Tensor> fetches, std::span<const Feed> feeds);
   std::span<const View> run(const Request& request, std::span<const Feed> feeds);
   // The same without looking anything up: the number of a request given to the constructor.
@@ -144,7 +131,10 @@ class Session {
  private:
   LowerOptions lower_options(const Request& request) const;
   size_t find_or_plan(const Request& request);
+  void expect_graph() const;
+  void check_feeds(std::span<const Feed> feeds) const;
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
+  std::span<const View> finish(PlannedStep& step);
   void lower_step(PlannedStep& step, const Request& request);
   // The step in micro-batches of several sizes.
   std::vector<Program> lower_splits(const Request& request, const Program& whole);
@@ -186,6 +176,7 @@ class Session {
   std::byte* plain_staging(const Port& port);  // behind that, for the same variable row-major
 
   Graph& graph_;
+  const std::shared_ptr<const std::atomic<bool>> graph_lives_ = graph_.lifetime();
   SessionOptions options_;
   MemoryLine line_;
   KernelStore kernels_;
@@ -208,8 +199,11 @@ class Session {
   Bytes peak_of_planning_ = 0;          // of the process, counted
   Bytes arena_bytes_ = 0;
   Bytes file_bytes_ = 0;
+  StepStatus status_;
   StepState state_;
   bool closed_ = false;
+  // What views look at: false when the arena is gone.
+  const std::shared_ptr<std::atomic<bool>> is_readable_ = std::make_shared<std::atomic<bool>>(true);
 };
 
 }  // namespace plimsoll

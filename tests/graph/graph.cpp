@@ -16,7 +16,7 @@ void infer_same(Infer& n) {
   n.expect_inputs(1, 2);
   n.out = {n.in[0]};
 }
-const Op kSame{.name = "same", .infer = infer_same};
+const Op kSame{.name = "same", .infer = infer_same, .types = {kAnyType}};
 void infer_pair(Infer& n) { n.out = {n.in[0], {DType::I32, {}}}; }
 const Op kPair{.name = "pair", .infer = infer_pair};
 const Op* find_test_op(std::string_view name) {

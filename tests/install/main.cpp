@@ -26,7 +26,7 @@ int main() {
     points[2 * i + 1] = static_cast<float>(i / 8) / 4 - 1;
     inside[i] = std::hypot(points[2 * i], points[2 * i + 1]) < 0.6F ? 1 : 0;
   }
-  const Feed feeds[] = {{x, points.data(), 512}, {labels, inside.data(), 256}};
+  const Feed feeds[] = {{x, points}, {labels, inside}};
   float first = 0;
   float last = 0;
   for (int step = 0; step < 300; ++step) {

@@ -37,8 +37,9 @@ class Trained {
   }
 
   float step() {
-    const Feed feeds[] = {{training_.input, input_.data(), static_cast<Bytes>(input_.size())},
-                          {training_.labels, labels_.data(), static_cast<Bytes>(labels_.size())}};
+    const Feed feeds[] = {
+        {training_.input, training_.input.dtype(), input_.data(), static_cast<Bytes>(input_.size())},
+        {training_.labels, training_.labels.dtype(), labels_.data(), static_cast<Bytes>(labels_.size())}};
     return session_->run_step(0, feeds)[0].floats()[0];
   }
   std::vector<float> steps(int count) {

@@ -39,8 +39,8 @@ Result train(const Case& c, Bytes bytes, const Way& way) {
   Session session(graph, line, {{{training.loss}, training.updates.nodes, c.batch}}, way.session);
   const auto input = random_values(spec.input, c.batch, spec.classes);
   const auto labels = random_values(spec.labels, c.batch, spec.classes);
-  const Feed feeds[] = {{training.input, input.data(), static_cast<Bytes>(input.size())},
-                        {training.labels, labels.data(), static_cast<Bytes>(labels.size())}};
+  const Feed feeds[] = {{training.input, spec.input.dtype, input.data(), static_cast<Bytes>(input.size())},
+                        {training.labels, spec.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())}};
   Result result;
   for (int step = 0; step < 5; ++step) result.losses.push_back(session.run_step(0, feeds)[0].floats()[0]);
   for (const Variable& variable : graph.variables()) {

@@ -133,7 +133,7 @@ TEST_F(HomesTest, StepsSeeWhatWasSet) {
     const std::vector<float> ones(Net::kWidth * Net::kWidth, 0.01F);
     session.set(first, ones.data(), static_cast<Bytes>(ones.size()) * 4);
     const std::vector<float> x(2 * Net::kWidth, 0.5F);
-    const Feed feeds[] = {{net.x, x.data(), static_cast<Bytes>(x.size()) * 4}};
+    const Feed feeds[] = {{net.x, x}};
     for (int i = 0; i < 2; ++i) session.run_step(0, feeds);
     const auto seen = session.peek(first);
     return std::vector<std::byte>(seen.begin(), seen.end());

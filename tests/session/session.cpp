@@ -48,10 +48,7 @@ struct Batch {
       labels[i] = std::accumulate(row, row + 4, 0.0F) > std::accumulate(row + 4, row + 8, 0.0F) ? 1 : 0;
     }
   }
-  std::vector<Feed> feeds(const Net& net) const {
-    return {{net.x, x.data(), static_cast<Bytes>(x.size() * 4)},
-            {net.labels, labels.data(), static_cast<Bytes>(labels.size() * 4)}};
-  }
+  std::vector<Feed> feeds(const Net& net) const { return {{net.x, x}, {net.labels, labels}}; }
 };
 
 TEST(Session, Learns) {
@@ -214,7 +211,7 @@ TEST(Session, LogitsAreMadeAgainWhenTheLineLeavesNoRoomForThem) {
     std::vector<int32_t> labels(kRows);
     for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
     for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(i * 117);
-    const Feed feeds[] = {{net.x, x.data(), kRows * 8 * 4}, {net.labels, labels.data(), kRows * 4}};
+    const Feed feeds[] = {{net.x, x}, {net.labels, labels}};
     Session session(net.graph, line, {{{net.loss}, net.updates.nodes, 1}});
     for (const Decision& decision : session.steps().front().plan.decisions) *did += decision.what + ". ";
     std::vector<float> losses;

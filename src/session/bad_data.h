@@ -1,0 +1,31 @@
+// Bad data, named: labels and rows that kernels reported, and inputs that are not finite.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lower/program.h"
+#include "session/feed.h"
+
+namespace plimsoll {
+
+// "sparse_cross_entropy 'loss': label 7 of sample 3 is not in [0, 4)". Samples are numbered within the batch.
+std::string describe_bad_value(const StepStatus& status, const Graph& graph, const Program& program, const Plan& plan);
+
+struct BadNumber {
+  std::string input;    // the placeholder
+  int64_t sample = 0;   // within the batch; -1: the input does not grow with the batch
+  int64_t element = 0;  // within the sample
+  float value = 0;
+};
+
+// The first number among the feeds that is infinite or NaN.
+std::optional<BadNumber> find_bad_number(std::span<const Feed> feeds);
+
+// Says why a loss is not finite: Error(BadData) when the batch has such a number, else Error(BadNumbers) that ends with
+// `advice`. `when` is "at step 12".
+[[noreturn]] void throw_bad_loss(double loss, std::span<const Feed> feeds, std::string_view when,
+                                 std::string_view advice);
+
+}  // namespace plimsoll
