@@ -6,7 +6,9 @@
 #include "ops/dnnl_kernel.h"
 #include "ops/gray_kernel_grad.h"
 #include "ops/image_order.h"
+#include "ops/kernel_grad_pieces.h"
 #include "ops/parallel.h"
+#include "ops/thread_count.h"
 
 namespace plimsoll {
 namespace {
@@ -40,17 +42,17 @@ Dims kernel_dims(const ConvolutionSizes& sizes) {
 Desc any_image(const Dims& dims) { return any_desc(DType::F32, dims); }
 Desc any_kernel(const ConvolutionSizes& sizes) { return any_desc(DType::F32, kernel_dims(sizes)); }
 
-Forward::primitive_desc forward(const ConvolutionSizes& sizes, const Desc& kernel, const Desc& bias, const Desc& y,
-                                const dnnl::primitive_attr& attr) {
+Forward::primitive_desc forward(const ConvolutionSizes& sizes, const Desc& x, const Desc& kernel, const Desc& bias,
+                                const Desc& y, const dnnl::primitive_attr& attr) {
   const Geometry g(sizes);
-  const Forward::desc desc(dnnl::prop_kind::forward_training, kAlgorithm, any_image(sizes.x), kernel, bias, y,
-                           g.strides, g.dilations, g.begin, g.end);
+  const Forward::desc desc(dnnl::prop_kind::forward_training, kAlgorithm, x, kernel, bias, y, g.strides, g.dilations,
+                           g.begin, g.end);
   return {desc, attr, cpu_engine(), true};
 }
 
 // The forward pass as it is when nothing constrains it: where gradients take their hints and the kernel its order.
 Forward::primitive_desc plain_forward(const ConvolutionSizes& sizes) {
-  return forward(sizes, any_kernel(sizes), Desc(), any_image(sizes.y), user_scratchpad());
+  return forward(sizes, any_image(sizes.x), any_kernel(sizes), Desc(), any_image(sizes.y), user_scratchpad());
 }
 
 template <class PrimitiveDesc>
@@ -140,6 +142,48 @@ Prepared prepare_own_kernel_grad(const Facts& facts, const Way& way, const Layou
 
 Bytes scratch_of(const auto& pd) { return static_cast<Bytes>(pd.scratchpad_desc().get_size()); }
 
+Desc with_samples(Desc desc, int64_t samples) {
+  desc.data.dims[0] = desc.data.padded_dims[0] = samples;
+  return desc;
+}
+
+struct SampleBinding {
+  Binding whole;
+  bool has_samples;  // in its first dimension
+};
+
+// A primitive that keeps samples apart. By a matrix product of oneDNN, whose bits depend on the number of threads, it
+// is done by one thread for each of a fixed number of groups of samples; `make` describes it for so many.
+template <class Primitive, class PrimitiveDesc, class Make>
+Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBinding>& bindings, std::vector<Layout> in,
+                            const Layout& out, const Make& make) {
+  constexpr int64_t kMostGroups = 8;
+  const auto whole = static_cast<int64_t>(bindings[0].whole.desc.data.dims[0]);
+  const int64_t groups = is_by_product(pd) ? std::clamp<int64_t>(whole, 1, kMostGroups) : 1;
+  const ThreadCount threads(is_by_product(pd) ? 1 : thread_slots());
+  std::vector<std::shared_ptr<Kernel>> kernels;
+  Bytes scratch_bytes = 0;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t first = whole * group / groups, samples = whole * (group + 1) / groups - first;
+    const PrimitiveDesc piece = is_by_product(pd) ? make(samples) : pd;
+    expect_made(piece);
+    std::vector<Binding> bound;
+    for (const auto& [binding, has_samples] : bindings) {
+      bound.push_back(binding);
+      if (!has_samples || groups == 1) continue;
+      bound.back().desc = with_samples(binding.desc, samples);
+      bound.back().offset_bytes = static_cast<Bytes>(binding.desc.get_size()) / whole * first;
+    }
+    bound.push_back({DNNL_ARG_SCRATCHPAD, piece.scratchpad_desc(), Binding::From::Scratch, 0, scratch_bytes});
+    scratch_bytes += round_up(scratch_of(piece), kAlignment);
+    kernels.push_back(std::make_shared<DnnlKernel>(Primitive(piece), bound));
+  }
+  return {.kernel = is_by_product(pd) ? make_pieces(std::move(kernels)) : kernels[0],
+          .in = std::move(in),
+          .out = {out},
+          .scratch_bytes = scratch_bytes};
+}
+
 }  // namespace
 
 double ConvolutionSizes::flops() const {
@@ -172,36 +216,35 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
   const Desc bias = has_bias ? plain_desc(DType::F32, facts.in[2].dims) : Desc();
   const auto residual_at = static_cast<int>(facts.in.size()) - 1;
 
-  dnnl::primitive_attr attr = user_scratchpad();
-  dnnl::post_ops post;
-  Desc y = any_image(sizes.y);
-  if (residual) {
-    // What is added must lie as the result does.
-    y = plain.dst_desc();
-    post.append_binary(dnnl::algorithm::binary_add, y);
-  }
-  append_activation(post, facts.attrs.s("activation"));
-  attr.set_post_ops(post);
-  const auto pd = make_with_wish([&](const Desc& kernel) { return forward(sizes, kernel, bias, y, attr); },
+  const auto make = [&](const Desc& x, const Desc& kernel, const Desc& y) {
+    dnnl::primitive_attr attr = user_scratchpad();
+    dnnl::post_ops post;
+    if (residual) post.append_binary(dnnl::algorithm::binary_add, y);
+    append_activation(post, facts.attrs.s("activation"));
+    attr.set_post_ops(post);
+    return forward(sizes, x, kernel, bias, y, attr);
+  };
+  // What is added must lie as the result does.
+  const Desc any_y = residual ? plain.dst_desc() : any_image(sizes.y);
+  const auto pd = make_with_wish([&](const Desc& kernel) { return make(any_image(sizes.x), kernel, any_y); },
                                  any_kernel(sizes), wish_for_kernel(facts.in[1], sizes));
 
-  std::vector<Binding> bindings{{DNNL_ARG_SRC, pd.src_desc(), Binding::From::In, 0},
-                                {DNNL_ARG_WEIGHTS, pd.weights_desc(), Binding::From::In, 1},
-                                {DNNL_ARG_DST, pd.dst_desc(), Binding::From::Out, 0},
-                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
+  std::vector<SampleBinding> bindings{{{DNNL_ARG_SRC, pd.src_desc(), Binding::From::In, 0}, true},
+                                      {{DNNL_ARG_WEIGHTS, pd.weights_desc(), Binding::From::In, 1}, false},
+                                      {{DNNL_ARG_DST, pd.dst_desc(), Binding::From::Out, 0}, true}};
   std::vector<Layout> in{Layout(pd.src_desc()), Layout(pd.weights_desc())};
   if (has_bias) {
-    bindings.push_back({DNNL_ARG_BIAS, bias, Binding::From::In, 2});
+    bindings.push_back({{DNNL_ARG_BIAS, bias, Binding::From::In, 2}, false});
     in.emplace_back();
   }
   if (residual) {
-    bindings.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, y, Binding::From::In, residual_at});
-    in.emplace_back(y);
+    bindings.push_back(
+        {{DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, pd.dst_desc(), Binding::From::In, residual_at}, true});
+    in.emplace_back(pd.dst_desc());
   }
-  return {.kernel = std::make_shared<DnnlKernel>(Forward(pd), bindings),
-          .in = std::move(in),
-          .out = {Layout(pd.dst_desc())},
-          .scratch_bytes = scratch_of(pd)};
+  return prepare_by_samples<Forward>(pd, bindings, std::move(in), Layout(pd.dst_desc()), [&](int64_t samples) {
+    return make(with_samples(pd.src_desc(), samples), pd.weights_desc(), with_samples(pd.dst_desc(), samples));
+  });
 }
 
 Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
@@ -210,28 +253,29 @@ Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSiz
   if (const auto found = winograd_sizes(facts, sizes, true); found && lies_in_blocks(sizes, hint))
     return prepare_winograd(facts, Winograd(*found, true), hint, true);
   const Geometry g(sizes);
-  const auto make = [&](const Desc& kernel) {
-    const BackwardData::desc desc(kAlgorithm, any_image(sizes.x), kernel, any_image(sizes.y), g.strides, g.dilations,
-                                  g.begin, g.end);
+  const auto make = [&](const Desc& x, const Desc& kernel, const Desc& y) {
+    const BackwardData::desc desc(kAlgorithm, x, kernel, y, g.strides, g.dilations, g.begin, g.end);
     return BackwardData::primitive_desc(desc, user_scratchpad(), cpu_engine(), hint, true);
   };
-  const auto pd = make_with_wish(make, any_kernel(sizes), wish_for_kernel(facts.in[1], sizes));
-  const auto kernel = std::make_shared<DnnlKernel>(
-      BackwardData(pd), std::vector<Binding>{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Binding::From::In, 0},
-                                             {DNNL_ARG_WEIGHTS, pd.weights_desc(), Binding::From::In, 1},
-                                             {DNNL_ARG_DIFF_SRC, pd.diff_src_desc(), Binding::From::Out, 0},
-                                             {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}});
-  Prepared prepared{.kernel = kernel,
-                    .in = {Layout(pd.diff_dst_desc()), Layout(pd.weights_desc())},
-                    .out = {Layout(pd.diff_src_desc())},
-                    .scratch_bytes = scratch_of(pd)};
+  const auto pd =
+      make_with_wish([&](const Desc& kernel) { return make(any_image(sizes.x), kernel, any_image(sizes.y)); },
+                     any_kernel(sizes), wish_for_kernel(facts.in[1], sizes));
+  Prepared prepared = prepare_by_samples<BackwardData>(
+      pd,
+      {{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Binding::From::In, 0}, true},
+       {{DNNL_ARG_WEIGHTS, pd.weights_desc(), Binding::From::In, 1}, false},
+       {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc(), Binding::From::Out, 0}, true}},
+      {Layout(pd.diff_dst_desc()), Layout(pd.weights_desc())}, Layout(pd.diff_src_desc()), [&](int64_t samples) {
+        return make(with_samples(pd.diff_src_desc(), samples), pd.weights_desc(),
+                    with_samples(pd.diff_dst_desc(), samples));
+      });
   if (facts.in.size() == 2) return prepared;
 
   // oneDNN adds no bias in this direction.
   prepared.in.emplace_back();
   const ImageOrder order(prepared.out[0], sizes.x);
   if (!order.is_known()) throw Error("a transposed convolution gave an order of elements that has no bias kernel");
-  prepared.kernel = make_kernel([kernel, order](const Args& args) {
+  prepared.kernel = make_kernel([kernel = prepared.kernel, order](const Args& args) {
     kernel->run(args);
     const auto* bias = args.input<float>(2);
     auto* y = args.output<float>(0);
@@ -258,46 +302,15 @@ Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSi
     return prepare_own_kernel_grad(facts, GrayKernelGrad(*found), Layout(), hint);
   const Geometry g(sizes);
   const Desc bias = has_bias ? plain_desc(DType::F32, facts.out[1].dims) : Desc();
-  const auto make = [&](const Desc& kernel) {
-    const BackwardWeights::desc desc(kAlgorithm, any_image(sizes.x), kernel, bias, any_image(sizes.y), g.strides,
-                                     g.dilations, g.begin, g.end);
+  const auto make = [&](const Desc& x, const Desc& kernel, const Desc& of_bias, const Desc& y) {
+    const BackwardWeights::desc desc(kAlgorithm, x, kernel, of_bias, y, g.strides, g.dilations, g.begin, g.end);
     return BackwardWeights::primitive_desc(desc, user_scratchpad(), cpu_engine(), hint, true);
   };
   // The update needs the gradient in the order of the variable, and that is the forward's.
-  const auto pd = make_with_wish(make, any_kernel(sizes), hint.weights_desc());
-
-  // oneDNN can't add into its result: when asked to, that goes to scratch memory first.
-  const auto from = facts.accumulate ? Binding::From::Scratch : Binding::From::Out;
-  const Bytes kernel_at = facts.accumulate ? round_up(scratch_of(pd), kAlignment) : 0;
-  const auto kernel_bytes = static_cast<Bytes>(pd.diff_weights_desc().get_size());
-  const Bytes bias_at = facts.accumulate ? kernel_at + round_up(kernel_bytes, kAlignment) : 0;
-  std::vector<Binding> bindings{{DNNL_ARG_SRC, pd.src_desc(), Binding::From::In, 0},
-                                {DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Binding::From::In, 1},
-                                {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc(), from, 0, kernel_at},
-                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
-  if (has_bias) bindings.push_back({DNNL_ARG_DIFF_BIAS, bias, from, 1, bias_at});
-  const auto kernel = std::make_shared<DnnlKernel>(BackwardWeights(pd), bindings);
-  Prepared prepared{.kernel = kernel,
-                    .in = {Layout(pd.src_desc()), Layout(pd.diff_dst_desc())},
-                    .out = {Layout(pd.diff_weights_desc())},
-                    .scratch_bytes = scratch_of(pd)};
-  if (has_bias) prepared.out.emplace_back();
-  if (!facts.accumulate) return prepared;
-
-  const int64_t bias_count = has_bias ? facts.out[1].count() : 0;
-  prepared.scratch_bytes = bias_at + bias_count * static_cast<Bytes>(sizeof(float));
-  prepared.kernel = make_kernel([=](const Args& args) {
-    kernel->run(args);
-    const auto add = [&](float* into, Bytes offset, int64_t count) {
-      const auto* more = reinterpret_cast<const float*>(static_cast<const std::byte*>(args.scratch) + offset);
-      parallel_for(count, 16384, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) into[i] += more[i];
-      });
-    };
-    add(args.output<float>(0), kernel_at, kernel_bytes / static_cast<Bytes>(sizeof(float)));
-    if (bias_count > 0) add(args.output<float>(1), bias_at, bias_count);
-  });
-  return prepared;
+  const auto whole =
+      make_with_wish([&](const Desc& kernel) { return make(any_image(sizes.x), kernel, bias, any_image(sizes.y)); },
+                     any_kernel(sizes), hint.weights_desc());
+  return prepare_kernel_grad_pieces(facts, whole, make);
 }
 
 }  // namespace plimsoll

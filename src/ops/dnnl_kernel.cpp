@@ -1,9 +1,9 @@
 #include "ops/dnnl_kernel.h"
 
-#include <omp.h>
-
-#include <algorithm>
 #include <cassert>
+#include <utility>
+
+#include "ops/thread_count.h"
 
 namespace plimsoll {
 
@@ -52,12 +52,17 @@ void DnnlKernel::run(const Args& args) noexcept {
   assert(status == dnnl_success);
 }
 
-Bytes gemm_library_bytes(int64_t columns) {
-  constexpr int64_t kMostColumns = 10080;
-  constexpr int64_t kDepth = 256;
-  constexpr Bytes kPerThread = 512 * KiB;
-  return std::min(columns, kMostColumns) * kDepth * static_cast<Bytes>(sizeof(float)) +
-         omp_get_max_threads() * kPerThread;
+std::shared_ptr<Kernel> make_pieces(std::vector<std::shared_ptr<Kernel>> pieces) {
+  return make_kernel([pieces = std::move(pieces)](const Args& args) {
+    const auto count = static_cast<int64_t>(pieces.size());
+    if (count == 1) {
+      const ThreadCount one(1);
+      pieces[0]->run(args);
+      return;
+    }
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t i = 0; i < count; ++i) pieces[static_cast<size_t>(i)]->run(args);
+  });
 }
 
 std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* scratch_bytes) {

@@ -1,6 +1,7 @@
 // Runs a oneDNN primitive on the executor's pointers, with its scratchpad in planned memory.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -43,10 +44,14 @@ class DnnlKernel final : public Kernel {
 // The scratchpad must be planned memory: every primitive is made with these attributes.
 dnnl::primitive_attr user_scratchpad();
 
-// oneDNN's matrix product packs its operands into memory of its own, whatever the scratchpad mode: the most that takes
-// for so many columns of the result (measured: the packed right side is one block of rows deep, the left one per
-// thread).
-Bytes gemm_library_bytes(int64_t columns);
+// Whether oneDNN does it by its matrix product, which cuts work and sums by the number of threads.
+template <class PrimitiveDesc>
+bool is_by_product(const PrimitiveDesc& pd) {
+  return std::string_view(pd.impl_info_str()).find("gemm") != std::string_view::npos;
+}
+
+// Pieces of one job that share nothing, each run by one thread.
+std::shared_ptr<Kernel> make_pieces(std::vector<std::shared_ptr<Kernel>> pieces);
 
 // Copies a value from one layout to another.
 std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* scratch_bytes);

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include "ops/activation.h"
-#include "ops/dnnl_kernel.h"
+#include "ops/kernel.h"
 #include "ops/ops.h"
+#include "ops/parallel.h"
 #include "ops/product.h"
 #include "ops/sample.h"
+#include "ops/thread_count.h"
 
 namespace plimsoll {
 namespace {
@@ -65,58 +67,66 @@ void grad(Backward& b) {
   if (b.x.size() == 3 && b.wanted[2]) b.give(2, sum_to(dy, b.x[2].shape()));
 }
 
-// The matrix as oneDNN sees it: transposition is a matter of strides.
-dnnl::memory::desc strided(const ConcreteType& type, bool transpose, int rank) {
-  Dims dims = type.dims;
-  while (dims.rank() < rank) dims.insert(0, 1);
-  dnnl::memory::desc desc = plain_desc(type.dtype, dims);
-  if (!transpose) return desc;
-  dnnl::memory::dims swapped = to_dnnl(dims);
-  std::swap(swapped[static_cast<size_t>(rank) - 1], swapped[static_cast<size_t>(rank) - 2]);
-  dnnl::memory::dims strides(desc.data.format_desc.blocking.strides, desc.data.format_desc.blocking.strides + rank);
-  std::swap(strides[static_cast<size_t>(rank) - 1], strides[static_cast<size_t>(rank) - 2]);
-  return {swapped, to_dnnl(type.dtype), strides};
+// Elements from one matrix of the operand to the next, for each leading dimension of the result; 0 where all share one.
+Dims leading_strides(const Dims& dims, int rank) {
+  Dims strides = Dims::filled(rank - 2, 0);
+  int64_t stride = dims[dims.rank() - 1] * dims[dims.rank() - 2];
+  for (int i = dims.rank() - 3, at = rank - 3; i >= 0; --i, --at) {
+    if (dims[i] != 1) strides[at] = stride;
+    stride *= dims[i];
+  }
+  return strides;
 }
 
-// Many products beside each other, which oneDNN shares out among the threads.
-Prepared prepare_many(const Facts& facts) {
-  const int rank = facts.out[0].dims.rank();
-  const dnnl::memory::desc a = strided(facts.in[0], facts.attrs.i("transpose_a") != 0, rank);
-  const dnnl::memory::desc b = strided(facts.in[1], facts.attrs.i("transpose_b") != 0, rank);
-  const dnnl::memory::desc y = plain_desc(DType::F32, facts.out[0].dims);
-  dnnl::memory::desc bias;
-  if (facts.in.size() == 3) {
-    Dims dims = Dims::filled(rank, 1);
-    dims[rank - 1] = facts.in[2].dims[0];
-    bias = plain_desc(DType::F32, dims);
+int64_t offset_of(int64_t product, const Dims& result, const Dims& strides) {
+  int64_t offset = 0;
+  for (int i = strides.rank() - 1; i >= 0; --i) {
+    offset += product % result[i] * strides[i];
+    product /= result[i];
   }
-  dnnl::primitive_attr attr = user_scratchpad();
-  dnnl::post_ops post;
-  if (facts.accumulate) post.append_sum();
-  append_activation(post, facts.attrs.s("activation"));
-  attr.set_post_ops(post);
-  const dnnl::matmul::desc desc =
-      facts.in.size() == 3 ? dnnl::matmul::desc(a, b, bias, y) : dnnl::matmul::desc(a, b, y);
-  const dnnl::matmul::primitive_desc pd(desc, attr, cpu_engine());
+  return offset;
+}
 
-  std::vector<Binding> bindings{{DNNL_ARG_SRC, a, Binding::From::In, 0},
-                                {DNNL_ARG_WEIGHTS, b, Binding::From::In, 1},
-                                {DNNL_ARG_DST, y, Binding::From::Out, 0},
-                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
-  if (facts.in.size() == 3) bindings.push_back({DNNL_ARG_BIAS, bias, Binding::From::In, 2});
-  return {.kernel = std::make_shared<DnnlKernel>(dnnl::matmul(pd), bindings),
-          .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size()),
-          .library_bytes = gemm_library_bytes(facts.out[0].dims.back())};
+MatrixOrder order_of(const Facts& facts, size_t input, const char* transpose) {
+  const Dims& dims = facts.in[input].dims;
+  const MatrixOrder rows = MatrixOrder::by_rows(dims[dims.rank() - 2], dims[dims.rank() - 1]);
+  return facts.attrs.i(transpose) != 0 ? rows.transposed() : rows;
+}
+
+Product make_product(const Facts& facts) {
+  const MatrixOrder a = order_of(facts, 0, "transpose_a"), b = order_of(facts, 1, "transpose_b");
+  return {a, b, b.columns, facts.accumulate, parse_activation(facts.attrs.s("activation"))};
+}
+
+// Products beside each other: many are shared out among the threads, few are shared out one after the other. A product
+// has the same bits either way.
+Prepared prepare_many(const Facts& facts) {
+  const Dims& result = facts.out[0].dims;
+  const int rank = result.rank();
+  const Dims a = leading_strides(facts.in[0].dims, rank), b = leading_strides(facts.in[1].dims, rank);
+  const int64_t size = result[rank - 1] * result[rank - 2];
+  const int64_t products = size > 0 ? facts.out[0].count() / size : 0;
+  const bool are_many = products >= thread_slots();
+  const int slots = are_many ? thread_slots() : 1;
+  const ThreadCount of_product(are_many ? 1 : thread_slots());
+  const Product product = make_product(facts);
+  const Bytes slot_bytes = round_up(product.scratch_bytes(), kAlignment);
+  const bool has_bias = facts.in.size() == 3;
+  return {.kernel = make_kernel([=](const Args& args) {
+            const auto run = [&](int64_t i, int slot) {
+              product.run(args.input<float>(0) + offset_of(i, result, a),
+                          args.input<float>(1) + offset_of(i, result, b), has_bias ? args.input<float>(2) : nullptr,
+                          args.output<float>(0) + i * size, static_cast<std::byte*>(args.scratch) + slot * slot_bytes);
+            };
+            if (are_many) return parallel_items(products, slots, run);
+            for (int64_t i = 0; i < products; ++i) run(i, 0);
+          }),
+          .scratch_bytes = slots * slot_bytes};
 }
 
 Prepared prepare(const Facts& facts) {
   if (facts.out[0].dims.rank() > 2) return prepare_many(facts);
-  const auto order = [&](size_t i, const char* transpose) {
-    const MatrixOrder rows = MatrixOrder::by_rows(facts.in[i].dims[0], facts.in[i].dims[1]);
-    return facts.attrs.i(transpose) != 0 ? rows.transposed() : rows;
-  };
-  const MatrixOrder a = order(0, "transpose_a"), b = order(1, "transpose_b");
-  const Product product(a, b, b.columns, facts.accumulate, parse_activation(facts.attrs.s("activation")));
+  const Product product = make_product(facts);
   const bool has_bias = facts.in.size() == 3;
   return {.kernel = make_kernel([=](const Args& args) {
             product.run(args.input<float>(0), args.input<float>(1), has_bias ? args.input<float>(2) : nullptr,
