@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ops/elementwise.h"
+#include "session/session.h"
 
 namespace plimsoll {
 namespace {
@@ -34,15 +35,14 @@ Place place_of(const Shape& shape, int64_t batch, int64_t index) {
 
 }  // namespace
 
-std::string describe_bad_value(const StepStatus& status, const Graph& graph, const Program& program, const Plan& plan) {
-  const Step& step = plan.steps[static_cast<size_t>(status.action)];
-  const NodeId origin = program.tasks[static_cast<size_t>(step.task)].origin;
+std::string describe_bad_value(const StepStatus& status, const Graph& graph, const PlannedStep& planned) {
+  const auto [origin, in_part] = planned.origins[static_cast<size_t>(status.action)];
   const Node& node = graph.node(origin);
   const TensorType& type = graph.value(graph.inputs(node)[static_cast<size_t>(status.bad.input)]).type;
-  const auto part = static_cast<size_t>(step.part);
+  const auto part = static_cast<size_t>(in_part);
   int64_t first_sample = 0;
-  for (size_t i = 0; i < part; ++i) first_sample += plan.part_samples[i];
-  const Place place = place_of(type.shape, plan.part_samples[part], status.bad.index);
+  for (size_t i = 0; i < part; ++i) first_sample += planned.plan.part_samples[i];
+  const Place place = place_of(type.shape, planned.plan.part_samples[part], status.bad.index);
   std::string where = fmt::format("at position {}", place.position);
   if (place.sample >= 0) {
     where = fmt::format("of sample {}", first_sample + place.sample);

@@ -98,6 +98,11 @@ void Session::close() {
 void Session::bind(PlannedStep& step) {
   step.executor = std::make_unique<Executor>(step.program, step.plan, arena_->data(),
                                              FilePlaces{homes_.transfers(), step.file_places});
+  step.origins.clear();
+  step.origins.reserve(step.plan.steps.size());
+  for (const Step& action : step.plan.steps)
+    step.origins.push_back(
+        {action.task < 0 ? -1 : step.program.tasks[static_cast<size_t>(action.task)].origin, action.part});
   step.feed_places.clear();
   for (const Port& port : step.program.feeds)
     step.feed_places.push_back(arena_->data() + place_of(step.plan, port.buffer));
@@ -242,7 +247,7 @@ PlannedStep& Session::take_feeds(size_t number, std::span<const Feed> feeds) {
 std::span<const View> Session::finish(PlannedStep& step) {
   if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
   if (!step.request.updates.empty()) ++state_.step;
-  if (!status_.is_good()) throw Error(describe_bad_value(status_, graph_, step.program, step.plan), ErrorKind::BadData);
+  if (!status_.is_good()) throw Error(describe_bad_value(status_, graph_, step), ErrorKind::BadData);
   return step.views;
 }
 
@@ -254,8 +259,8 @@ std::span<const View> Session::run_step(size_t number, std::span<const Feed> fee
 
 std::span<const View> Session::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> step_ns) {
   PlannedStep& step = take_feeds(number, feeds);
-  if (step_ns.size() < step.plan.steps.size())
-    throw Error(fmt::format("{} times have no room in {}", step.plan.steps.size(), step_ns.size()));
+  if (step_ns.size() < step.executor->steps())
+    throw Error(fmt::format("{} times have no room in {}", step.executor->steps(), step_ns.size()));
   step.executor->run_timed(state_, step_ns);
   return finish(step);
 }

@@ -55,6 +55,12 @@ struct SessionOptions {
   Bytes disk_limit = 0;
 };
 
+// Where an action of a plan comes from, to name it when its kernel finds a bad value.
+struct ActionOrigin {
+  NodeId node;  // -1: a reorder or a transfer
+  int32_t part;
+};
+
 // A step of a session with its plan.
 struct PlannedStep {
   Request request;
@@ -65,6 +71,7 @@ struct PlannedStep {
   std::unique_ptr<Executor> executor;   // none before memory is taken
   std::vector<std::byte*> feed_places;  // of program.feeds
   std::vector<View> views;              // of program.fetches
+  std::vector<ActionOrigin> origins;    // by action, once it is bound
   int64_t lowered_tasks = 0;            // of program.tasks and plan.steps, which may be forgotten
   int64_t planned_actions = 0;
   int64_t last_used = 0;  // by the session's count of runs
@@ -73,7 +80,8 @@ struct PlannedStep {
 class Session {
  public:
   // Lowers and plans the requests, and reserves their arena; takes no memory for tensors yet. When the graph
-  // is destroyed before the session, every later use but close() throws Error. Throws DoesNotFit (base/refusal.h) when a step can't be planned under the line.
+  // is destroyed before the session, every later use but close() throws Error. Throws DoesNotFit (base/refusal.h) when
+  // a step can't be planned under the line.
   Session(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
           const SessionOptions& options = {});
   ~Session();
