@@ -63,7 +63,14 @@ void parse_node(std::string_view name, std::string_view line, const Op* (*find_o
     inputs.push_back(graph.find(list.substr(0, comma)));
     list.remove_prefix(std::min(comma + 2, list.size()));
   }
-  graph.add(*op, inputs, parse_attrs(line.substr(close + 1)), name);
+  const Attrs attrs = parse_attrs(line.substr(close + 1));
+  // The functions that users call resolve an axis before an operator sees it; a text may say anything.
+  if (attrs.has("axis") && !inputs.empty()) {
+    const int64_t axis = attrs.i("axis");
+    if (axis < 0 || axis >= inputs[0].shape().rank())
+      throw Error(fmt::format("axis {} is outside {}", axis, to_string(inputs[0].type())));
+  }
+  graph.add(*op, inputs, attrs, name);
 }
 
 void parse_line(std::string_view line, const Op* (*find_op)(std::string_view), Graph& graph) {

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "attack/counted_memory.h"
@@ -24,6 +25,7 @@
 #include "plan/check.h"
 #include "session/weights_file.h"
 #include "support/disk_folder.h"
+#include "support/error_of.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -231,6 +233,19 @@ TEST_F(FileFuzz, GraphTexts) {
     parse_graph(text, find_op, again);
     if (to_string(again) != text) throw std::runtime_error("a graph does not read back as it was printed");
   });
+}
+
+// What the fuzzer found: an axis that the gradient of slice took as it was.
+TEST(GraphText, RefusesAnAxisThatIsNone) {
+  for (const char* axis : {"65536", "3", "-1", "4294967296"}) {
+    Graph graph;
+    const std::string text = fmt::format(
+        "plimsoll graph 1\nplaceholder x f32[4,8]\ny = slice_grad(x) axis={} count=8 first=0 "
+        "size=1024\n",
+        axis);
+    EXPECT_THAT(error_of([&] { parse_graph(text, find_op, graph); }), ::testing::HasSubstr("is outside f32[4,8]"))
+        << axis;
+  }
 }
 
 }  // namespace
