@@ -33,12 +33,14 @@ int run_eval(const Settings& settings) {
                           {"line_bytes", load->line->limit()}};
     if (!std::isnan(score.accuracy)) result["accuracy"] = score.accuracy;
     fmt::print("{}\n", result.dump());
+    expect_line_kept(load->line->limit());
     return 0;
   }
   fmt::print("loss    {:.4f} on {} samples\n", score.loss, score.samples);
   if (!std::isnan(score.accuracy)) fmt::print("correct {:.2f} %\n", 100 * score.accuracy);
   fmt::print("peak    measured {} (VmHWM) of {}\n", format_bytes(peak_resident_bytes()),
              format_exact_bytes(load->line->limit()));
+  expect_line_kept(load->line->limit());
   return 0;
 }
 

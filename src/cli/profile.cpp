@@ -185,6 +185,7 @@ int run_profile(const Settings& settings) {
     fmt::print("{}\n", profile_json(profile).dump(2));
   else
     fmt::print("{}", profile_text(profile));
+  expect_line_kept(load->line->limit());
   return 0;
 }
 

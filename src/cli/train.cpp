@@ -153,6 +153,7 @@ int run_train(const Settings& settings) {
   const bool finished = training.run();
   if (!settings.save.empty()) save_weights(*load->session, load->graph, settings.save);
   report_end(settings, *load, training, finished);
+  expect_line_kept(load->line->limit());
   if (finished) return 0;
   throw Error(settings.save.empty() ? "stopped by a signal; with --save FILE the weights would have been kept"
                                     : fmt::format("stopped by a signal; the weights are in '{}'", settings.save),

@@ -25,6 +25,9 @@ ProcessMemory measure_process_memory();
 // page by page, when it does. Code that a debugger or another tool has changed stays.
 void drop_code_pages();
 
+// Throws Error when the process has at some time held more than its line: a fault of the engine, which is never silent.
+void expect_line_kept(Bytes line);
+
 // Lets the peak start again at what is resident now; false where the kernel does not allow it.
 bool reset_peak_resident();
 

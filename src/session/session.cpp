@@ -199,6 +199,20 @@ std::span<const View> Session::run(const Request& request, std::span<const Feed>
   return run_step(find_or_plan(exact), feeds);
 }
 
+class Session::Turn {
+ public:
+  explicit Turn(Session& session) : is_busy_(session.is_busy_) {
+    if (is_busy_.exchange(true, std::memory_order_acquire))
+      throw Error("the session is in use by another thread; give each thread a session of its own, or a lock");
+  }
+  ~Turn() { is_busy_.store(false, std::memory_order_release); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<bool>& is_busy_;
+};
+
 // A few comparisons for each feed: steps are short.
 void Session::check_feeds(std::span<const Feed> feeds) const {
   for (size_t i = 0; i < feeds.size(); ++i) {
@@ -252,12 +266,14 @@ std::span<const View> Session::finish(PlannedStep& step) {
 }
 
 std::span<const View> Session::run_step(size_t number, std::span<const Feed> feeds) {
+  const Turn turn(*this);
   PlannedStep& step = take_feeds(number, feeds);
   step.executor->run(state_);
   return finish(step);
 }
 
 std::span<const View> Session::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> step_ns) {
+  const Turn turn(*this);
   PlannedStep& step = take_feeds(number, feeds);
   if (step_ns.size() < step.executor->steps())
     throw Error(fmt::format("{} times have no room in {}", step.executor->steps(), step_ns.size()));
@@ -269,12 +285,12 @@ Port Session::port_of(Tensor variable) {
   open();
   if (variable.owner() != &graph_ || graph_.value(variable.id()).kind != ValueKind::Variable || steps_.empty())
     throw Error("only variables of this session's graph have a value to get or set");
-  for (const Port& port : steps_.front().program.variables)
-    if (port.value == variable.id()) return port;
-  throw Error("variable not found");
+  // A program lists all variables, in the order of the graph.
+  return steps_.front().program.variables[static_cast<size_t>(graph_.value(variable.id()).extra)];
 }
 
 void Session::get(Tensor variable, void* into, Bytes bytes) {
+  const Turn turn(*this);
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
   expect_memory(variable, into);
@@ -282,6 +298,7 @@ void Session::get(Tensor variable, void* into, Bytes bytes) {
 }
 
 std::span<const std::byte> Session::peek(Tensor variable) {
+  const Turn turn(*this);
   const Port port = port_of(variable);
   const std::byte* value = homes_.read(port, staging());
   const auto bytes = static_cast<size_t>(port.type.count() * size_of(port.type.dtype));
@@ -292,6 +309,7 @@ std::span<const std::byte> Session::peek(Tensor variable) {
 }
 
 void Session::fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write) {
+  const Turn turn(*this);
   const Port port = port_of(variable);
   std::byte* place = homes_.place(port, staging());
   std::byte* plain = port.type.layout.is_plain() ? place : plain_staging(port);
@@ -301,6 +319,7 @@ void Session::fill(Tensor variable, const std::function<void(void* into, Bytes b
 }
 
 void Session::set(Tensor variable, const void* from, Bytes bytes) {
+  const Turn turn(*this);
   const Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
   expect_memory(variable, from);

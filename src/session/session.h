@@ -77,6 +77,8 @@ struct PlannedStep {
   int64_t last_used = 0;  // by the session's count of runs
 };
 
+// For one thread at a time: a second one that comes in while a step runs, or a variable is read or set, gets an Error.
+// Several sessions, on one line or on several, may be used by as many threads.
 class Session {
  public:
   // Lowers and plans the requests, and reserves their arena; takes no memory for tensors yet. When the graph
@@ -141,6 +143,7 @@ class Session {
   size_t find_or_plan(const Request& request);
   void expect_graph() const;
   void check_feeds(std::span<const Feed> feeds) const;
+  class Turn;  // of the thread that uses the session
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   std::span<const View> finish(PlannedStep& step);
   void lower_step(PlannedStep& step, const Request& request);
@@ -190,6 +193,7 @@ class Session {
   KernelStore kernels_;
   VariableLayouts layouts_;
   std::vector<PlannedStep> steps_;
+  std::atomic<bool> is_busy_ = false;
   std::optional<Arena> arena_;
   Homes homes_;
   DiskSpeed disk_speed_;

@@ -1,4 +1,4 @@
-# Installs BUILD into an empty prefix, builds the program beside this file against it, and compares what it prints.
+# Installs BUILD into an empty prefix, builds the programs beside this file against it, and runs them.
 set(prefix ${BUILD}/install-check/prefix)
 set(outside ${BUILD}/install-check/build)
 file(REMOVE_RECURSE ${BUILD}/install-check)
@@ -16,7 +16,21 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${outside} -G ${GENERATOR} 
     -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${FLAGS}
     -DCMAKE_BUILD_TYPE=${BUILD_TYPE})
 run(${CMAKE_COMMAND} --build ${outside})
-run(${outside}/outside)
+# Each in a control group of its line; under a sanitizer, whose memory is not ours, without.
+foreach(program two_sessions:48 own_memory:64 threads:96)
+  string(REPLACE ":" ";" words ${program})
+  list(GET words 0 name)
+  list(GET words 1 mebibytes)
+  if(FLAGS MATCHES "sanitize")
+    continue()
+  endif()
+  math(EXPR bytes "${mebibytes} * 1024 * 1024")
+  run(${LIMITED} ${bytes} ${outside}/${name})
+endforeach()
+if(NOT FLAGS MATCHES "sanitize")
+  run(${CMAKE_COMMAND} -E env PLIMSOLL_TAKES_TOO_MUCH=1 ${outside}/own_memory)
+  run(${LIMITED} 25165824 ${outside}/main)
+endif()
 file(READ ${CMAKE_CURRENT_LIST_DIR}/expected.txt expected)
 if(NOT output STREQUAL expected)
   message(FATAL_ERROR "it printed\n${output}\nbut should print\n${expected}")
