@@ -100,9 +100,10 @@ Bytes quick_peak_resident_bytes() {
 void expect_line_kept(Bytes line) {
   const Bytes peak = peak_resident_bytes();
   if (peak <= line) return;
-  throw Error(fmt::format("the line was passed: the process held {} at its peak, {} above its line of {}; this is a "
-                          "fault of Plimsoll: please report it with the command and the output of doctor",
-                          format_exact_bytes(peak), format_bytes(peak - line), format_exact_bytes(line)));
+  throw Error(
+      fmt::format("the line was passed: the process held {} at its peak, {} above its line of {}; this is a "
+                  "fault of Plimsoll: please report it with the command and the output of doctor",
+                  format_exact_bytes(peak), format_bytes(peak - line), format_exact_bytes(line)));
 }
 
 ProcessMemory measure_process_memory() {

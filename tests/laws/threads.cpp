@@ -42,8 +42,8 @@ Result train(const Case& c, int threads) {
   const int64_t classes = std::max<int64_t>(1, spec.classes);
   const auto input = random_values(spec.input, c.batch, classes);
   const auto labels = random_values(spec.labels, c.batch, classes);
-  const Feed feeds[] = {{training.input, input.data(), static_cast<Bytes>(input.size())},
-                        {training.labels, labels.data(), static_cast<Bytes>(labels.size())}};
+  const Feed feeds[] = {{training.input, training.input.dtype(), input.data(), static_cast<Bytes>(input.size())},
+                        {training.labels, training.labels.dtype(), labels.data(), static_cast<Bytes>(labels.size())}};
   Result result;
   for (const size_t step : {0, 0, 1}) result.losses.push_back(session.run_step(step, feeds)[0].floats()[0]);
   for (const Variable& variable : graph.variables()) {

@@ -1,8 +1,8 @@
 // limited BYTES COMMAND...: runs a command in a control group of so many bytes, or as it is where none can be made.
-#include <cstdio>
-#include <cstdlib>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
 
 #include "support/cgroup.h"
 
