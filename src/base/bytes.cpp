@@ -18,7 +18,7 @@ namespace {
               ErrorKind::Usage);
 }
 
-constexpr std::array<std::pair<std::string_view, double>, 13> kUnits{{{"b", 1},
+constexpr std::array<std::pair<std::string_view, double>, 15> kUnits{{{"b", 1},
                                                                       {"byte", 1},
                                                                       {"bytes", 1},
                                                                       {"kb", 1e3},
@@ -30,7 +30,9 @@ constexpr std::array<std::pair<std::string_view, double>, 13> kUnits{{{"b", 1},
                                                                       {"gib", double(GiB)},
                                                                       {"tib", double(GiB) * 1024},
                                                                       {"k", double(KiB)},
-                                                                      {"m", double(MiB)}}};
+                                                                      {"m", double(MiB)},
+                                                                      {"g", double(GiB)},
+                                                                      {"t", double(GiB) * 1024}}};
 
 // Below this a bare number is more likely a forgotten unit than a count of bytes.
 constexpr double kSmallestBareNumber = 64.0 * KiB;

@@ -19,8 +19,9 @@ constexpr Bytes kDiskBlock = 4096;  // what places and lengths in the scratch fi
 
 constexpr Bytes round_up(Bytes bytes, Bytes multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
-// "512MiB", "1.5 GB", "80%" (of `whole`), "1048576": case-insensitive, MB is 10^6 and MiB 2^20.
-// A number without a unit must be large enough to be meant as bytes. Throws Error with an example.
+// "512MiB", "1.5 GB", "80%" (of `whole`), "1048576": case-insensitive, MB is 10^6 and MiB 2^20. One letter is the
+// binary unit, as with most tools: 64K, 512M, 1G and 2T are KiB, MiB, GiB and TiB. A number without a unit must be
+// large enough to be meant as bytes. Throws Error with an example.
 Bytes parse_bytes(std::string_view text, Bytes whole = 0);
 
 // "212.4 MiB": short, for people.

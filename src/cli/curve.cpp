@@ -33,11 +33,13 @@ int run_curve(const Settings& settings) {
   Settings open = settings;
   open.memory = "1000TiB";  // the curve is about all lines, so none is set
   const auto load = make_workload(open, Purpose::Train);
+  stop_if_asked();
   const PlannedStep& step = load->session->steps().front();
   const std::vector<Problem> problems = load->session->problems(Workload::Train);
   std::vector<const Problem*> ways;
   for (const Problem& problem : problems) ways.push_back(&problem);
   const std::vector<CurvePoint> curve = make_curve(problems.front(), ways, step.limits, kPoints);
+  stop_if_asked();
   const Bytes around = load->session->runtime_bytes() + load->data_bytes;
   const double fastest = curve.back().predicted_ns;
   if (settings.json) {

@@ -39,6 +39,7 @@ std::string isa_name() {
 }  // namespace
 
 int run_doctor(const Settings& settings) {
+  stop_if_asked();
   warm_up();
   trim_allocator();
   const Bytes fixed = resident_bytes();

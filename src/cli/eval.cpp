@@ -13,7 +13,6 @@
 namespace plimsoll {
 
 int run_eval(const Settings& settings) {
-  watch_signals();
   const DataFiles files = find_data(settings);
   if (files.test_x.empty() || files.test_y.empty())
     throw Error("no test data: give --data FOLDER, or --test-x and --test-y", ErrorKind::Usage);
@@ -21,9 +20,10 @@ int run_eval(const Settings& settings) {
   Inputs test(*load, files.test_x, files.test_y, settings, false, false);
   plan_last_batch(*load, test);
   load->session->open();
+  stop_if_asked();
   load_weights(*load->session, load->graph, settings.weights);
   const Score score = evaluate(*load, test);
-  if (score.stopped) throw Error("stopped by a signal", ErrorKind::Stopped);
+  stop_if_asked();
   if (settings.json) {
     nlohmann::json result{{"event", "eval"},
                           {"version", 1},

@@ -79,6 +79,14 @@ Prefetch& Inputs::start_epoch(int64_t epoch) {
 }
 
 DataFiles find_data(const Settings& settings) {
+  const auto expect_both = [](const std::string& x, const std::string& y, const char* x_flag, const char* y_flag) {
+    if (x.empty() == y.empty()) return;
+    throw Error(fmt::format("{} is given without {}: inputs and labels belong together", y.empty() ? x_flag : y_flag,
+                            y.empty() ? y_flag : x_flag),
+                ErrorKind::Usage);
+  };
+  expect_both(settings.train_x, settings.train_y, "--train-x", "--train-y");
+  expect_both(settings.test_x, settings.test_y, "--test-x", "--test-y");
   if (!settings.train_x.empty() || !settings.test_x.empty())
     return {settings.train_x, settings.train_y, settings.test_x, settings.test_y};
   if (settings.data.empty())

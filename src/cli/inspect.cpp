@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "cli/plan_dump.h"
 #include "cli/verbs.h"
 #include "memory/file.h"
@@ -115,6 +116,7 @@ int inspect_model(const Settings& settings) {
 }  // namespace
 
 int run_inspect(const Settings& settings) {
+  stop_if_asked();
   const std::vector<std::string> models = model_names();
   std::error_code failure;
   const bool is_file = std::filesystem::is_regular_file(settings.model, failure);

@@ -2,12 +2,14 @@
 #include <cstdio>
 #include <exception>
 #include <locale>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/remedies.h"
 #include "cli/verbs.h"
@@ -22,12 +24,34 @@ struct Grouped : std::numpunct<char> {
   std::string do_grouping() const override { return "\3"; }
 };
 
+void add_output(CLI::App& app, Settings& s) { app.add_flag("--json", s.json, "JSON on standard output"); }
+
+void add_memory(CLI::App& app, Settings& s) {
+  app.add_option("-m,--memory", s.memory,
+                 "The line: 512MiB, 1G (= 1GiB), 1.5GB (= 10^9), 80% (default: what the surroundings allow)");
+}
+
+void add_scratch(CLI::App& app, Settings& s, const char* what) { app.add_option("--scratch", s.scratch, what); }
+
+// What every plan has: of training and of evaluation.
 void add_line(CLI::App& app, Settings& s) {
-  app.add_option("-m,--memory", s.memory, "The line: 512MiB, 1.5GB, 80% (default: what the surroundings allow)");
+  add_memory(app, s);
   app.add_option("--without", s.without,
                  "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill,masks; none takes back")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
+  add_scratch(app, s,
+              "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has no "
+              "room for");
+  app.add_option("--disk-limit", s.disk_limit, "Of that: 20GiB, 50% (default: what is free there less 1 GiB)");
+  add_output(app, s);
+  app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")
+      ->check(CLI::PositiveNumber);
+}
+
+// What only training can do to fit.
+void add_training_line(CLI::App& app, Settings& s) {
+  add_line(app, s);
   app.add_option("--split", s.split,
                  "Changes results: batch_norm, which mixes samples and so forbids parts of a batch, may take each part "
                  "for a batch of its own")
@@ -36,12 +60,6 @@ void add_line(CLI::App& app, Settings& s) {
                  "Lossy: keep in 16 bits between uses values,state (activations; the optimiser's state)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
-  app.add_option("--scratch", s.scratch,
-                 "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has "
-                 "no room for");
-  app.add_option("--disk-limit", s.disk_limit, "Of that: 20GiB, 50% (default: what is free there less 1 GiB)");
-  app.add_flag("--json", s.json, "JSON on standard output");
-  app.add_option("--threads", s.threads, "Threads (default: all)")->check(CLI::PositiveNumber);
 }
 
 void add_batch(CLI::App& app, Settings& s) {
@@ -56,29 +74,37 @@ void add_optimiser(CLI::App& app, Settings& s) {
   app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop")->capture_default_str();
 }
 
-void add_model(CLI::App& app, Settings& s, bool required = true) {
-  auto* model =
-      app.add_option("model", s.model, "Built-in model: " + fmt::format("{}", fmt::join(model_names(), ", ")));
-  if (required) model->required();
-  add_batch(app, s);
+void add_model(CLI::App& app, Settings& s, const char* also = "") {
+  app.add_option("model", s.model, fmt::format("Built-in model{}: {}", also, fmt::join(model_names(), ", ")))
+      ->required();
   app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
   app.add_option("--channels", s.model_options.channels, "Channels of the image");
   app.add_option("--classes", s.model_options.classes, "Classes, or words");
   app.add_option("--sequence", s.model_options.sequence, "Positions of a sequence");
   app.add_option("--layers", s.model_options.layers, "Layers");
   app.add_option("--width", s.model_options.width, "Units of a layer");
+}
+
+// What a training step has besides the model. A plan does not depend on the rate: it takes the flag, so that the flags
+// of a training can be pasted there, and does not list it.
+void add_training(CLI::App& app, Settings& s, bool lists_rate) {
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   add_optimiser(app, s);
-  app.add_option("--lr", s.learning_rate, "Learning rate (default: the optimiser's)")->check(CLI::PositiveNumber);
+  auto* rate =
+      app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
+          ->check(CLI::PositiveNumber);
+  if (!lists_rate) rate->group("");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
 }
 
-void add_data(CLI::App& app, Settings& s) {
+void add_data(CLI::App& app, Settings& s, bool trains) {
   app.add_option("--data", s.data, "Folder with idx or npy files under their usual names");
-  app.add_option("--train-x", s.train_x, "Training inputs: idx(.gz) or npy(.gz)");
-  app.add_option("--train-y", s.train_y, "Training labels");
-  app.add_option("--test-x", s.test_x, "Test inputs");
+  if (trains) {
+    app.add_option("--train-x", s.train_x, "Training inputs: idx(.gz) or npy(.gz)");
+    app.add_option("--train-y", s.train_y, "Training labels");
+  }
+  app.add_option("--test-x", s.test_x, "Test inputs: idx(.gz) or npy(.gz)");
   app.add_option("--test-y", s.test_y, "Test labels");
 }
 
@@ -90,19 +116,42 @@ void add_run(CLI::App& app, Settings& s) {
   app.add_option("--progress", s.progress, "auto, bar, line, json, none")->capture_default_str();
 }
 
+constexpr const char* kGlossary = R"(
+Levers, which make a step fit (--without takes them away, bit-identical unless said):
+  order        tasks run in the order with the lowest peak that gives the same numbers
+  in place     a result is written over an input that nobody needs any more
+  variants     a kernel is run in a form that needs less workspace and more time
+  masks        a bit for each element is kept instead of the output of relu or clip
+  recompute    values are dropped after a use and computed again before the next
+  micro-batch  a step runs in parts of the batch whose gradients are added: sums are rounded differently
+  spill        weights, optimiser state or values wait in a scratch file on a disk (only with --scratch)
+Who holds the memory:
+  weights, gradients, optimiser  what is trained, its slopes, and the optimiser's own numbers
+  activations  values between forward and backward pass
+  workspace    temporary memory of one kernel while it runs
+  data         batches that are read ahead
+  staging      what moves to and from the scratch file
+  runtime      the program, its libraries, threads and tables
+Numbers:
+  line         the bytes that the whole process stays below
+  as written   the peak without any lever; unconstrained: the time without a line
+  lower bound  no plan of this step can have a lower peak
+  micro-batch, part   so many samples of the batch that are computed at once)";
+
 // The refusal with what works instead: on standard error for people, as one JSON document for programs.
 int refuse(const Settings& settings, Purpose purpose, const DoesNotFit& e) {
   std::fflush(stdout);
   const Refusal refusal = verify_smallest_line(settings, purpose, e.refusal());
-  fmt::print(stderr, "plimsoll: {}{}\n", describe(refusal),
-             refusal.smallest_line > 0 ? " (--memory " + line_text(refusal.smallest_line) + ")" : "");
+  print_error(fmt::format("plimsoll: {}{}\n", describe(refusal),
+                          refusal.smallest_line > 0 ? " (--memory " + line_text(refusal.smallest_line) + ")" : ""));
   const std::vector<Remedy> remedies = find_remedies(settings, purpose, refusal);
-  fmt::print(stderr, "{}", remedies_text(remedies));
+  print_error(remedies_text(remedies));
   if (settings.json) {
     nlohmann::json json = refusal_json(refusal);
     json["remedies"] = remedies_json(remedies);
-    fmt::print("{}\n", json.dump(2));
+    print_now(stdout, json.dump(2) + "\n");
   }
+  stop_if_asked();
   return e.exit_code();
 }
 
@@ -120,32 +169,40 @@ int run(int argc, char** argv) {
 
   auto* train = app.add_subcommand("train", "Train a model; prints the plan first");
   add_model(*train, s);
-  add_data(*train, s);
+  add_batch(*train, s);
+  add_training(*train, s, true);
+  add_data(*train, s, true);
   add_run(*train, s);
-  add_line(*train, s);
+  add_training_line(*train, s);
   add_auto_batch(*train, s);
   train->add_option("--weights", s.weights, "Start from these weights");
   train->callback([&] { exit_code = run_train(s); });
 
   auto* eval = app.add_subcommand("eval", "Loss and accuracy of saved weights");
   add_model(*eval, s);
-  add_data(*eval, s);
+  add_batch(*eval, s);
+  add_data(*eval, s, false);
   add_line(*eval, s);
   eval->add_option("--weights", s.weights, "The weights")->required();
   eval->callback([&] { exit_code = run_eval(s); });
 
   auto* plan = app.add_subcommand("plan", "Tell whether and how training fits, without touching data");
   add_model(*plan, s);
-  add_line(*plan, s);
+  add_batch(*plan, s);
+  add_training(*plan, s, false);
+  add_training_line(*plan, s);
   add_auto_batch(*plan, s);
   plan->add_flag("--all", s.all, "Every decision");
   plan->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
   plan->add_option("--dump", s.dump, "Write problem and plan as text to this file");
+  plan->footer(kGlossary);
   plan->callback([&] { exit_code = run_plan(s); });
 
   auto* profile = app.add_subcommand("profile", "Measure where the time of a training step goes, on made-up data");
   add_model(*profile, s);
-  add_line(*profile, s);
+  add_batch(*profile, s);
+  add_training(*profile, s, false);
+  add_training_line(*profile, s);
   add_auto_batch(*profile, s);
   profile->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
   profile->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
@@ -153,14 +210,17 @@ int run(int argc, char** argv) {
   profile->callback([&] { exit_code = run_profile(s); });
 
   auto* inspect = app.add_subcommand("inspect", "Show what a model, a weights file or a dumped plan holds");
-  add_model(*inspect, s);
-  inspect->add_flag("--json", s.json, "JSON on standard output");
+  add_model(*inspect, s, " or file");
+  add_training(*inspect, s, true);
+  add_output(*inspect, s);
   inspect->add_flag("--all", s.all, "Every variable");
   inspect->add_flag("--graph", s.graph, "The training graph as text");
   inspect->callback([&] { exit_code = run_inspect(s); });
 
   auto* doctor = app.add_subcommand("doctor", "Show what this machine offers and what the process itself costs");
-  add_line(*doctor, s);
+  add_memory(*doctor, s);
+  add_scratch(*doctor, s, "Folder on a disk to look at");
+  add_output(*doctor, s);
   doctor->callback([&] { exit_code = run_doctor(s); });
 
   auto* demo = app.add_subcommand("demo", "Train on Fashion-MNIST under 48 MiB");
@@ -173,7 +233,7 @@ int run(int argc, char** argv) {
   demo->add_option("--progress", d.progress, "auto, bar, line, json, none")->capture_default_str();
   add_batch(*demo, d);
   add_optimiser(*demo, d);
-  add_line(*demo, d);
+  add_training_line(*demo, d);
   demo->callback([&] {
     complete_demo(d);
     exit_code = run_train(d);
@@ -203,17 +263,27 @@ int run(int argc, char** argv) {
 }  // namespace plimsoll
 
 int main(int argc, char** argv) {
-  plimsoll::tame_allocator();
-  try {
-    return plimsoll::run(argc, argv);
-  } catch (const plimsoll::Error& e) {
+  using namespace plimsoll;
+  watch_signals();
+  tame_allocator();
+  int exit_code = 1;
+  const auto complain = [](const char* what) {
     std::fflush(stdout);
-    fmt::print(stderr, "plimsoll: {}\n", e.what());
-    return e.exit_code();
+    print_error(std::string("plimsoll: ") + what + "\n");
+  };
+  try {
+    exit_code = run(argc, argv);
+  } catch (const Error& e) {
+    complain(e.what());
+    exit_code = e.exit_code();
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "plimsoll: the machine has no memory left for the engine's own tables\n");
+    complain("the machine has no memory left for the engine's own tables");
+  } catch (const std::system_error& e) {
+    // From fmt::print: the output failed, and what it failed with is told below.
+    note_output_failure(e.code().value());
+    exit_code = 0;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "plimsoll: {}\n", e.what());
+    complain(e.what());
   }
-  return 1;
+  return finish_output(exit_code);
 }

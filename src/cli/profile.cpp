@@ -35,8 +35,10 @@ Times measure(Workload& load, int64_t runs) {
       {load.training.input, load.spec.input.dtype, input.data(), static_cast<Bytes>(input.size())},
       {load.training.labels, load.spec.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())}};
   Times times(static_cast<size_t>(runs), std::vector<int64_t>(load.session->steps().front().plan.steps.size()));
-  for (int64_t i = -kWarmUp; i < runs; ++i)
+  for (int64_t i = -kWarmUp; i < runs; ++i) {
+    stop_if_asked();
     load.session->run_timed(Workload::Train, feeds, times[static_cast<size_t>(std::max<int64_t>(0, i))]);
+  }
   return times;
 }
 

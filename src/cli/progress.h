@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 
@@ -19,11 +20,12 @@ class Progress {
 
   // After each step; prints only now and then.
   void step(int64_t epoch, int64_t step, int64_t samples, double loss, double accuracy);
-  // After an epoch, always.
-  void epoch(int64_t epoch, double loss, double accuracy, double test_loss, double test_accuracy);
+  // After an epoch of so many steps, always.
+  void epoch(int64_t epoch, int64_t steps, double loss, double accuracy, double test_loss, double test_accuracy);
 
  private:
-  void print(const std::string& text, bool final);
+  // Versions of one text, the longest first: a bar takes the first that fits a row of the terminal.
+  void print(const std::vector<std::string>& versions, bool final);
   using Clock = std::chrono::steady_clock;
   Form form_;
   int64_t epochs_, steps_per_epoch_;

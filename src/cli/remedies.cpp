@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cli/auto_batch.h"
 #include "cli/plan_words.h"
+#include "cli/verbs.h"
 #include "data/inflate.h"
 #include "memory/process.h"
 
@@ -51,7 +52,7 @@ class Search {
  private:
   using Clock = std::chrono::steady_clock;
   bool has_time(double share = 1) const {
-    return std::chrono::duration<double>(Clock::now() - started_).count() < share * kSeconds;
+    return !is_stop_asked() && std::chrono::duration<double>(Clock::now() - started_).count() < share * kSeconds;
   }
 
   static double sample_ns(const Workload& load) {

@@ -1,24 +1,61 @@
 #include <csignal>
 
+#include "base/error.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 
 namespace plimsoll {
 namespace {
 
 volatile std::sig_atomic_t stop_asked = 0;
+volatile std::sig_atomic_t people_asked = 0;  // by Ctrl-C or kill
 
 void note_signal(int) { stop_asked = 1; }
+
+// Who asks twice does not want to wait.
+void note_request(int signal) {
+  if (people_asked != 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);  // once this handler has returned
+  }
+  stop_asked = 1;
+  people_asked = 1;
+}
+
+// What the parent chose to ignore stays ignored: nohup does so.
+void watch(int signal, void (*handler)(int)) {
+  struct sigaction before {};
+  if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) return;
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
 
 }  // namespace
 
 void watch_signals() {
-  struct sigaction action {};
-  action.sa_handler = note_signal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  watch(SIGINT, note_request);
+  watch(SIGTERM, note_request);
+  watch(SIGHUP, note_signal);   // a terminal that is closed may send several
+  watch(SIGPIPE, note_signal);  // each further write sends another
 }
 
-bool is_stop_asked() { return stop_asked != 0; }
+bool is_stop_asked() { return stop_asked != 0 || output_failure() != 0; }
+
+std::string stop_reason() {
+  if (stop_asked != 0 && output_failure() == 0) return "stopped by a signal";
+  try {
+    expect_output();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "stopped";
+}
+
+void stop_if_asked() {
+  expect_output();
+  if (stop_asked != 0) throw Error("stopped by a signal", ErrorKind::Stopped);
+}
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 // plimsoll train: plan, then epochs of steps with progress, then what was planned against what was measured.
+#include <cerrno>
 #include <cmath>
 #include <limits>
 
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "cli/auto_batch.h"
 #include "cli/evaluate.h"
+#include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -44,29 +46,34 @@ class Training {
     if (test_) plan_last_batch(load_, *test_);
   }
 
-  // False when a signal asked to stop.
+  // False when it was asked to stop.
   bool run() {
-    for (int64_t epoch = 1; epoch <= settings_.epochs; ++epoch) {
+    for (int64_t epoch = 1; epoch <= settings_.epochs && !is_stop_asked(); ++epoch) {
       Totals totals;
       Prefetch& batches = train_.start_epoch(epoch);
       int64_t step = 0;
-      while (const Slot* slot = batches.next()) {
-        if (is_stop_asked()) return false;
+      bool is_cut = false;
+      while (const Slot* slot = is_cut || is_stop_asked() ? nullptr : batches.next()) {
         one_step(*slot, totals);
         ++step;
         progress_.step(epoch, step, slot->samples, totals.loss / static_cast<double>(step), accuracy(totals));
-        if (settings_.steps > 0 && ++steps_ >= settings_.steps) return true;
+        is_cut = settings_.steps > 0 && ++steps_ >= settings_.steps;
       }
       train_.stop();
-      if (test_) score_ = evaluate(load_, *test_);
-      if (score_.stopped) return false;
-      progress_.epoch(epoch, totals.loss / static_cast<double>(step), accuracy(totals), test_ ? score_.loss : kNone,
-                      test_ ? score_.accuracy : kNone);
+      // An epoch that was cut short has a line too, and no score.
+      const bool is_whole = !is_cut && !is_stop_asked();
+      if (is_whole && test_) score_ = evaluate(load_, *test_);
+      const bool has_score = is_whole && test_ && !score_.stopped;
+      if (step > 0)
+        progress_.epoch(epoch, step, totals.loss / static_cast<double>(step), accuracy(totals),
+                        has_score ? score_.loss : kNone, has_score ? score_.accuracy : kNone);
+      if (is_cut) return true;
     }
-    return true;
+    return !is_stop_asked();
   }
 
-  bool has_score() const { return test_ != nullptr && score_.samples > 0; }
+  bool has_score() const { return test_ != nullptr && score_.samples > 0 && !score_.stopped; }
+  bool has_trained() const { return !std::isnan(last_loss_); }
   const Score& score() const { return score_; }
   double last_loss() const { return last_loss_; }
 
@@ -124,40 +131,73 @@ void report_end(const Settings& settings, const Workload& load, const Training& 
       end["test_loss"] = training.score().loss;
       if (!std::isnan(training.score().accuracy)) end["test_accuracy"] = training.score().accuracy;
     }
-    fmt::print("{}\n", end.dump());
+    print_now(stdout, end.dump() + "\n");
     return;
   }
   if (training.has_score() && !std::isnan(training.score().accuracy))
-    fmt::print("test    accuracy {:.2f} % on {} samples\n", 100 * training.score().accuracy, training.score().samples);
-  fmt::print("peak    planned {}\n        measured {} (VmHWM)\n        line {}\n", format_exact_bytes(planned),
-             format_exact_bytes(measured), format_exact_bytes(line));
+    print_now(stdout, fmt::format("test    accuracy {:.2f} % on {} samples\n", 100 * training.score().accuracy,
+                                  training.score().samples));
+  print_now(stdout, fmt::format("peak    planned {}\n        measured {} (VmHWM)\n        line {}\n",
+                                format_exact_bytes(planned), format_exact_bytes(measured), format_exact_bytes(line)));
+}
+
+// A rate that was asked for counts more than the one in the file.
+void take_weights(const Settings& settings, Workload& load) {
+  const LoadedWeights loaded = load_weights(*load.session, load.graph, settings.weights);
+  auto rate = static_cast<float>(settings.learning_rate);
+  const bool is_given = settings.learning_rate > 0;
+  if (is_given)
+    load.session->set(load.training.learning_rate, &rate, sizeof rate);
+  else
+    load.session->get(load.training.learning_rate, &rate, sizeof rate);
+  const char* origin = is_given ? "given" : loaded.state > 0 ? "of the file" : "the optimiser's";
+  const int64_t steps = load.session->step_count();
+  if (settings.json) {
+    print_now(stdout, nlohmann::json{{"event", "weights"},
+                                     {"file", settings.weights},
+                                     {"tensors", loaded.weights},
+                                     {"state_tensors", loaded.state},
+                                     {"steps", steps},
+                                     {"learning_rate", static_cast<double>(rate)},
+                                     {"learning_rate_origin", origin}}
+                              .dump() +
+                          "\n");
+    return;
+  }
+  print_now(stdout, fmt::format("weights from '{}': {} tensors, {}, {} steps done, rate {} ({})\n", settings.weights,
+                                loaded.weights, loaded.state > 0 ? "optimiser state" : "no optimiser state", steps,
+                                rate, origin));
 }
 
 }  // namespace
 
 int run_train(const Settings& settings) {
-  watch_signals();
   Progress::parse_form(settings.progress, settings.json);  // a wrong word is refused before anything else
   const DataFiles files = find_data(settings);             // names only: nothing is opened before the plan stands
   const auto load = make_sized_workload(settings, Purpose::Train);
   if (!settings.save.empty()) expect_room_for_weights(load->graph, settings.save);
-  if (settings.json)
-    fmt::print("{}\n", plan_json(*load).dump());
-  else
-    fmt::print("{}", plan_text(*load, 3));
-  std::fflush(stdout);
+  print_now(stdout, settings.json ? plan_json(*load).dump() + "\n" : plan_text(*load, 3));
+  stop_if_asked();
   Training training(settings, *load, files);
   training.plan_rest();
   load->session->open();
-  if (!settings.weights.empty()) load_weights(*load->session, load->graph, settings.weights);
+  stop_if_asked();
+  if (!settings.weights.empty()) take_weights(settings, *load);
+  stop_if_asked();
   const bool finished = training.run();
+  // Nothing was learned: what an earlier run saved there is worth more.
+  if (!training.has_trained()) throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!settings.save.empty()) save_weights(*load->session, load->graph, settings.save);
   report_end(settings, *load, training, finished);
   expect_line_kept(load->line->limit());
   if (finished) return 0;
-  throw Error(settings.save.empty() ? "stopped by a signal; with --save FILE the weights would have been kept"
-                                    : fmt::format("stopped by a signal; the weights are in '{}'", settings.save),
-              ErrorKind::Stopped);
+  const std::string kept = settings.save.empty() ? "with --save FILE the weights would have been kept"
+                                                 : fmt::format("the weights are in '{}'", settings.save);
+  if (const int failure = output_failure(); failure != 0 && failure != EPIPE) {
+    print_error(fmt::format("plimsoll: {}\n", kept));
+    expect_output();
+  }
+  throw Error(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
 }
 
 void complete_demo(Settings& settings) {

@@ -22,8 +22,11 @@ struct PackSettings {
 };
 int run_bench_pack(const PackSettings& settings);
 
-// Set by SIGINT and SIGTERM, polled between steps; a second signal ends the process at once.
+// SIGINT, SIGTERM, SIGHUP, a closed pipe and a full standard output ask to stop: polled between stages and steps. A
+// second SIGINT or SIGTERM ends the process at once.
 void watch_signals();
 bool is_stop_asked();
+std::string stop_reason();  // "stopped by a signal"
+void stop_if_asked();       // throws Error, mostly Stopped
 
 }  // namespace plimsoll

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include "cli/verbs.h"
 #include "data/prefetch.h"
 #include "session/weights_file.h"
 
@@ -32,12 +33,14 @@ Request evaluate_request(const TrainingGraph& training, int64_t batch) {
 }
 
 std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpose) {
+  stop_if_asked();
   auto load = std::make_unique<Workload>();
   if (settings.threads > 0) omp_set_num_threads(settings.threads);
   load->spec = find_model(settings.model, settings.model_options);
   load->batch = settings.batch > 0 ? settings.batch : load->spec.batch;
   allow_split(load->graph, settings.split);
   load->training = build_training(load->graph, load->spec, make_optimiser(settings));
+  stop_if_asked();
   load->line_origin = resolve_line(settings);
   load->line = MemoryLine::process(load->line_origin.bytes);
 
@@ -63,6 +66,7 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   load->scratch_folder = options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
   load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
+  stop_if_asked();
   load->changes.half.values = load->session->steps().front().program.half_values > 0;
   for (const Node& node : load->graph.nodes())
     load->changes.splits_norm = load->changes.splits_norm || load->graph.may_split(node.op->name);

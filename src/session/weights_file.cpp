@@ -154,7 +154,7 @@ void save_weights(Session& session, Graph& graph, const std::string& path) {
   file.finish();
 }
 
-void load_weights(Session& session, Graph& graph, const std::string& path) {
+LoadedWeights load_weights(Session& session, Graph& graph, const std::string& path) {
   const WeightsReader file(path);
   std::vector<bool> is_there(graph.variables().size(), false);
   file.for_each([&](const StoredTensor& stored) {
@@ -169,9 +169,11 @@ void load_weights(Session& session, Graph& graph, const std::string& path) {
                   ErrorKind::BadData);
   }
   session.set_step_count(file.steps());
+  LoadedWeights loaded;
   file.for_each([&](const StoredTensor& stored) {
     const Variable* variable = match(graph, path, stored);
     if (variable == nullptr) return;
+    ++(variable->role == VariableRole::Optimiser ? loaded.state : loaded.weights);
     const DType dtype = graph.value(variable->value).type.dtype;
     session.fill({graph, variable->value}, [&](void* into, Bytes bytes) {
       if (stored.dtype == dtype)
@@ -180,6 +182,7 @@ void load_weights(Session& session, Graph& graph, const std::string& path) {
         read_converted(file, stored, dtype, into);
     });
   });
+  return loaded;
 }
 
 }  // namespace plimsoll

@@ -20,8 +20,14 @@ void expect_room_for_weights(const Graph& graph, const std::string& path);
 // file or the new one. Throws Error(BadNumbers), and keeps the old file, when a variable is not finite.
 void save_weights(Session& session, Graph& graph, const std::string& path);
 
+// Tensors that were found in a file.
+struct LoadedWeights {
+  int64_t weights = 0;  // and statistics
+  int64_t state = 0;    // of the optimiser, its rate among them
+};
+
 // Sets every weight and statistic of the graph; the optimiser's and the number of steps where the file has
 // them, state in 16 bits or not. Nothing is changed by a file that is damaged or of another model.
-void load_weights(Session& session, Graph& graph, const std::string& path);
+LoadedWeights load_weights(Session& session, Graph& graph, const std::string& path);
 
 }  // namespace plimsoll

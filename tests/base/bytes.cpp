@@ -14,6 +14,11 @@ TEST(Bytes, ReadsWhatPeopleWrite) {
   EXPECT_EQ(parse_bytes("80%", 1000), 800);
   EXPECT_EQ(parse_bytes("1048576"), MiB);
   EXPECT_EQ(parse_bytes("2e6 B"), 2'000'000);
+  EXPECT_EQ(parse_bytes("64K"), 64 * KiB);
+  EXPECT_EQ(parse_bytes("512M"), 512 * MiB);
+  EXPECT_EQ(parse_bytes("1G"), GiB);
+  EXPECT_EQ(parse_bytes("1.5g"), GiB + GiB / 2);
+  EXPECT_EQ(parse_bytes("2T"), 2048 * GiB);
 }
 
 TEST(Bytes, RefusesWhatIsNoSize) {

@@ -211,5 +211,12 @@ TEST(MeasureDisk, AnswersSoonAndLeavesNothing) {
   EXPECT_TRUE(folder.is_empty());
 }
 
+TEST(MeasureDisk, TakesNoMoreThanItMay) {
+  const DiskFolder folder;
+  const FileSizeLimit limit(4 * MiB);
+  EXPECT_THAT(error_of([&] { measure_disk(folder); }), HasSubstr("64 MiB wanted"));
+  EXPECT_GT(measure_disk(folder, 4 * MiB + 5).read_bytes_per_s, 0);
+}
+
 }  // namespace
 }  // namespace plimsoll
