@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 #include <locale>
+#include <sstream>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -251,7 +252,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : static_cast<int>(ErrorKind::Usage);
+    std::ostringstream output, errors;
+    const bool is_fine = app.exit(e, output, errors) == 0;
+    print_now(stdout, output.str());
+    print_error(errors.str());
+    return is_fine ? 0 : static_cast<int>(ErrorKind::Usage);
   } catch (const DoesNotFit& e) {
     const Purpose purpose = eval->parsed() ? Purpose::Evaluate : profile->parsed() ? Purpose::Profile : Purpose::Train;
     return refuse(demo->parsed() ? d : s, purpose, e);

@@ -63,6 +63,9 @@ class Child {
     std::error_code ignored;
     return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", id_), ignored).filename() == "plimsoll";
   }
+  void wait_until_it_catches(int signal) const {
+    for (int i = 0; i < 20'000 && !(is_program() && catches(signal)); ++i) std::this_thread::sleep_for(100us);
+  }
   int wait() const {
     int status = 0;
     ::waitpid(id_, &status, 0);
@@ -79,7 +82,7 @@ TEST(Stopping, ASignalInTheFirstMillisecondsIsExitCode75) {
         "train mlp --data /usr/share/datasets/fashion-mnist --epochs 100"})
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       const Child child(arguments);
-      while (!child.is_program() || !child.catches(signal)) std::this_thread::sleep_for(100us);
+      child.wait_until_it_catches(signal);
       child.send(signal);
       EXPECT_EQ(child.wait(), kStopped) << arguments << ", signal " << signal;
     }
@@ -89,7 +92,7 @@ TEST(Stopping, BeforeTheFirstStepAnEarlierFileStays) {
   const std::string file = temp("earlier");
   std::ofstream(file) << "what was there";
   const Child child(fmt::format("train resnet18 --image-size 28 --channels 1 --classes 10 {} --save {}", kData, file));
-  while (!child.is_program() || !child.catches(SIGINT)) std::this_thread::sleep_for(100us);
+  child.wait_until_it_catches(SIGINT);
   child.send(SIGINT);
   EXPECT_EQ(child.wait(), kStopped);
   std::string text;
@@ -109,7 +112,8 @@ TEST(Stopping, AClosedTerminalKeepsTheWeights) {
 }
 
 TEST(Stopping, ASecondSignalEndsAtOnce) {
-  const Child child(fmt::format("train vgg16 --image-size 28 --channels 1 --classes 10 -b 512 {} --epochs 100", kData));
+  const Child child(
+      fmt::format("train resnet18 --image-size 28 --channels 1 --classes 10 -b 1000 {} --epochs 100", kData));
   std::this_thread::sleep_for(3s);
   child.send(SIGTERM);
   child.send(SIGINT);
@@ -132,7 +136,7 @@ TEST(Stopping, AClosedPipeKeepsTheWeights) {
 }
 
 TEST(Stopping, AFullOutputIsExitCodeFive) {
-  for (const std::string arguments :
+  for (const std::string& arguments :
        {std::string("--help"), std::string("--version"), std::string("plan mlp"), std::string("plan mlp --json"),
         std::string("plan lenet --curve"), std::string("plan mlp --help"), std::string("doctor"),
         std::string("inspect mlp"), std::string("inspect mlp --graph"), std::string("profile mlp --steps 1"),
