@@ -48,6 +48,8 @@ void add_line(CLI::App& app, Settings& s) {
   add_output(app, s);
   app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--no-remedies", s.no_remedies,
+               "When it does not fit: the smallest line alone, no search for other flags");
 }
 
 // What only training can do to fit.
@@ -145,7 +147,8 @@ int refuse(const Settings& settings, Purpose purpose, const DoesNotFit& e) {
   const Refusal refusal = verify_smallest_line(settings, purpose, e.refusal());
   print_error(fmt::format("plimsoll: {}{}\n", describe(refusal),
                           refusal.smallest_line > 0 ? " (--memory " + line_text(refusal.smallest_line) + ")" : ""));
-  const std::vector<Remedy> remedies = find_remedies(settings, purpose, refusal);
+  const std::vector<Remedy> remedies =
+      settings.no_remedies ? std::vector<Remedy>{} : find_remedies(settings, purpose, refusal);
   print_error(remedies_text(remedies));
   if (settings.json) {
     nlohmann::json json = refusal_json(refusal);

@@ -46,6 +46,7 @@ struct Settings {
 
   // The output.
   bool json = false;
+  bool no_remedies = false;  // a refusal names the smallest line and searches no further
   std::string progress = "auto";
   bool curve = false;  // plan: the whole trade of memory against time
   std::string dump;    // plan: write the plan as text
