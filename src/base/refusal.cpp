@@ -24,7 +24,7 @@ std::string describe(const Refusal& refusal) {
 DoesNotFit::DoesNotFit(Refusal refusal)
     : Error(describe(refusal), ErrorKind::DoesNotFit), refusal_(std::move(refusal)) {}
 
-Bytes round_line(Bytes bytes) { return round_up(bytes, bytes < 100 * MiB ? MiB / 4 : MiB); }
+Bytes round_line(Bytes bytes) { return round_up(bytes, bytes < 512 * MiB ? MiB / 4 : MiB); }
 
 std::string line_text(Bytes line) { return fmt::format("{}MiB", static_cast<double>(line) / MiB); }
 

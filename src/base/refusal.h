@@ -37,7 +37,7 @@ class DoesNotFit : public Error {
 
 std::string describe(const Refusal& refusal);
 
-// A line to name for so many bytes: whole MiB, or quarters below 100 MiB, so that it is at most 1 % too high.
+// A line to name for so many bytes: whole MiB, or quarters below 512 MiB.
 Bytes round_line(Bytes bytes);
 // "47.25MiB": what people type.
 std::string line_text(Bytes line);

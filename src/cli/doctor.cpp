@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 #include "cli/workload.h"
 #include "memory/cgroup.h"
+#include "memory/kept_facts.h"
 #include "memory/process.h"
 #include "ops/dnnl_kernel.h"
 
@@ -47,6 +48,11 @@ int run_doctor(const Settings& settings) {
   const DefaultLine line = resolve_line(settings);
   const std::string scratch = settings.scratch.empty() ? "/tmp" : settings.scratch;
   const Bytes disk = available_disk_bytes(scratch);
+  const bool is_disk = !is_memory_backed(scratch);
+  constexpr Bytes kProbeBytes = 64 * MiB;
+  KeptDiskSpeed speed;
+  if (is_disk && settings.measure) measure_and_keep_disk_speed(scratch, kProbeBytes);
+  if (is_disk) speed = kept_disk_speed(scratch, kProbeBytes);
   const bool huge_pages =
       read_small_file("/sys/kernel/mm/transparent_hugepage/enabled").find("[never]") == std::string::npos;
   if (settings.json) {
@@ -61,6 +67,10 @@ int run_doctor(const Settings& settings) {
                                       {"available_bytes", available_memory_bytes()},
                                       {"scratch", scratch},
                                       {"scratch_free_bytes", disk},
+                                      {"scratch_read_bytes_per_s", speed.speed.read_bytes_per_s},
+                                      {"scratch_write_bytes_per_s", speed.speed.write_bytes_per_s},
+                                      {"scratch_speed_is_measured", speed.is_measured},
+                                      {"kept_in", kept_facts_path()},
                                       {"huge_pages", huge_pages}}
                            .dump(2));
     return 0;
@@ -77,7 +87,14 @@ int run_doctor(const Settings& settings) {
   fmt::print("huge pages  {}\n",
              huge_pages ? "yes" : "no: steps may be slower; see transparent_hugepage in your system");
   fmt::print("scratch     {} free in {}{}\n", format_bytes(disk), scratch,
-             is_memory_backed(scratch) ? ", which is memory and not a disk: choose another with --scratch" : "");
+             is_disk ? "" : ", which is memory and not a disk: choose another with --scratch");
+  if (is_disk)
+    fmt::print("            plans take it to read {}/s and write {}/s, {}\n",
+               format_bytes(static_cast<Bytes>(speed.speed.read_bytes_per_s)),
+               format_bytes(static_cast<Bytes>(speed.speed.write_bytes_per_s)),
+               speed.is_measured
+                   ? fmt::format("measured once and kept in {} (--measure measures again)", kept_facts_path())
+                   : "an ordinary disk's: there is no cache folder to keep a measurement in");
   if (fixed > kFixedCostGoal) fmt::print(stderr, "warning: the process costs more than it should\n");
   return 0;
 }

@@ -144,9 +144,13 @@ Numbers:
 // The refusal with what works instead: on standard error for people, as one JSON document for programs.
 int refuse(const Settings& settings, Purpose purpose, const DoesNotFit& e) {
   std::fflush(stdout);
+  // The machine has less than the line: no other line helps.
+  if (e.refusal().smallest_line == 0) {
+    print_error(fmt::format("plimsoll: {}\n", e.what()));
+    return e.exit_code();
+  }
   const Refusal refusal = verify_smallest_line(settings, purpose, e.refusal());
-  print_error(fmt::format("plimsoll: {}{}\n", describe(refusal),
-                          refusal.smallest_line > 0 ? " (--memory " + line_text(refusal.smallest_line) + ")" : ""));
+  print_error(fmt::format("plimsoll: {} (--memory {})\n", describe(refusal), line_text(refusal.smallest_line)));
   const std::vector<Remedy> remedies =
       settings.no_remedies ? std::vector<Remedy>{} : find_remedies(settings, purpose, refusal);
   print_error(remedies_text(remedies));
@@ -224,6 +228,7 @@ int run(int argc, char** argv) {
   auto* doctor = app.add_subcommand("doctor", "Show what this machine offers and what the process itself costs");
   add_memory(*doctor, s);
   add_scratch(*doctor, s, "Folder on a disk to look at");
+  doctor->add_flag("--measure", s.measure, "Measure the speed of that disk again, and keep it");
   add_output(*doctor, s);
   doctor->callback([&] { exit_code = run_doctor(s); });
 

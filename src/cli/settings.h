@@ -46,6 +46,7 @@ struct Settings {
 
   // The output.
   bool json = false;
+  bool measure = false;      // doctor: the disk, again
   bool no_remedies = false;  // a refusal names the smallest line and searches no further
   std::string progress = "auto";
   bool curve = false;  // plan: the whole trade of memory against time

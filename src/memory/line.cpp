@@ -22,8 +22,11 @@ constexpr Bytes kLaterCodeBytes = 5 * MiB;
 // Private memory that is neither heap nor generated code: stacks, data of libraries; and small blocks taken by output,
 // kernels of libraries and threads after planning.
 constexpr Bytes kOtherPrivateBytes = 3 * MiB / 2;
+// Resident and counted bytes differ by pages that the allocator can't return, by this and an eighth of the heap at
+// most. More than that was taken behind its back.
+constexpr Bytes kDiffers = 4 * MiB;
 // One part in so many of a heap is free space between blocks, after what can be returned was.
-constexpr Bytes kFragments = 32;
+constexpr Bytes kFragments = 16;
 
 }  // namespace
 
@@ -115,8 +118,9 @@ class Ledger {
     const Bytes heap = now.heap_bytes + now.heap_bytes / kFragments;
     const Bytes counted = heap + now.generated_code_bytes + kOtherPrivateBytes;
     const Bytes measured = now.private_bytes - resident_;
+    const Bytes differs = kDiffers + now.heap_bytes / 8;
     const Bytes mapped = std::max(kCodeBytes, now.file_bytes + later_code);
-    return round_up(std::max(counted, measured), kProcessQuantum) + mapped;
+    return round_up(measured > counted + differs ? measured : counted, kProcessQuantum) + mapped;
   }
 
   Refusal refusal(Tag tag, Bytes bytes) const {

@@ -25,7 +25,8 @@ CurvePoint describe(const Problem& problem, const Plan& plan, Bytes limit) {
 std::vector<CurvePoint> make_curve(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits,
                                    int points) {
   LineSearch search(whole, problems, limits);
-  const Bytes largest = std::get<Plan>(search.plan_at(std::numeric_limits<Bytes>::max()).answer).arena_bytes;
+  const auto widest = std::get<Plan>(search.plan_at(std::numeric_limits<Bytes>::max()).answer);
+  const Bytes largest = widest.arena_bytes + limits.bytes_of_steps(std::ssize(widest.steps));
   Bytes smallest = largest;
   const Choice refused = search.plan_at(0);
   if (const auto* shortfall = std::get_if<Shortfall>(&refused.answer)) smallest = shortfall->need_bytes;

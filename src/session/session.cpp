@@ -57,6 +57,7 @@ void Session::open() {
     bind(step);
     if (!options_.keeps_plans) forget_details(step);
   }
+  later_held_.release();
   // What planning and binding needed for themselves goes before the arena comes; executors are now the process's.
   plans_held_.resize(0);
   line_.measure_process();
@@ -88,6 +89,7 @@ void Session::close() {
   arena_held_.clear();
   library_held_.release();
   caller_held_.release();
+  later_held_.release();
   plans_held_.release();
   staging_held_.release();
   data_.reset();
@@ -139,6 +141,8 @@ std::byte* Session::plain_staging(const Port& port) {
 
 size_t Session::plan(const Request& request) {
   if (arena_ || closed_) throw Error("a step can be added to a session before it opens, not after");
+  later_held_.release();
+  later_bytes_ = 0;
   const size_t number = find_or_plan(request);
   given_steps_ = std::max(given_steps_, number + 1);
   return number;
@@ -170,7 +174,7 @@ size_t Session::find_or_plan(const Request& request) {
     if (!options_.keeps_plans) forget_details(steps_.back());
     plans_held_.resize(0);
   }
-  line_.measure_process();
+  line_.measure_process(leaving_bytes());
   return steps_.size() - 1;
 }
 

@@ -161,6 +161,9 @@ class Session {
   [[noreturn]] void refuse(const PlannedStep& step, std::span<const Problem* const> problems, const Limits& limits,
                            const Choice& choice) const;
   Refusal describe(const Problem& problem, const Shortfall& shortfall, Bytes planning_bytes) const;
+  Bytes counted_bytes() const;
+  void leave_room_for_later(const PlannedStep& last, Bytes lowered_bytes);
+  Bytes held_bytes() const;
   Bytes surrounding_bytes() const;
   Bytes leaving_bytes() const;
   Bytes staging_bytes(const PlannedStep& step) const;
@@ -200,7 +203,7 @@ class Session {
   std::optional<std::vector<BufferId>> stored_;  // variables in the scratch file, once a plan has decided
   std::optional<MemoryLine> data_;
   // Of the line: what libraries take while kernels run, the caller's, plans and executors still to be made, transfers.
-  Reservation library_held_, caller_held_, plans_held_, staging_held_;
+  Reservation library_held_, caller_held_, later_held_, plans_held_, staging_held_;
   std::vector<Reservation> arena_held_;
   bool has_surroundings_ = false;  // what is around the arena fits the line
   size_t given_steps_ = 0;         // the first of steps_, which stay; others are a cache
@@ -208,6 +211,7 @@ class Session {
   Bytes runtime_bytes_ = 0;
   Bytes left_for_planning_ = 0;         // by each step to those planned after it
   int64_t actions_of_later_steps_ = 0;  // at least: those of the steps planned after the one at hand
+  Bytes later_bytes_ = 0;               // of SessionOptions::later_plans
   Bytes peak_of_planning_ = 0;          // of the process, counted
   Bytes arena_bytes_ = 0;
   Bytes file_bytes_ = 0;

@@ -36,9 +36,6 @@ constexpr Bytes kBytesOfTask = 1200;
 constexpr Bytes kBytesToLowerNode = 320;  // of the graph: what lowering takes beside the program that it makes
 // Where the line has less left, planning still takes this much.
 constexpr Bytes kLeastSearchBytes = 8 * MiB;
-// What the process may have grown by beyond what was counted, when all is planned: less than the allowances of the line
-// are too large by.
-constexpr Bytes kTolerance = MiB;
 
 }  // namespace
 
@@ -54,11 +51,29 @@ Session::Session(Graph& graph, const MemoryLine& line, const std::vector<Request
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return requests[a].updates.size() > requests[b].updates.size(); });
   steps_.resize(requests.size());
-  for (const size_t i : order) lower_step(steps_[i], requests[i]);
+  Bytes before = 0;
+  for (const size_t i : order) {
+    before = counted_bytes();
+    lower_step(steps_[i], requests[i]);
+  }
+  if (!order.empty() && line_.covers_process()) leave_room_for_later(steps_[order.back()], counted_bytes() - before);
   close_layouts();
   if (options.levers.spill && !options.scratch_folder.empty())
     disk_speed_ = kept_disk_speed(options.scratch_folder, options.disk_limit).speed;
   plan_steps(order);
+}
+
+Bytes Session::counted_bytes() const {
+  if (!line_.covers_process() || options_.later_plans == 0) return 0;
+  const ProcessMemory memory = measure_process_memory();
+  return memory.heap_bytes + memory.generated_code_bytes;
+}
+
+// A step that is planned later takes what the last one took: its tasks, until the session opens, and its kernels.
+void Session::leave_room_for_later(const PlannedStep& last, Bytes lowered_bytes) {
+  const Bytes details = options_.keeps_plans ? 0 : bytes_of_details(last.program, last.plan);
+  later_bytes_ = options_.later_plans *
+                 (std::max<Bytes>(0, lowered_bytes - details) + std::ssize(last.program.tasks) * step_bytes());
 }
 
 // What a plan turns out to take beside its arena can be more than was left for it: kernels of micro-batches, actions of
@@ -72,13 +87,15 @@ void Session::plan_steps(const std::vector<size_t>& order) {
       actions_of_later_steps_ = 0;
       for (auto later = i + 1; later != order.end(); ++later)
         actions_of_later_steps_ += std::ssize(steps_[*later].program.tasks);
-      if (i + 1 == order.end()) actions_of_later_steps_ = options_.later_plans * std::ssize(steps_[*i].program.tasks);
       missing = plan_step(steps_[*i]);
     }
     if (missing == 0) missing = settle();
-    if (missing == 0) return;
+    if (missing == 0) {
+      left_for_planning_ = 0;  // it is there now, and measured
+      return;
+    }
     if (round == kRounds) refuse_grown(steps_[order.front()]);
-    left_for_planning_ += missing + kProcessQuantum;
+    left_for_planning_ += missing;
     forget_plans(order);
   }
 }
@@ -88,14 +105,12 @@ Bytes Session::settle() {
   Bytes actions = 0;
   for (const PlannedStep& step : steps_) actions += step.planned_actions;
   // Plans exist now; executors come when the session opens.
-  if (line_.covers_process())
-    plans_held_.resize(actions * (kBytesOfBoundAction + options_.caller_step_bytes) +
-                       actions_of_later_steps_ * step_bytes());
+  if (line_.covers_process()) plans_held_.resize(actions * (kBytesOfBoundAction + options_.caller_step_bytes));
   line_.measure_process(leaving_bytes());
-  runtime_bytes_ = line_.process_bytes() + library_held_.bytes() + caller_held_.bytes() + plans_held_.bytes();
+  runtime_bytes_ =
+      line_.process_bytes() + library_held_.bytes() + caller_held_.bytes() + later_held_.bytes() + plans_held_.bytes();
   if (!line_.covers_process()) return 0;
-  const Bytes over = line_.used() - line_.limit();
-  return over > kTolerance ? over : 0;
+  return std::max<Bytes>(0, line_.used() - line_.limit());
 }
 
 // The surroundings leave less than the arena that the plans agreed on.
@@ -246,14 +261,15 @@ Bytes Session::leaving_bytes() const {
 
 // What the session holds around the arena, but for its plans.
 Bytes Session::surrounding_bytes() const {
-  return kernels_.library_bytes() + (line_.covers_process() ? options_.caller_bytes : 0) + transfer_bytes() +
-         options_.data_bytes;
+  return kernels_.library_bytes() + (line_.covers_process() ? options_.caller_bytes : 0) + later_bytes_ +
+         transfer_bytes() + options_.data_bytes;
 }
 
 // Taken again from the start: what the process holds may have changed.
 void Session::hold_surroundings() {
   library_held_.release();
   caller_held_.release();
+  later_held_.release();
   plans_held_.release();
   staging_held_.release();
   arena_held_.clear();
@@ -264,6 +280,7 @@ void Session::hold_surroundings() {
   if (!has_surroundings_) return;
   library_held_ = line_.reserve(Tag::Runtime, kernels_.library_bytes());
   caller_held_ = line_.reserve(Tag::Runtime, line_.covers_process() ? options_.caller_bytes : 0);
+  later_held_ = line_.reserve(Tag::Runtime, later_bytes_);
   plans_held_ = line_.reserve(Tag::Runtime, 0);
   staging_held_ = line_.reserve(Tag::Staging, transfer_bytes());
   if (!data_ && options_.data_bytes > 0) data_ = line_.share(Tag::Data, options_.data_bytes);
@@ -297,22 +314,25 @@ Limits Session::limits_for(const PlannedStep& step) const {
   return limits;
 }
 
+// By this session, of the line.
+Bytes Session::held_bytes() const {
+  Bytes held = data_ ? data_->limit() : 0;
+  for (const Reservation* one : {&library_held_, &caller_held_, &later_held_, &plans_held_, &staging_held_})
+    held += one->bytes();
+  for (const Reservation& reservation : arena_held_) held += reservation.bytes();
+  return held;
+}
+
 // Of the process, when planning takes so much beside what is planned.
 Bytes Session::peak_of_planning(Bytes planning_bytes) const {
-  Bytes own = library_held_.bytes() + caller_held_.bytes() + plans_held_.bytes() + staging_held_.bytes();
-  for (const Reservation& reservation : arena_held_) own += reservation.bytes();
-  if (data_) own += data_->limit();
-  return line_.used() - own + leaving_bytes() +
+  return line_.used() - held_bytes() + leaving_bytes() +
          std::max(planning_bytes, kBytesToLowerNode * std::ssize(graph_.nodes()));
 }
 
 Refusal Session::describe(const Problem& problem, const Shortfall& shortfall, Bytes planning_bytes) const {
   Refusal refusal;
   refusal.line = line_.limit();
-  Bytes own = library_held_.bytes() + caller_held_.bytes() + plans_held_.bytes() + staging_held_.bytes();
-  for (const Reservation& reservation : arena_held_) own += reservation.bytes();
-  if (data_) own += data_->limit();
-  refusal.others = line_.used() - line_.process_bytes() - own;
+  refusal.others = line_.used() - line_.process_bytes() - held_bytes();
   refusal.data = options_.data_bytes;
   refusal.runtime = line_.process_bytes() + surrounding_bytes() - options_.data_bytes + plans_held_.bytes() +
                     actions_of_later_steps_ * step_bytes() + left_for_planning_;
@@ -344,7 +364,7 @@ void Session::refuse(const PlannedStep& step, std::span<const Problem* const> pr
   if (limits.search_bytes < to_search && available_memory_bytes() > 4 * to_search) {
     Limits open = limits;
     open.bytes = 0;
-    open.search_bytes = to_search;
+    open.search_bytes = MemoryLine::kUnlimited;
     const Problem* const one[] = {&whole};
     const Choice searched = choose_plan(whole, one, open);
     Refusal other = describe(whole, std::get<Shortfall>(searched.answer), to_search);
@@ -399,11 +419,12 @@ Bytes Session::plan_step(PlannedStep& step) {
 // A plan that fits was still made past the line when planning took more than running the step does.
 void Session::expect_room_for_planning(const Problem& problem, const Plan& plan) {
   if (!line_.covers_process() || arena_) return;
+  const Bytes peak = peak_of_planning(bytes_to_plan(problem));
+  peak_of_planning_ = std::max(peak_of_planning_, peak);
+  if (peak <= line_.limit()) return;
   Shortfall shortfall;
   shortfall.need_bytes = plan.arena_bytes + std::ssize(plan.steps) * step_bytes();
-  peak_of_planning_ = std::max(peak_of_planning_, peak_of_planning(bytes_to_plan(problem)));
-  const Refusal refusal = describe(problem, shortfall, bytes_to_plan(problem));
-  if (refusal.need > refusal.line + kProcessQuantum) throw DoesNotFit(refusal);
+  throw DoesNotFit(describe(problem, shortfall, bytes_to_plan(problem)));
 }
 
 // Returns what is missing when the arena that earlier steps agreed on is more than this one leaves.

@@ -60,9 +60,9 @@ TEST(Inspect, OfAMissingFileSaysSo) {
   for (const char* name : {"/no/such/file", "weights.safetensors", "./resnet18"}) {
     const Outcome outcome = run_program(fmt::format("inspect {}", name));
     EXPECT_EQ(outcome.exit_code, 4) << name;
-    EXPECT_THAT(outcome.errors, HasSubstr(fmt::format("there is no file '{}'", name)));
+    EXPECT_THAT(outcome.errors, HasSubstr(fmt::format("{}: No such file", name)));
   }
-  EXPECT_THAT(run_program("inspect /dev").errors, HasSubstr("no regular file"));
+  EXPECT_THAT(run_program("inspect /dev").errors, HasSubstr("is a directory"));
   const Outcome model = run_program("inspect resnet51");
   EXPECT_EQ(model.exit_code, 2);
   EXPECT_THAT(model.errors, HasSubstr("did you mean resnet50"));

@@ -17,7 +17,7 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${outside} -G ${GENERATOR} 
     -DCMAKE_BUILD_TYPE=${BUILD_TYPE})
 run(${CMAKE_COMMAND} --build ${outside})
 # Each in a control group of its line; under a sanitizer, whose memory is not ours, without.
-foreach(program two_sessions:48 own_memory:64 threads:96)
+foreach(program two_sessions:64 own_memory:64 threads:96)
   string(REPLACE ":" ";" words ${program})
   list(GET words 0 name)
   list(GET words 1 mebibytes)

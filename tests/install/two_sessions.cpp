@@ -4,7 +4,7 @@
 using namespace plimsoll;
 
 int main() {
-  MemoryLine line = MemoryLine::process("48MiB");
+  MemoryLine line = MemoryLine::process("64MiB");
   const Net first(10'000), second(10'000);
   Net third(40'000);
   Session one(const_cast<Graph&>(first.graph), line, {first.step()});

