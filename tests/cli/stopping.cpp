@@ -116,6 +116,8 @@ TEST(Stopping, ASecondSignalEndsAtOnce) {
       fmt::format("train resnet18 --image-size 28 --channels 1 --classes 10 -b 1000 {} --epochs 100", kData));
   std::this_thread::sleep_for(3s);
   child.send(SIGTERM);
+  std::this_thread::sleep_for(
+      100ms);  // far less than a step; two signals at once would come in the order of their numbers
   child.send(SIGINT);
   EXPECT_EQ(child.wait(), 1000 + SIGINT);
 }

@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "attack/effort.h"
 #include "base/bytes.h"
 #include "support/cgroup.h"
 #include "support/program.h"
@@ -66,7 +65,7 @@ class DeepLine : public ::testing::TestWithParam<Deep> {
     const auto line = nlohmann::json::parse(refused.output).value("smallest_line_bytes", Bytes{0});
     ASSERT_GT(line, 0);
     const std::string at_line = fmt::format("{} --memory {}", command, line);
-    for (int i = 0; i < (testing::attack_minutes() > 0 ? 3 : 1); ++i) {
+    for (int i = 0; i < 3; ++i) {
       const auto result =
           testing::run_limited({"/bin/sh", "-c", fmt::format("exec {} {} >/dev/null", PLIMSOLL_BINARY, at_line)}, line);
       // The program itself ends with an error when VmHWM is above the line.

@@ -24,6 +24,27 @@ TEST(Process, SeesWhatIsResident) {
   EXPECT_GE(peak_resident_bytes(), before + 60 * MiB);
 }
 
+TEST(Process, ALineThatWasPassedIsAnError) {
+  EXPECT_NO_THROW(expect_line_kept(peak_resident_bytes() + MiB));
+  EXPECT_THROW(expect_line_kept(peak_resident_bytes() - MiB), Error);
+}
+
+// Code that was unmapped comes back when it runs.
+TEST(Process, CodeCanBeDropped) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
+  const Bytes before = measure_process_memory().file_bytes;
+  drop_code_pages();
+  EXPECT_LT(measure_process_memory().file_bytes, before);
+}
+
+// Counted by the allocator: what is asked for, whether or not it was touched.
+TEST(Process, CountsItsHeap) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
+  const Bytes before = measure_process_memory().heap_bytes;
+  const auto held = std::make_unique<char[]>(8 * MiB);
+  EXPECT_NEAR(static_cast<double>(measure_process_memory().heap_bytes - before), 8.0 * MiB, 64.0 * KiB);
+}
+
 TEST(Process, PeakStartsAgain) {
   { const std::vector<char> held(64 * MiB, 1); }
   trim_allocator();
