@@ -69,19 +69,24 @@ Bytes Session::counted_bytes() const {
   return memory.heap_bytes + memory.generated_code_bytes;
 }
 
-// A step that is planned later takes what the last one took: its tasks, until the session opens, and its kernels.
+// A step that is planned later takes what the last one took: its tasks, until the session opens, and its kernels, of
+// which micro-batches have up to twice as many.
 void Session::leave_room_for_later(const PlannedStep& last, Bytes lowered_bytes) {
   const Bytes details = options_.keeps_plans ? 0 : bytes_of_details(last.program, last.plan);
   later_bytes_ = options_.later_plans *
-                 (std::max<Bytes>(0, lowered_bytes - details) + std::ssize(last.program.tasks) * step_bytes());
+                 (2 * std::max<Bytes>(0, lowered_bytes - details) + std::ssize(last.program.tasks) * step_bytes());
 }
 
 // What a plan turns out to take beside its arena can be more than was left for it: kernels of micro-batches, actions of
 // later steps. All are then planned again, and leave that much.
 void Session::plan_steps(const std::vector<size_t>& order) {
   constexpr int kRounds = 5;
+  Bytes process_before = MemoryLine::kUnlimited;
   for (int round = 1;; ++round) {
     hold_surroundings();
+    // What grew in the round before and stayed, such as tables of libraries, is measured now: it is not left twice.
+    left_for_planning_ -= std::clamp<Bytes>(line_.process_bytes() - process_before, 0, left_for_planning_);
+    process_before = line_.process_bytes();
     Bytes missing = 0;
     for (auto i = order.begin(); i != order.end() && missing == 0; ++i) {
       actions_of_later_steps_ = 0;
@@ -408,6 +413,7 @@ Bytes Session::plan_step(PlannedStep& step) {
   if (better && std::holds_alternative<Plan>(better->answer)) {
     step.program = std::move(splits[better->problem]);
     splits.clear();
+    kernels_.drop_unused();
     return accept(step, std::move(std::get<Plan>(better->answer)), limits);
   }
   if (plan != nullptr) return accept(step, std::move(std::get<Plan>(choice.answer)), limits);
