@@ -73,8 +73,8 @@ Bytes Session::counted_bytes() const {
 // which micro-batches have up to twice as many.
 void Session::leave_room_for_later(const PlannedStep& last, Bytes lowered_bytes) {
   const Bytes details = options_.keeps_plans ? 0 : bytes_of_details(last.program, last.plan);
-  later_bytes_ = options_.later_plans *
-                 (2 * std::max<Bytes>(0, lowered_bytes - details) + std::ssize(last.program.tasks) * step_bytes());
+  const Bytes each = 2 * std::max<Bytes>(0, lowered_bytes - details) + std::ssize(last.program.tasks) * step_bytes();
+  later_bytes_ = options_.later_plans * round_up(each, kProcessQuantum / 2);
 }
 
 // What a plan turns out to take beside its arena can be more than was left for it: kernels of micro-batches, actions of
