@@ -139,25 +139,30 @@ INSTANTIATE_TEST_SUITE_P(Models, HalfStorage,
                                            Case{"gpt2", "gpt2-small", small({}, 500, 32, 4, 0.0), 2}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The same samples again and again: with 16 bits the loss falls as it does with 32.
+// The same samples again and again: with 16 bits the loss falls as it does with 32. Over several initial weights,
+// because the last bits of a kernel move the path of a single one by a tenth.
 TEST(HalfStorageLearns, AsWellAsWithout) {
   // Twice the rate is at the edge of what descends: there the last bit of a kernel decides.
   Optimiser optimisers[] = {Optimiser::adam(), Optimiser::sgd(0.01, 0.9), Optimiser::rmsprop(1e-3, 0.9, 0.5, true)};
   for (const Optimiser& optimiser : optimisers) {
-    constexpr int kSteps = 240;
-    Trained wide("lenet", {}, 64, false, false, MemoryLine::kUnlimited, {}, optimiser);
-    Trained half("lenet", {}, 64, true, true, MemoryLine::kUnlimited, {}, optimiser);
-    const std::vector<float> with = half.steps(kSteps), without = wide.steps(kSteps);
     SCOPED_TRACE(static_cast<int>(optimiser.kind));
-    EXPECT_NEAR(with.front(), without.front(), 0.02 * without.front());
-    EXPECT_LT(without.back(), 0.8 * without.front()) << "nothing was learned";
-    EXPECT_LT(with.back(), 0.8 * with.front());
+    constexpr int kSteps = 240;
     double sum_with = 0, sum_without = 0;
-    for (int i = 0; i < kSteps; ++i) {
-      sum_with += with[static_cast<size_t>(i)];
-      sum_without += without[static_cast<size_t>(i)];
+    for (const uint64_t seed : {0, 1, 2, 3}) {
+      SessionOptions options;
+      options.seed = seed;
+      Trained wide("lenet", {}, 64, false, false, MemoryLine::kUnlimited, options, optimiser);
+      Trained half("lenet", {}, 64, true, true, MemoryLine::kUnlimited, options, optimiser);
+      const std::vector<float> with = half.steps(kSteps), without = wide.steps(kSteps);
+      EXPECT_NEAR(with.front(), without.front(), 0.02 * without.front());
+      EXPECT_LT(without.back(), 0.8 * without.front()) << "nothing was learned";
+      EXPECT_LT(with.back(), 0.8 * with.front());
+      for (int i = 0; i < kSteps; ++i) {
+        sum_with += with[static_cast<size_t>(i)];
+        sum_without += without[static_cast<size_t>(i)];
+      }
     }
-    EXPECT_LE(sum_with, 1.1 * sum_without);  // a loss that falls sooner, as rounding may have it, is no fault
+    EXPECT_NEAR(sum_with, sum_without, 0.1 * sum_without);
   }
 }
 
