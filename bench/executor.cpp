@@ -8,6 +8,11 @@
 namespace plimsoll {
 namespace {
 
+using namespace kernels;
+using namespace lower;
+using namespace plan;
+using namespace run;
+
 Program chain_of_nothing(int tasks) {
   Program program;
   program.batch = 1;

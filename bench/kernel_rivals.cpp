@@ -7,10 +7,12 @@
 #include <memory>
 #include <unordered_map>
 
-#include "ops/dnnl_kernel.h"
+#include "kernels/dnnl_kernel.h"
 
 namespace plimsoll {
 namespace {
+
+using namespace kernels;
 
 using Desc = dnnl::memory::desc;
 

@@ -14,6 +14,11 @@
 namespace plimsoll {
 namespace {
 
+using namespace kernels;
+using namespace lower;
+using namespace ops;
+using namespace plan;
+
 struct Case {
   const char* name;
   const char* model;

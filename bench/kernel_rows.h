@@ -7,11 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
+#include "kernels/convolution.h"
 #include "lower/lower.h"
-#include "ops/convolution.h"
 
 namespace plimsoll {
+
+using namespace kernels;
+using namespace lower;
 
 // c [rows, columns] = a [rows, inner] b [inner, columns], `count` times beside each other.
 struct ProductSizes {

@@ -15,6 +15,9 @@
 namespace plimsoll {
 namespace {
 
+using namespace kernels;
+using namespace plan;
+
 constexpr double kLeastShare = 0.02;   // of a step, for a kernel to have a row
 constexpr double kSeconds = 0.4;       // of each row, all rivals together
 constexpr int kRounds = 3;             // at least

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "model/training.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "session/session.h"
 
 using namespace plimsoll;

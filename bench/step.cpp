@@ -10,9 +10,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/refusal.h"
+#include <plimsoll/error.h>
 #include "memory/process.h"
-#include "model/made_up.h"
+#include "model/synthetic.h"
 #include "model/training.h"
 #include "session/session.h"
 
@@ -92,8 +92,8 @@ nlohmann::json measure(const Arguments& arguments) {
   const int64_t build_ns = now_ns();
   Work work;
   build(work, spec, arguments);
-  const auto input = made_up(spec.input, arguments.batch, spec.classes);
-  const auto labels = made_up(spec.labels, arguments.batch, spec.classes);
+  const auto input = synthetic(spec.input, arguments.batch, spec.classes);
+  const auto labels = synthetic(spec.labels, arguments.batch, spec.classes);
   std::vector<Feed> feeds{{work.input, spec.input.dtype, input.data(), static_cast<Bytes>(input.size())}};
   if (work.labels.is_set())
     feeds.push_back({work.labels, spec.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())});

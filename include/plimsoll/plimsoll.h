@@ -1,11 +1,10 @@
 // All that a program needs: #include <plimsoll/plimsoll.h>, and link plimsoll::plimsoll.
 #pragma once
 
+#include <plimsoll/bytes.h>
+#include <plimsoll/error.h>
 #include "autodiff/gradients.h"
 #include "autodiff/optimiser.h"
-#include "base/bytes.h"
-#include "base/error.h"
-#include "base/refusal.h"
 #include "data/batches.h"
 #include "data/prefetch.h"
 #include "graph/graph.h"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <plimsoll/error.h>
 #include "autodiff/gradients.h"
-#include "base/error.h"
 #include "ops/ops.h"
 
 namespace plimsoll {

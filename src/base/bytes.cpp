@@ -1,4 +1,4 @@
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 #include <array>
 #include <cctype>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll {
 namespace {

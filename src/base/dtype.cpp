@@ -1,19 +1,19 @@
-#include "base/dtype.h"
+#include <plimsoll/dtype.h>
 
 #include <array>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll {
 namespace {
 
-struct Facts {
+struct TypeFacts {
   std::string_view name;
   Bytes size;
 };
-constexpr std::array<Facts, 8> kFacts{
+constexpr std::array<TypeFacts, 8> kFacts{
     {{"f32", 4}, {"f16", 2}, {"bf16", 2}, {"i32", 4}, {"i64", 8}, {"u8", 1}, {"i8", 1}, {"bool", 1}}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "base/refusal.h"
+#include <plimsoll/error.h>
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
-#include "base/tag.h"
+#include <plimsoll/bytes.h>
 
 #include <array>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll {
 namespace {

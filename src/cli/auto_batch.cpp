@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr int64_t kLargest = 8192;  // more must be asked for by name
@@ -87,4 +87,4 @@ std::unique_ptr<Workload> make_sized_workload(const Settings& settings, Purpose 
   return std::move(made.load);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
-#include "base/refusal.h"
+#include <plimsoll/error.h>
 #include "cli/workload.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 // Either the workload, with the batch searched for when that was asked, or why there is none.
 struct Attempt {
@@ -33,4 +33,4 @@ LargestBatch find_largest_batch(const Settings& settings, Purpose purpose, int64
 // in parts nearly any would fit and none would be faster.
 std::unique_ptr<Workload> make_sized_workload(const Settings& settings, Purpose purpose);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -5,18 +5,18 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/verbs.h"
 #include "memory/file.h"
 #include "memory/output_file.h"
-#include "plan/pack.h"
-#include "plan/pack_csv.h"
+#include "plan/pack/pack.h"
+#include "plan/pack/pack_csv.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 // Effort that solves all known hard tables, and ends within seconds on those that nobody has solved.
-constexpr PackBudget kEffort{.scans = 2'000'000'000, .nodes = 20'000'000};
+constexpr plan::PackBudget kEffort{.scans = 2'000'000'000, .nodes = 20'000'000};
 
 }  // namespace
 
@@ -24,14 +24,14 @@ int run_bench_pack(const PackSettings& settings) {
   File::open(settings.file);  // refuses what is no regular file, where a stream would wait
   std::ifstream in(settings.file);
   if (!in) throw Error(fmt::format("'{}' can't be opened", settings.file), ErrorKind::BadData);
-  PackTable table;
+  plan::PackTable table;
   try {
-    table = read_packing_csv(in);
+    table = plan::read_packing_csv(in);
   } catch (const Error& e) {
     throw Error(fmt::format("'{}': {}", settings.file, e.what()), ErrorKind::BadData);
   }
   const auto started = std::chrono::steady_clock::now();
-  const Packing packing =
+  const plan::Packing packing =
       settings.capacity > 0 ? pack_into(table.items, 1, settings.capacity, kEffort) : pack(table.items, 1, 0, kEffort);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   fmt::print("{} buffers · lower bound {} · height {} ({:.4f} x) · {:.2f} s\n", table.items.size(), packing.lower_bound,
@@ -50,4 +50,4 @@ int run_bench_pack(const PackSettings& settings) {
   return 0;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

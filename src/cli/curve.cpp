@@ -10,13 +10,13 @@
 #include "cli/plan_report.h"
 #include "cli/verbs.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr int kPoints = 20;
 constexpr int kPlotWidth = 40;
 
-std::string what_was_done(const CurvePoint& point) {
+std::string what_was_done(const plan::CurvePoint& point) {
   std::string text;
   if (point.parts > 1) text += fmt::format("{} parts ", point.parts);
   if (point.reruns > 0) text += fmt::format("{} tasks again ", point.reruns);
@@ -35,16 +35,16 @@ int run_curve(const Settings& settings) {
   const auto load = make_workload(open, Purpose::Train);
   stop_if_asked();
   const PlannedStep& step = load->session->steps().front();
-  const std::vector<Problem> problems = load->session->problems(Workload::Train);
-  std::vector<const Problem*> ways;
-  for (const Problem& problem : problems) ways.push_back(&problem);
-  const std::vector<CurvePoint> curve = make_curve(problems.front(), ways, step.limits, kPoints);
+  const std::vector<plan::Problem> problems = load->session->problems(Workload::Train);
+  std::vector<const plan::Problem*> ways;
+  for (const plan::Problem& problem : problems) ways.push_back(&problem);
+  const std::vector<plan::CurvePoint> curve = make_curve(problems.front(), ways, step.limits, kPoints);
   stop_if_asked();
   const Bytes around = load->session->runtime_bytes() + load->data_bytes;
   const double fastest = curve.back().predicted_ns;
   if (settings.json) {
     nlohmann::json points = nlohmann::json::array();
-    for (const CurvePoint& point : curve)
+    for (const plan::CurvePoint& point : curve)
       points.push_back({{"line_bytes", point.limit_bytes + around},
                         {"peak_bytes", point.arena_bytes + around},
                         {"predicted_step_ns", point.predicted_ns},
@@ -62,7 +62,7 @@ int run_curve(const Settings& settings) {
   fmt::print("{} · batch {} · {} around the arena in every line\n", load->spec.name(), load->batch,
              format_bytes(around));
   fmt::print("{:>11} {:>9}  {:<{}} {}\n", "line", "time", "", kPlotWidth, "done to fit");
-  for (const CurvePoint& point : curve) {
+  for (const plan::CurvePoint& point : curve) {
     const double share = slowest > fastest ? (point.predicted_ns - fastest) / (slowest - fastest) : 0;
     const std::string bar(static_cast<size_t>(1 + share * (kPlotWidth - 1)), '#');
     fmt::print("{:>11} {:>8.2f}x  {:<{}} {}\n", format_bytes(point.limit_bytes + around), point.predicted_ns / fastest,
@@ -71,4 +71,4 @@ int run_curve(const Settings& settings) {
   return 0;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

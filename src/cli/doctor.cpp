@@ -9,12 +9,12 @@
 
 #include "cli/verbs.h"
 #include "cli/workload.h"
+#include "kernels/dnnl_kernel.h"
 #include "memory/cgroup.h"
 #include "memory/kept_facts.h"
 #include "memory/process.h"
-#include "ops/dnnl_kernel.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 // The most that the process may take before any model.
@@ -24,10 +24,11 @@ constexpr Bytes kFixedCostGoal = 20 * MiB;
 void warm_up() {
 #pragma omp parallel
   {}
-  const ConcreteType square{DType::F32, {16, 16}, {}, false};
+  const kernels::ConcreteType square{DType::F32, {16, 16}, {}, false};
   const dnnl::matmul::primitive_desc pd(
-      {plain_desc(DType::F32, square.dims), plain_desc(DType::F32, square.dims), plain_desc(DType::F32, square.dims)},
-      user_scratchpad(), cpu_engine());
+      {kernels::plain_desc(DType::F32, square.dims), kernels::plain_desc(DType::F32, square.dims),
+       kernels::plain_desc(DType::F32, square.dims)},
+      kernels::user_scratchpad(), kernels::cpu_engine());
   const dnnl::matmul primitive(pd);
 }
 
@@ -99,4 +100,4 @@ int run_doctor(const Settings& settings) {
   return 0;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

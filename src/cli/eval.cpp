@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/evaluate.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
 #include "session/weights_file.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 int run_eval(const Settings& settings) {
   const DataFiles files = find_data(settings);
@@ -44,4 +44,4 @@ int run_eval(const Settings& settings) {
   return 0;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

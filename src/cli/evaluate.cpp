@@ -8,7 +8,7 @@
 #include "cli/verbs.h"
 #include "session/bad_data.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 void plan_last_batch(Workload& load, const Inputs& inputs) {
   const int64_t rest = inputs.samples() % load.batch;
@@ -21,8 +21,8 @@ Score evaluate(Workload& load, Inputs& inputs) {
   double correct = 0;
   const bool counts = load.training.eval_correct.is_set();
   const auto row = [](const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); };
-  Prefetch& batches = inputs.start_epoch(0);
-  while (const Slot* slot = batches.next()) {
+  data::Prefetch& batches = inputs.start_epoch(0);
+  while (const data::BatchSlot* slot = batches.next()) {
     if (is_stop_asked()) {
       score.stopped = true;
       break;
@@ -50,4 +50,4 @@ Score evaluate(Workload& load, Inputs& inputs) {
   return score;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -3,7 +3,7 @@
 
 #include "cli/inputs.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 struct Score {
   double loss = 0;
@@ -17,4 +17,4 @@ void plan_last_batch(Workload& load, const Inputs& inputs);
 
 Score evaluate(Workload& load, Inputs& inputs);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

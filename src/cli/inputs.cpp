@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 // Names under which data sets of this kind are handed around, each also with .gz behind it.
@@ -28,16 +28,16 @@ std::string in_folder(const std::string& folder, const char* name) {
 }
 
 // Bytes of images become reals in [0, 1]; label numbers become what the loss takes.
-std::optional<Conversion> conversion(const Source& source, const TensorType& wanted) {
+std::optional<data::Conversion> conversion(const data::Source& source, const TensorType& wanted) {
   if (source.dtype() == wanted.dtype) return std::nullopt;
-  Conversion conversion{wanted.dtype, 1, 0};
+  data::Conversion conversion{wanted.dtype, 1, 0};
   if (source.dtype() == DType::U8 && wanted.dtype == DType::F32) conversion.scale = 1.0F / 255;
   if (const std::string reason = why_not(source.dtype(), conversion); !reason.empty())
     throw Error(fmt::format("'{}': {}", source.name(), reason), ErrorKind::BadData);
   return conversion;
 }
 
-void expect_samples(const Source& source, const TensorType& wanted) {
+void expect_samples(const data::Source& source, const TensorType& wanted) {
   int64_t elements = 1;
   for (const int64_t size : source.sample_shape()) elements *= size;
   const int64_t want = element_count(wanted.shape).count();
@@ -53,28 +53,28 @@ void expect_samples(const Source& source, const TensorType& wanted) {
 Inputs::Inputs(const Workload& load, const std::string& x, const std::string& y, const Settings& settings, bool shuffle,
                bool drop_remainder)
     : share_(load.session->data_line()) {
-  const SourceOptions options{settings.scratch};
+  const data::SourceOptions options{settings.scratch};
   x_ = open_source(x, options);
   y_ = open_source(y, options);
   expect_samples(*x_, load.spec.input);
   expect_samples(*y_, load.spec.labels);
-  BatchOptions batching;
+  data::BatchOptions batching;
   batching.batch = load.batch;
   batching.shuffle = shuffle;
   batching.seed = settings.seed;
   batching.drop_remainder = drop_remainder;
   batching.conversions = {conversion(*x_, load.spec.input), conversion(*y_, load.spec.labels)};
-  batches_ = std::make_unique<Batches>(std::vector<const Source*>{x_.get(), y_.get()}, batching, share_);
+  batches_ = std::make_unique<data::Batches>(std::vector<const data::Source*>{x_.get(), y_.get()}, batching, share_);
   if (batches_->batches_per_epoch() == 0)
     throw Error(fmt::format("'{}' has {} samples, fewer than one batch of {}; use a smaller --batch", x,
                             batches_->samples(), load.batch),
                 ErrorKind::BadData);
 }
 
-Prefetch& Inputs::start_epoch(int64_t epoch) {
+data::Prefetch& Inputs::start_epoch(int64_t epoch) {
   prefetch_.reset();
   batches_->start_epoch(epoch);
-  prefetch_ = std::make_unique<Prefetch>(*batches_, kPrefetchSlots, share_);
+  prefetch_ = std::make_unique<data::Prefetch>(*batches_, kPrefetchSlots, share_);
   return *prefetch_;
 }
 
@@ -103,4 +103,4 @@ DataFiles find_data(const Settings& settings) {
               ErrorKind::BadData);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -7,7 +7,7 @@
 #include "data/prefetch.h"
 #include "data/source.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 // One half of a data set (training or test), as batches of input and labels.
 class Inputs {
@@ -16,16 +16,16 @@ class Inputs {
   Inputs(const Workload& load, const std::string& x, const std::string& y, const Settings& settings, bool shuffle,
          bool drop_remainder);
   // Reading ahead takes the slots of the data share, which training and test data use in turn.
-  Prefetch& start_epoch(int64_t epoch);
+  data::Prefetch& start_epoch(int64_t epoch);
   void stop() { prefetch_.reset(); }
   int64_t samples() const { return batches_->samples(); }
   int64_t steps_per_epoch() const { return batches_->batches_per_epoch(); }
 
  private:
-  std::unique_ptr<Source> x_, y_;
+  std::unique_ptr<data::Source> x_, y_;
   MemoryLine share_;  // of the line, held by the session
-  std::unique_ptr<Batches> batches_;
-  std::unique_ptr<Prefetch> prefetch_;
+  std::unique_ptr<data::Batches> batches_;
+  std::unique_ptr<data::Prefetch> prefetch_;
 };
 
 struct DataFiles {
@@ -35,4 +35,4 @@ struct DataFiles {
 // From --data or file by file. Throws Error(Usage) when neither is given.
 DataFiles find_data(const Settings& settings);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

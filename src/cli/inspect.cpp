@@ -6,14 +6,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/plan_dump.h"
 #include "cli/verbs.h"
 #include "memory/file.h"
 #include "model/training.h"
 #include "session/weights_file.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr int64_t kShown = 20;
@@ -130,4 +130,4 @@ int run_inspect(const Settings& settings) {
   return is_plan_file(settings.model) ? inspect_plan(settings) : inspect_file(settings);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -7,14 +7,14 @@
 #include "cli/plan_dump.h"
 #include "cli/plan_words.h"
 #include "cli/verbs.h"
-#include "plan/check.h"
+#include "plan/check/check.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 int inspect_plan(const Settings& settings) {
   const PlanFile file = read_plan(settings.model);
   const std::string fault = check(file.problem, file.plan, file.limits);
-  const Plan& plan = file.plan;
+  const plan::Plan& plan = file.plan;
   // What a faulty plan says of itself may point nowhere.
   const bool holds = fault.empty();
   if (settings.json) {
@@ -54,4 +54,4 @@ int inspect_plan(const Settings& settings) {
   return holds ? 0 : 1;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

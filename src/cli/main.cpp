@@ -9,14 +9,14 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/remedies.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 // Thousands are grouped in what people read.
@@ -120,7 +120,7 @@ void add_run(CLI::App& app, Settings& s) {
 }
 
 constexpr const char* kGlossary = R"(
-Levers, which make a step fit (--without takes them away, bit-identical unless said):
+plan::Levers, which make a step fit (--without takes them away, bit-identical unless said):
   order        tasks run in the order with the lowest peak that gives the same numbers
   in place     a result is written over an input that nobody needs any more
   variants     a kernel is run in a form that needs less workspace and more time
@@ -273,19 +273,19 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::cli
 
 int main(int argc, char** argv) {
   using namespace plimsoll;
-  watch_signals();
+  cli::watch_signals();
   tame_allocator();
   int exit_code = 1;
   const auto complain = [](const char* what) {
     std::fflush(stdout);
-    print_error(std::string("plimsoll: ") + what + "\n");
+    cli::print_error(std::string("plimsoll: ") + what + "\n");
   };
   try {
-    exit_code = run(argc, argv);
+    exit_code = cli::run(argc, argv);
   } catch (const Error& e) {
     complain(e.what());
     exit_code = e.exit_code();
@@ -293,10 +293,10 @@ int main(int argc, char** argv) {
     complain("the machine has no memory left for the engine's own tables");
   } catch (const std::system_error& e) {
     // From fmt::print: the output failed, and what it failed with is told below.
-    note_output_failure(e.code().value());
+    cli::note_output_failure(e.code().value());
     exit_code = 0;
   } catch (const std::exception& e) {
     complain(e.what());
   }
-  return finish_output(exit_code);
+  return cli::finish_output(exit_code);
 }

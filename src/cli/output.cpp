@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 int failure = 0;
@@ -56,4 +56,4 @@ int finish_output(int exit_code) noexcept {
   return static_cast<int>(kind_of(failure));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

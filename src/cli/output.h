@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 // Writes at once. A standard output that can't be written, or a closed pipe, is noted.
 void print_now(std::FILE* to, std::string_view text) noexcept;
@@ -23,4 +23,4 @@ void expect_output();
 // Writes out what is left. `exit_code` of a program that did what it was asked for becomes that of a failed output.
 int finish_output(int exit_code) noexcept;
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "kernels/dnnl_kernel.h"
+#include "kernels/product.h"
 #include "memory/arena.h"
-#include "ops/dnnl_kernel.h"
-#include "ops/product.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr int64_t kSides[] = {1024, 768, 512, 256};  // of square matrices: the first that fits; smaller ones are slower
@@ -38,15 +38,15 @@ void copy_bytes(const std::byte* from, std::byte* to, int64_t bytes) {
     std::memcpy(to + i * kPiece, from + i * kPiece, static_cast<size_t>(std::min(kPiece, bytes - i * kPiece)));
 }
 
-Product square_product(int64_t side) {
-  const MatrixOrder square = MatrixOrder::by_rows(side, side);
+kernels::Product square_product(int64_t side) {
+  const kernels::MatrixOrder square = kernels::MatrixOrder::by_rows(side, side);
   return {square, square, side};
 }
 
 Bytes bytes_for_product(int64_t side) { return 3 * side * side * 4 + square_product(side).scratch_bytes(); }
 
 double product_flops_per_s(std::byte* memory, int64_t side) {
-  const Product product = square_product(side);
+  const kernels::Product product = square_product(side);
   auto* a = reinterpret_cast<float*>(memory);
   const int64_t count = side * side;
   const double seconds = fastest_s([&] { product.run(a, a + count, nullptr, a + 2 * count, a + 3 * count); });
@@ -57,11 +57,12 @@ double product_flops_per_s(std::byte* memory, int64_t side) {
 constexpr Bytes kConvolutionBytes = 4 * MiB;
 double convolution_flops_per_s(std::byte* memory) {
   const Dims image{2, 64, 56, 56}, kernel{64, 64, 3, 3};
-  const dnnl::memory::desc any = any_desc(DType::F32, image);
+  const dnnl::memory::desc any = kernels::any_desc(DType::F32, image);
   const dnnl::convolution_forward::primitive_desc pd(
-      {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, any, any_desc(DType::F32, kernel), any,
-       dnnl::memory::dims{1, 1}, dnnl::memory::dims{1, 1}, dnnl::memory::dims{1, 1}},
-      user_scratchpad(), cpu_engine());
+      {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, any,
+       kernels::any_desc(DType::F32, kernel), any, dnnl::memory::dims{1, 1}, dnnl::memory::dims{1, 1},
+       dnnl::memory::dims{1, 1}},
+      kernels::user_scratchpad(), kernels::cpu_engine());
   const auto bytes = [](const dnnl::memory::desc& desc) { return round_up(static_cast<Bytes>(desc.get_size()), 64); };
   if (pd.scratchpad_desc().get_size() > 0 ||
       bytes(pd.src_desc()) + bytes(pd.dst_desc()) + bytes(pd.weights_desc()) > kConvolutionBytes)
@@ -69,27 +70,27 @@ double convolution_flops_per_s(std::byte* memory) {
   std::byte* y = memory + bytes(pd.src_desc());
   std::byte* weights = y + bytes(pd.dst_desc());
   const std::unordered_map<int, dnnl::memory> args{
-      {DNNL_ARG_SRC, dnnl::memory(pd.src_desc(), cpu_engine(), memory)},
-      {DNNL_ARG_WEIGHTS, dnnl::memory(pd.weights_desc(), cpu_engine(), weights)},
-      {DNNL_ARG_DST, dnnl::memory(pd.dst_desc(), cpu_engine(), y)}};
+      {DNNL_ARG_SRC, dnnl::memory(pd.src_desc(), kernels::cpu_engine(), memory)},
+      {DNNL_ARG_WEIGHTS, dnnl::memory(pd.weights_desc(), kernels::cpu_engine(), weights)},
+      {DNNL_ARG_DST, dnnl::memory(pd.dst_desc(), kernels::cpu_engine(), y)}};
   const dnnl::convolution_forward convolution(pd);
   const double seconds = fastest_s([&] {
-    convolution.execute(cpu_stream(), args);
-    dnnl::stream(cpu_stream()).wait();
+    convolution.execute(kernels::cpu_stream(), args);
+    dnnl::stream(kernels::cpu_stream()).wait();
   });
   return 2.0 * static_cast<double>(element_count(image) * element_count(kernel) / kernel[0]) / seconds;
 }
 
 }  // namespace
 
-MachineSpeed measure_peak(Bytes most_bytes) {
+lower::MachineSpeed measure_peak(Bytes most_bytes) {
   int64_t side = kSides[std::size(kSides) - 1];
   for (const int64_t one : kSides)
     if (one > side && bytes_for_product(one) <= most_bytes) side = one;
   const Bytes bytes = std::clamp(most_bytes, bytes_for_product(side), kCopyBytes);
   Arena memory(bytes);
   memory.commit(bytes);
-  MachineSpeed peak;
+  lower::MachineSpeed peak;
   peak.flops_per_s = product_flops_per_s(memory.data(), side);
   if (bytes >= kConvolutionBytes) peak.flops_per_s = std::max(peak.flops_per_s, convolution_flops_per_s(memory.data()));
   const Bytes half = bytes / 2;
@@ -99,4 +100,4 @@ MachineSpeed measure_peak(Bytes most_bytes) {
   return peak;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

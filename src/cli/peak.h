@@ -1,14 +1,14 @@
 // The best that this machine does right now: what profile and doctor measure kernels against.
 #pragma once
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 #include "lower/predict.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 // The best of a matrix product and a convolution, and a copy, on all threads; takes at most `most_bytes` (or the
 // megabyte that the smallest product needs) and gives them back. Copies of less than the caches hold are faster than
 // memory.
-MachineSpeed measure_peak(Bytes most_bytes);
+lower::MachineSpeed measure_peak(Bytes most_bytes);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -9,7 +9,7 @@
 #include "cli/plan_report.h"
 #include "cli/verbs.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 int run_plan(const Settings& settings) {
   if (settings.curve) return run_curve(settings);
   const auto load = make_sized_workload(settings, Purpose::Train);
@@ -27,4 +27,4 @@ int run_plan(const Settings& settings) {
   return 0;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

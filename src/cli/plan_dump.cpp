@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/file.h"
 #include "memory/output_file.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "session/session.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr std::string_view kFirstLine = "plimsoll plan 1\n";
@@ -52,11 +52,11 @@ std::string read_all(const std::string& path) {
 }  // namespace
 
 void dump_plan(const PlannedStep& step, const std::string& name, const std::string& path) {
-  Problem problem = step.program.problem;
+  plan::Problem problem = step.program.problem;
   problem.name = name;
   OutputFile file(path);
   file.write(kFirstLine);
-  file.write(to_text(step.limits));
+  file.write(plan::to_text(step.limits));
   file.write(to_text(problem));
   file.write(to_text(step.plan, problem));
   file.write(kLastLine);
@@ -80,8 +80,8 @@ PlanFile read_plan(const std::string& path) {
     const Section limits = section(text, "limits\n", "problem ");
     const Section problem = section(text, "problem ", "plan ");
     const Section steps = section(text, "plan ", "end\n");
-    plan.limits = parse_limits(limits.text, limits.lines_before);
-    plan.problem = parse_problem(problem.text, problem.lines_before);
+    plan.limits = plan::parse_limits(limits.text, limits.lines_before);
+    plan.problem = plan::parse_problem(problem.text, problem.lines_before);
     plan.plan = parse_plan(steps.text, plan.problem, steps.lines_before);
     return plan;
   } catch (const Error& e) {
@@ -90,4 +90,4 @@ PlanFile read_plan(const std::string& path) {
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

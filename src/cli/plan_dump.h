@@ -7,14 +7,17 @@
 #include "plan/plan.h"
 
 namespace plimsoll {
+struct PlannedStep;
+}
+
+namespace plimsoll::cli {
 
 struct PlanFile {
-  Limits limits;
-  Problem problem;
-  Plan plan;
+  plan::Limits limits;
+  plan::Problem problem;
+  plan::Plan plan;
 };
 
-struct PlannedStep;
 // Throws what OutputFile throws.
 void dump_plan(const PlannedStep& step, const std::string& name, const std::string& path);
 
@@ -22,4 +25,4 @@ bool is_plan_file(const std::string& path);
 // Throws Error(BadData) naming the file and the line. Whether the plan holds is for check to say.
 PlanFile read_plan(const std::string& path);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -8,7 +8,7 @@
 #include "cli/plan_words.h"
 #include "plan/make_plan.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 // The step that needs the most: training where there is any.
@@ -25,8 +25,8 @@ std::string percent(Bytes part, Bytes whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-BytesByTag peak_by_tag(const Workload& load) {
-  BytesByTag bytes = main_step(load).plan.peak_by_tag;
+plan::BytesByTag peak_by_tag(const Workload& load) {
+  plan::BytesByTag bytes = main_step(load).plan.peak_by_tag;
   bytes[static_cast<size_t>(Tag::Data)] += load.data_bytes;
   bytes[static_cast<size_t>(Tag::Runtime)] += load.session->runtime_bytes();
   return bytes;
@@ -35,12 +35,12 @@ BytesByTag peak_by_tag(const Workload& load) {
 }  // namespace
 
 SmallestLine find_smallest_line(const Workload& load) {
-  const std::vector<Problem> problems = load.session->problems(0);
-  std::vector<const Problem*> ways;
-  for (const Problem& problem : problems) ways.push_back(&problem);
-  const Limits& limits = main_step(load).limits;
-  const Floor floor = LineSearch(problems.front(), ways, limits).floor();
-  const Problem& problem = problems[floor.problem];
+  const std::vector<plan::Problem> problems = load.session->problems(0);
+  std::vector<const plan::Problem*> ways;
+  for (const plan::Problem& problem : problems) ways.push_back(&problem);
+  const plan::Limits& limits = main_step(load).limits;
+  const plan::Floor floor = plan::LineSearch(problems.front(), ways, limits).floor();
+  const plan::Problem& problem = problems[floor.problem];
   const int64_t samples = problem.part_samples > 0 ? problem.part_samples : limits.batch;
   std::string reason = needs_text(problem, floor.task, samples, 4);
   if (samples < limits.batch) reason += fmt::format(", in parts of {}", samples);
@@ -49,8 +49,8 @@ SmallestLine find_smallest_line(const Workload& load) {
 
 std::string plan_text(const Workload& load, size_t most_decisions, const std::optional<SmallestLine>& smallest) {
   const PlannedStep& step = main_step(load);
-  const Problem& problem = step.program.problem;
-  const Plan& plan = step.plan;
+  const plan::Problem& problem = step.program.problem;
+  const plan::Plan& plan = step.plan;
   const Bytes around = around_arena(load);
   std::string text = fmt::format("plan    {} · batch {} · {:L} weights · {} tasks\n", load.spec.name(), load.batch,
                                  count_weights(load.graph), problem.tasks.size());
@@ -76,12 +76,12 @@ std::string plan_text(const Workload& load, size_t most_decisions, const std::op
 
 nlohmann::json plan_json(const Workload& load, const std::optional<SmallestLine>& smallest) {
   const PlannedStep& step = main_step(load);
-  const Problem& problem = step.program.problem;
-  const Plan& plan = step.plan;
+  const plan::Problem& problem = step.program.problem;
+  const plan::Plan& plan = step.plan;
   const Bytes around = around_arena(load);
-  const Tally tally = count_work(problem, plan);
+  const plan::Tally tally = count_work(problem, plan);
   nlohmann::json by_tag;
-  const BytesByTag bytes = peak_by_tag(load);
+  const plan::BytesByTag bytes = peak_by_tag(load);
   for (size_t i = 0; i < kTagCount; ++i) by_tag[std::string(name_of(static_cast<Tag>(i)))] = bytes[i];
   nlohmann::json json{{"event", "plan"},
                       {"version", 1},
@@ -136,4 +136,4 @@ nlohmann::json refusal_json(const Refusal& refusal) {
           {"holders", holders}};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -6,10 +6,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "base/refusal.h"
+#include <plimsoll/error.h>
 #include "cli/workload.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 // What no plan of this training goes below, whatever it does: the whole process, and the task that says so.
 struct SmallestLine {
@@ -24,4 +24,4 @@ std::string plan_text(const Workload& load, size_t most_decisions, const std::op
 nlohmann::json plan_json(const Workload& load, const std::optional<SmallestLine>& smallest = {});
 nlohmann::json refusal_json(const Refusal& refusal);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 std::string time_of(double ns) {
@@ -15,10 +15,10 @@ std::string time_of(double ns) {
 }
 
 // "weights and optimiser state", as far as there are both.
-std::string streamed_kinds(const Problem& problem, const Plan& plan) {
+std::string streamed_kinds(const plan::Problem& problem, const plan::Plan& plan) {
   bool state = false;
   bool weights = false;
-  for (const BufferId id : plan.stored)
+  for (const plan::BufferId id : plan.stored)
     (problem.buffers[static_cast<size_t>(id)].tag == Tag::Optimiser ? state : weights) = true;
   return state && weights ? "weights and optimiser state" : state ? "optimiser state" : "weights";
 }
@@ -29,35 +29,35 @@ std::string percent_more(double now, double before) {
   return fmt::format("{:+.1f} %", before > 0 ? 100 * (now / before - 1) : 0.0);
 }
 
-std::string exactness_word(const Plan& plan, const Changes& changes) {
+std::string exactness_word(const plan::Plan& plan, const Changes& changes) {
   if (changes.half.any()) return "lossy";
   if (changes.splits_norm && plan.part_samples.size() > 1) return "differs";
   return std::string(name_of(plan.exactness));
 }
 
-std::string exactness_text(const Plan& plan, const Changes& changes) {
+std::string exactness_text(const plan::Plan& plan, const Changes& changes) {
   const HalfStorage& half = changes.half;
   if (changes.splits_norm && plan.part_samples.size() > 1)
     return fmt::format("differ: batch_norm takes each part for a batch{}, as asked",
                        half.any() ? fmt::format(", {} kept in 16 bits", to_string(half)) : "");
   if (half.any()) {
-    const bool whole = plan.exactness == Exactness::BitIdentical;
+    const bool whole = plan.exactness == plan::Exactness::BitIdentical;
     return fmt::format("differ: {} {} kept in 16 bits, as asked ({} under every line)", to_string(half),
                        half.values ? "are" : "is", whole ? "the same" : "up to rounding the same");
   }
   switch (plan.exactness) {
-    case Exactness::BitIdentical:
+    case plan::Exactness::BitIdentical:
       return "bit-identical";
-    case Exactness::WithinTolerance:
+    case plan::Exactness::WithinTolerance:
       return plan.part_samples.size() > 1 ? "equal up to rounding (batch in parts; within 1e-4 in a few steps)"
                                           : "equal up to rounding";
   }
   return "unknown";
 }
 
-std::string actions_text(const Problem& problem, const Plan& plan, const std::string& scratch_folder,
+std::string actions_text(const plan::Problem& problem, const plan::Plan& plan, const std::string& scratch_folder,
                          const Changes& changes) {
-  const Tally tally = count_work(problem, plan);
+  const plan::Tally tally = count_work(problem, plan);
   const std::string folder = scratch_folder.empty() ? "the scratch file" : scratch_folder;
   std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} parts of {} samples · ",
                                                                 plan.part_samples.size(), plan.part_samples.front())
@@ -77,15 +77,15 @@ std::string actions_text(const Problem& problem, const Plan& plan, const std::st
   return text + "results " + exactness_text(plan, changes);
 }
 
-std::string time_text(const Plan& plan) {
+std::string time_text(const plan::Plan& plan) {
   return fmt::format("{} a step, {} against {} unconstrained", time_of(plan.predicted_ns),
                      percent_more(plan.predicted_ns, plan.unconstrained_ns), time_of(plan.unconstrained_ns));
 }
 
-std::string decisions_text(const Plan& plan, size_t most) {
+std::string decisions_text(const plan::Plan& plan, size_t most) {
   std::string text;
   for (size_t i = 0; i < std::min(most, plan.decisions.size()); ++i) {
-    const Decision& decision = plan.decisions[i];
+    const plan::Decision& decision = plan.decisions[i];
     text += fmt::format("        {} saves {}, costs {:.1f} ms\n", decision.what, format_bytes(decision.bytes_saved),
                         decision.ns_paid / 1e6);
   }
@@ -94,16 +94,16 @@ std::string decisions_text(const Plan& plan, size_t most) {
   return text;
 }
 
-std::string peak_task(const Problem& problem, const Plan& plan) {
+std::string peak_task(const plan::Problem& problem, const plan::Plan& plan) {
   if (plan.peak_step < 0 || static_cast<size_t>(plan.peak_step) >= plan.steps.size()) return "start";
-  const Step& step = plan.steps[static_cast<size_t>(plan.peak_step)];
+  const plan::Step& step = plan.steps[static_cast<size_t>(plan.peak_step)];
   const std::string part = plan.part_samples.size() > 1 ? fmt::format(" (part {})", step.part + 1) : std::string();
-  if (step.kind == Step::Kind::Run) return problem.tasks[static_cast<size_t>(step.task)].name + part;
-  return (step.kind == Step::Kind::Save ? "saving " : "loading ") +
+  if (step.kind == plan::Step::Kind::Run) return problem.tasks[static_cast<size_t>(step.task)].name + part;
+  return (step.kind == plan::Step::Kind::Save ? "saving " : "loading ") +
          problem.buffers[static_cast<size_t>(step.buffer)].name + part;
 }
 
-std::string holders_text(const BytesByTag& bytes) {
+std::string holders_text(const plan::BytesByTag& bytes) {
   std::string text;
   for (size_t i = 0; i < kTagCount; ++i)
     if (bytes[i] > 0)
@@ -111,16 +111,16 @@ std::string holders_text(const BytesByTag& bytes) {
   return text;
 }
 
-std::string needs_text(const Problem& problem, TaskId task, int64_t samples, size_t most) {
+std::string needs_text(const plan::Problem& problem, plan::TaskId task, int64_t samples, size_t most) {
   if (task < 0 || static_cast<size_t>(task) >= problem.tasks.size())
     return "variables, inputs, outputs and sums are held throughout";
-  const Task& work = problem.tasks[static_cast<size_t>(task)];
+  const plan::Task& work = problem.tasks[static_cast<size_t>(task)];
   std::vector<std::pair<Bytes, std::string>> needs;
   std::vector<char> seen(problem.buffers.size(), 0);
   for (const auto* list : {&work.reads, &work.writes, &work.updates})
-    for (const BufferId id : *list) {
+    for (const plan::BufferId id : *list) {
       if (std::exchange(seen[static_cast<size_t>(id)], 1) != 0) continue;
-      const Buffer& buffer = problem.buffers[static_cast<size_t>(id)];
+      const plan::Buffer& buffer = problem.buffers[static_cast<size_t>(id)];
       needs.emplace_back(placed_bytes(buffer, samples), buffer.name);
     }
   if (const Bytes scratch = scratch_bytes(work, samples); scratch > 0) needs.emplace_back(scratch, "workspace");
@@ -132,12 +132,12 @@ std::string needs_text(const Problem& problem, TaskId task, int64_t samples, siz
   return text;
 }
 
-nlohmann::json decisions_json(const Plan& plan) {
+nlohmann::json decisions_json(const plan::Plan& plan) {
   nlohmann::json decisions = nlohmann::json::array();
-  for (const Decision& decision : plan.decisions)
+  for (const plan::Decision& decision : plan.decisions)
     decisions.push_back(
         {{"what", decision.what}, {"bytes_saved", decision.bytes_saved}, {"ns_paid", decision.ns_paid}});
   return decisions;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -7,15 +7,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/auto_batch.h"
 #include "cli/peak.h"
 #include "cli/verbs.h"
 #include "memory/output_file.h"
 #include "memory/process.h"
-#include "model/made_up.h"
+#include "model/synthetic.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr int kWarmUp = 2;
@@ -29,8 +29,8 @@ double median(std::vector<double> values) {
 using Times = std::vector<std::vector<int64_t>>;
 
 Times measure(Workload& load, int64_t runs) {
-  const auto input = made_up(load.spec.input, load.batch, load.spec.classes);
-  const auto labels = made_up(load.spec.labels, load.batch, load.spec.classes);
+  const auto input = synthetic(load.spec.input, load.batch, load.spec.classes);
+  const auto labels = synthetic(load.spec.labels, load.batch, load.spec.classes);
   const Feed feeds[] = {
       {load.training.input, load.spec.input.dtype, input.data(), static_cast<Bytes>(input.size())},
       {load.training.labels, load.spec.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())}};
@@ -115,10 +115,10 @@ Profile make_profile(const Workload& load, const Times& times, size_t top) {
 }
 
 // The work of all steps at the peak of this machine.
-double predict_here_ns(const PlannedStep& planned, const MachineSpeed& peak) {
+double predict_here_ns(const PlannedStep& planned, const lower::MachineSpeed& peak) {
   double ns = 0;
-  for (const Step& step : planned.plan.steps)
-    if (step.kind == Step::Kind::Run)
+  for (const plan::Step& step : planned.plan.steps)
+    if (step.kind == plan::Step::Kind::Run)
       ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].of(step).cost, peak);
   return ns;
 }
@@ -131,20 +131,20 @@ void write_trace(const Profile& profile, const std::string& file) {
 
 }  // namespace
 
-ProfileRow describe_step(const PlannedStep& planned, const Step& step) {
-  const Problem& problem = planned.program.problem;
+ProfileRow describe_step(const PlannedStep& planned, const plan::Step& step) {
+  const plan::Problem& problem = planned.program.problem;
   ProfileRow row;
   row.runs = 1;
-  if (step.kind != Step::Kind::Run) {
-    const Buffer& buffer = problem.buffers[static_cast<size_t>(step.buffer)];
-    row.name = step.kind == Step::Kind::Save ? "save to disk" : "load from disk";
+  if (step.kind != plan::Step::Kind::Run) {
+    const plan::Buffer& buffer = problem.buffers[static_cast<size_t>(step.buffer)];
+    row.name = step.kind == plan::Step::Kind::Save ? "save to disk" : "load from disk";
     row.task = buffer.name;
     row.bytes = static_cast<double>(placed_bytes(buffer, planned.program.batch));
     return row;
   }
   const auto id = static_cast<size_t>(step.task);
-  const Task& task = problem.tasks[id];
-  const ProgramTask& work = planned.program.tasks[id];
+  const plan::Task& task = problem.tasks[id];
+  const lower::ProgramTask& work = planned.program.tasks[id];
   const std::vector<int64_t>& parts = planned.plan.part_samples;
   const int64_t most = planned.program.part_samples > 0 ? planned.program.part_samples : planned.program.batch;
   const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.part)] : most;
@@ -175,7 +175,7 @@ int run_profile(const Settings& settings) {
   // The peak is measured, and the rows are made, in the memory that the step no longer needs, so that the line holds
   // here too.
   load->session->close();
-  const MachineSpeed peak = measure_peak(load->session->arena_bytes());
+  const lower::MachineSpeed peak = measure_peak(load->session->arena_bytes());
   Profile profile = make_profile(*load, times, static_cast<size_t>(settings.top));
   profile.measured_bytes = measured_bytes;
   profile.planned_bytes = planned_bytes;
@@ -191,4 +191,4 @@ int run_profile(const Settings& settings) {
   return 0;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

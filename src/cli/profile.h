@@ -10,7 +10,7 @@
 
 #include "cli/workload.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 // A step of the plan, or the sum of all that run the same operator.
 struct ProfileRow {
@@ -35,7 +35,7 @@ struct Profile {
   double slowest_step_ns = 0;
   double predicted_ns = 0;       // by the plan, at the speed of the machine it was made for
   double predicted_here_ns = 0;  // the same work at the peak of this machine
-  MachineSpeed peak;             // of this machine
+  lower::MachineSpeed peak;      // of this machine
   Bytes planned_bytes = 0;       // of the process
   Bytes measured_bytes = 0;
 
@@ -44,7 +44,7 @@ struct Profile {
 };
 
 // What a step of the plan is and what it should take; without its times.
-ProfileRow describe_step(const PlannedStep& planned, const Step& step);
+ProfileRow describe_step(const PlannedStep& planned, const plan::Step& step);
 
 std::string profile_text(const Profile& profile);
 nlohmann::json profile_json(const Profile& profile);
@@ -53,4 +53,4 @@ nlohmann::json profile_json(const Profile& profile);
 // holds. Written one by one: a deep model has a hundred thousand.
 void write_trace(const Profile& profile, const std::function<void(std::string_view text)>& write);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

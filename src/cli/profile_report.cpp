@@ -6,7 +6,7 @@
 
 #include "cli/profile.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 // "83 (46 %)" of the peak, or nothing where there is nothing to say.
@@ -94,4 +94,4 @@ nlohmann::json profile_json(const Profile& profile) {
   return json;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

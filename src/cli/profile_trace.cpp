@@ -6,32 +6,34 @@
 
 #include "cli/profile.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr int kProcess = 1;
 
 // The tag of what the step writes.
-Tag track_of(const Problem& problem, const Step& step) {
-  if (step.kind != Step::Kind::Run) return Tag::Staging;
-  const Task& task = problem.tasks[static_cast<size_t>(step.task)];
-  const std::vector<BufferId>& written = task.writes.empty() ? task.updates : task.writes;
+Tag track_of(const plan::Problem& problem, const plan::Step& step) {
+  if (step.kind != plan::Step::Kind::Run) return Tag::Staging;
+  const plan::Task& task = problem.tasks[static_cast<size_t>(step.task)];
+  const std::vector<plan::BufferId>& written = task.writes.empty() ? task.updates : task.writes;
   return written.empty() ? Tag::Workspace : problem.buffers[static_cast<size_t>(written.front())].tag;
 }
 
 // Bytes that each tag holds during each step. A life that starts in the very place of one that ends takes it over.
-std::vector<BytesByTag> held_by_step(const PlannedStep& planned) {
-  const Plan& plan = planned.plan;
-  std::vector<BytesByTag> held(plan.steps.size());
-  std::vector<std::vector<std::pair<Bytes, const Life*>>> ending(plan.steps.size());
-  for (const Life& life : plan.lives) ending[static_cast<size_t>(life.last_step)].emplace_back(life.offset, &life);
-  std::vector<const Life*> taken_over;
-  for (const Life& life : plan.lives)
+std::vector<plan::BytesByTag> held_by_step(const PlannedStep& planned) {
+  const plan::Plan& plan = planned.plan;
+  std::vector<plan::BytesByTag> held(plan.steps.size());
+  std::vector<std::vector<std::pair<Bytes, const plan::Life*>>> ending(plan.steps.size());
+  for (const plan::Life& life : plan.lives)
+    ending[static_cast<size_t>(life.last_step)].emplace_back(life.offset, &life);
+  std::vector<const plan::Life*> taken_over;
+  for (const plan::Life& life : plan.lives)
     for (const auto& [offset, other] : ending[static_cast<size_t>(life.first_step)])
       if (offset == life.offset && other != &life && other->first_step < life.first_step) taken_over.push_back(other);
-  for (const Life& life : plan.lives) {
-    const Tag tag = life.buffer == kScratch ? Tag::Workspace
-                                            : planned.program.problem.buffers[static_cast<size_t>(life.buffer)].tag;
+  for (const plan::Life& life : plan.lives) {
+    const Tag tag = life.buffer == plan::kScratch
+                        ? Tag::Workspace
+                        : planned.program.problem.buffers[static_cast<size_t>(life.buffer)].tag;
     const bool ends_early = std::find(taken_over.begin(), taken_over.end(), &life) != taken_over.end();
     for (int32_t step = life.first_step; step <= life.last_step - (ends_early ? 1 : 0); ++step)
       held[static_cast<size_t>(step)][static_cast<size_t>(tag)] += life.bytes;
@@ -56,7 +58,7 @@ void write_trace(const Profile& profile, const std::function<void(std::string_vi
                       fmt::format("plimsoll {} batch {}", profile.load->spec.name(), profile.load->batch)));
   for (size_t i = 0; i < kTagCount; ++i)
     write(name_of_track("thread_name", static_cast<int>(i), name_of(static_cast<Tag>(i))));
-  const std::vector<BytesByTag> held = held_by_step(planned);
+  const std::vector<plan::BytesByTag> held = held_by_step(planned);
   double now_us = 0;
   for (size_t i = 0; i < planned.plan.steps.size(); ++i) {
     const ProfileRow row = describe_step(planned, planned.plan.steps[i]);
@@ -82,4 +84,4 @@ void write_trace(const Profile& profile, const std::function<void(std::string_vi
   write_text("]\n");
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/output.h"
 #include "memory/process.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 std::string clock_text(double seconds) {
@@ -168,4 +168,4 @@ void Progress::print(const std::vector<std::string>& versions, bool final) {
   width_ = final ? 0 : width;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

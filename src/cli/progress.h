@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 class Progress {
  public:
@@ -36,4 +36,4 @@ class Progress {
   size_t width_ = 0;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

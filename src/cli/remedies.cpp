@@ -8,14 +8,14 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/auto_batch.h"
 #include "cli/plan_words.h"
 #include "cli/verbs.h"
 #include "data/inflate.h"
 #include "memory/process.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 // No planning starts later, and none for smaller batches after half of it: the disk, which takes longest, comes last.
@@ -60,10 +60,10 @@ class Search {
   }
 
   void keep(const Workload& load, std::string flags, std::string what, bool changes_results) {
-    const Plan& plan = load.session->steps().front().plan;
+    const plan::Plan& plan = load.session->steps().front().plan;
     if (baseline_ns_ == 0 && (load.batch == batch_ || settings_.auto_batch))
       baseline_ns_ = plan.unconstrained_ns / static_cast<double>(load.batch);
-    if (plan.exactness == Exactness::WithinTolerance && !changes_results) what += ", " + exactness_text(plan);
+    if (plan.exactness == plan::Exactness::WithinTolerance && !changes_results) what += ", " + exactness_text(plan);
     found_.emplace_back(
         Remedy{std::move(flags), std::move(what), 1, changes_results, false, load.session->file_bytes()},
         sample_ns(load));
@@ -115,7 +115,7 @@ class Search {
   void use_a_disk() {
     if (!settings_.scratch.empty() || !parse_without(settings_.without).levers.spill || !has_time()) return;
     Settings disk = settings_;
-    disk.scratch = choose_scratch_dir("");
+    disk.scratch = data::choose_scratch_dir("");
     try {
       const Attempt tried = attempt(disk, purpose_);
       const std::string flag = "--scratch " + disk.scratch;
@@ -232,4 +232,4 @@ nlohmann::json remedies_json(const std::vector<Remedy>& remedies) {
   return list;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

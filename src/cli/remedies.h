@@ -6,10 +6,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "base/refusal.h"
+#include <plimsoll/error.h>
 #include "cli/workload.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 struct Remedy {
   std::string flags;             // to put behind the command that was refused
@@ -29,4 +29,4 @@ std::vector<Remedy> find_remedies(const Settings& settings, Purpose purpose, con
 std::string remedies_text(const std::vector<Remedy>& remedies);
 nlohmann::json remedies_json(const std::vector<Remedy>& remedies);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

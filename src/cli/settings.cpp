@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/process.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 Optimiser make_optimiser(const Settings& settings) {
   Optimiser optimiser;
@@ -46,7 +46,7 @@ std::string to_string(const HalfStorage& half) {
 
 Allowed parse_without(const std::vector<std::string>& without) {
   Allowed allowed;
-  Levers& levers = allowed.levers;
+  plan::Levers& levers = allowed.levers;
   const std::pair<std::string_view, bool*> known[] = {
       {"order", &levers.order},         {"in-place", &levers.in_place},       {"variants", &levers.variants},
       {"recompute", &levers.recompute}, {"micro-batch", &levers.micro_batch}, {"spill", &levers.spill},
@@ -122,4 +122,4 @@ DefaultLine resolve_line(const Settings& settings) {
   return {default_line(asked).bytes, "as asked"};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

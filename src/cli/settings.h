@@ -10,7 +10,7 @@
 #include "model/zoo.h"
 #include "plan/limits.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 struct Settings {
   // The model and its step.
@@ -78,7 +78,7 @@ struct Changes {
 
 // What --without can switch off: the planner's levers, and what is done before it.
 struct Allowed {
-  Levers levers;
+  plan::Levers levers;
   bool masks = true;
   bool operator==(const Allowed&) const = default;
 };
@@ -99,4 +99,4 @@ Scratch resolve_scratch(const Settings& settings);
 // The line in bytes, exactly, and where it comes from.
 DefaultLine resolve_line(const Settings& settings);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -1,10 +1,10 @@
 #include <csignal>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/verbs.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 volatile std::sig_atomic_t stop_asked = 0;
@@ -58,4 +58,4 @@ void stop_if_asked() {
   if (stop_asked != 0) throw Error("stopped by a signal", ErrorKind::Stopped);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "cli/auto_batch.h"
 #include "cli/evaluate.h"
 #include "cli/output.h"
@@ -17,7 +17,7 @@
 #include "session/bad_data.h"
 #include "session/weights_file.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -50,10 +50,10 @@ class Training {
   bool run() {
     for (int64_t epoch = 1; epoch <= settings_.epochs && !is_stop_asked(); ++epoch) {
       Totals totals;
-      Prefetch& batches = train_.start_epoch(epoch);
+      data::Prefetch& batches = train_.start_epoch(epoch);
       int64_t step = 0;
       bool is_cut = false;
-      while (const Slot* slot = is_cut || is_stop_asked() ? nullptr : batches.next()) {
+      while (const data::BatchSlot* slot = is_cut || is_stop_asked() ? nullptr : batches.next()) {
         one_step(*slot, totals);
         ++step;
         progress_.step(epoch, step, slot->samples, totals.loss / static_cast<double>(step), accuracy(totals));
@@ -89,7 +89,7 @@ class Training {
     return totals.correct / static_cast<double>(totals.samples);
   }
 
-  void one_step(const Slot& slot, Totals& totals) {
+  void one_step(const data::BatchSlot& slot, Totals& totals) {
     const auto row = [](const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); };
     const auto feed = [&](Tensor to, const TensorType& type, const void* rows) {
       return Feed(to, type.dtype, rows, slot.samples * row(type));
@@ -206,4 +206,4 @@ void complete_demo(Settings& settings) {
   if (settings.data.empty()) settings.data = "/usr/share/datasets/fashion-mnist";
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -3,7 +3,7 @@
 
 #include "cli/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 int run_train(const Settings& settings);
 int run_eval(const Settings& settings);
@@ -29,4 +29,4 @@ bool is_stop_asked();
 std::string stop_reason();  // "stopped by a signal"
 void stop_if_asked();       // throws Error, mostly Stopped
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

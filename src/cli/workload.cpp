@@ -6,7 +6,7 @@
 #include "data/prefetch.h"
 #include "session/weights_file.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 Bytes sample_bytes(const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); }
@@ -15,7 +15,7 @@ Bytes sample_bytes(const TensorType& type) { return element_count(type.shape).co
 // elements of more than 8 bytes.
 Bytes conversion_bytes(const ModelSpec& spec) {
   const int64_t elements = std::max(element_count(spec.input.shape).count(), element_count(spec.labels.shape).count());
-  return 2 * std::max(Batches::kStagingBytes, elements * 8);
+  return 2 * std::max(data::Batches::kStagingBytes, elements * 8);
 }
 
 std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
@@ -45,7 +45,7 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   load->line = MemoryLine::process(load->line_origin.bytes);
 
   const Bytes rows[] = {sample_bytes(load->spec.input), sample_bytes(load->spec.labels)};
-  load->data_bytes = Prefetch::bytes_needed(rows, load->batch, kPrefetchSlots) + conversion_bytes(load->spec);
+  load->data_bytes = data::Prefetch::bytes_needed(rows, load->batch, kPrefetchSlots) + conversion_bytes(load->spec);
   std::vector<Request> requests;
   if (purpose != Purpose::Evaluate) requests.push_back(train_request(load->training, load->batch));
   requests.push_back(evaluate_request(load->training, load->batch));
@@ -75,4 +75,4 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   return load;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -9,7 +9,7 @@
 #include "model/training.h"
 #include "session/session.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 // Slots that batches are read into ahead of their use.
 constexpr int kPrefetchSlots = 2;
@@ -42,4 +42,4 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
 Request train_request(const TrainingGraph& training, int64_t batch);
 Request evaluate_request(const TrainingGraph& training, int64_t batch);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 // Long enough that a read costs more than its call, short enough for the second-level cache.
@@ -116,4 +116,4 @@ void Batches::read_rows(int source, int64_t first, int64_t count, std::byte* int
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 #include "data/convert.h"
 #include "data/permutation.h"
 #include "data/source.h"
 #include "memory/line.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 
 struct BatchOptions {
   int64_t batch = 1;
@@ -74,4 +74,4 @@ class Batches {
   std::unique_ptr<std::byte[]> staging_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

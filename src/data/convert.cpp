@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 struct Half {
@@ -101,4 +101,4 @@ std::optional<int64_t> convert(DType from, const void* input, const Conversion& 
   return std::nullopt;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

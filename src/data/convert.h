@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "base/dtype.h"
+#include <plimsoll/dtype.h>
 
-namespace plimsoll {
+namespace plimsoll::data {
 
 // y = x * scale + offset; scale and offset only when `to` is f32.
 struct Conversion {
@@ -23,4 +23,4 @@ std::string why_not(DType from, const Conversion& conversion);
 std::optional<int64_t> convert(DType from, const void* input, const Conversion& conversion, void* output,
                                int64_t elements);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

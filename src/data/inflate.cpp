@@ -14,11 +14,11 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "data/layout.h"
+#include <plimsoll/error.h>
+#include "data/stored_array.h"
 #include "memory/process.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 constexpr Bytes kPackedPiece = 32 * KiB;
@@ -174,4 +174,4 @@ std::string choose_scratch_dir(const std::string& asked) {
   return preferred;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

@@ -8,7 +8,7 @@
 
 #include "memory/file.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 
 // `length_of` says from the first kLongestHeader unpacked bytes how many there must be in all, and throws when they are
 // no such file: what unpacks to more is refused before it fills the disk. Throws Error(BadData) naming `path` and the
@@ -19,4 +19,4 @@ File inflate_to_scratch(const File& packed, const std::string& path, const std::
 // `asked`, or when that is empty the first directory for temporary files that lies on a disk.
 std::string choose_scratch_dir(const std::string& asked);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

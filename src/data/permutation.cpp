@@ -4,7 +4,7 @@
 #include <bit>
 #include <cassert>
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 // The finaliser of splitmix64: every bit of the input moves half of the output.
@@ -45,4 +45,4 @@ int64_t Permutation::operator()(int64_t i) const {
   return static_cast<int64_t>(value);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace plimsoll {
+namespace plimsoll::data {
 
 // A Feistel network over the next power of two, walked until it lands below n. Another seed or epoch, another order.
 class Permutation {
@@ -22,4 +22,4 @@ class Permutation {
   std::array<uint64_t, kRounds> keys_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

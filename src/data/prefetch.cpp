@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/small_thread.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 Bytes slot_bytes(std::span<const Bytes> row_bytes, int64_t batch) {
@@ -94,7 +94,7 @@ void Prefetch::work() {
   }
 }
 
-const Slot* Prefetch::next() {
+const BatchSlot* Prefetch::next() {
   std::unique_lock lock(mutex_);
   free_from_ = handed_;
   changed_.notify_all();
@@ -129,4 +129,4 @@ void Prefetch::seek(const BatchState& state) {
   if (refused) std::rethrow_exception(refused);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

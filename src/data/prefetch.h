@@ -13,9 +13,9 @@
 #include "memory/arena.h"
 #include "memory/line.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 
-struct Slot {
+struct BatchSlot {
   std::vector<void*> rows;  // one buffer for each source, rows one after the other
   int64_t samples = 0;
 };
@@ -36,7 +36,7 @@ class Prefetch {
 
   // The next batch, or nullptr when the epoch is over. It is the caller's until the following call of next, seek or
   // start_epoch. Rethrows what went wrong in the thread, after the batches before it.
-  const Slot* next();
+  const BatchSlot* next();
 
   // Where to go on after the batches handed out so far; what was read ahead does not count.
   BatchState state() const { return state_; }
@@ -45,7 +45,7 @@ class Prefetch {
 
  private:
   struct Filled {
-    Slot slot;
+    BatchSlot slot;
     BatchState after;
   };
   static void* run(void* self);
@@ -72,4 +72,4 @@ class Prefetch {
   pthread_t thread_{};
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

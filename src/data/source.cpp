@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "data/inflate.h"
-#include "data/layout.h"
+#include "data/stored_array.h"
 #include "memory/file.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "npy and idx are read on little-endian machines");
@@ -33,7 +33,7 @@ void swap_bytes(void* data, Bytes bytes) {
 
 class ArrayFile final : public Source {
  public:
-  ArrayFile(std::string path, File file, Layout layout)
+  ArrayFile(std::string path, File file, StoredArray layout)
       : path_(std::move(path)),
         file_(std::move(file)),
         layout_(std::move(layout)),
@@ -83,7 +83,7 @@ class ArrayFile final : public Source {
 
   const std::string path_;
   const File file_;
-  const Layout layout_;
+  const StoredArray layout_;
   const std::vector<int64_t> sample_shape_;
   int64_t sample_elements_ = 1;
 };
@@ -102,12 +102,12 @@ std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions
     // Positions in a packed file are those after unpacking, which the name then says.
     shown += " (unpacked)";
     file = inflate_to_scratch(file, path, choose_scratch_dir(options.scratch_dir),
-                              [&](auto unpacked) { return parse_layout(unpacked, shown).file_bytes(); });
+                              [&](auto unpacked) { return parse_stored_array(unpacked, shown).file_bytes(); });
     start = read_front();
   }
-  Layout layout = parse_layout(start, shown);
+  StoredArray layout = parse_stored_array(start, shown);
   expect_file_bytes(layout, file.size(), shown);
   return std::make_unique<ArrayFile>(path, std::move(file), std::move(layout));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

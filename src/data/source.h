@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/dtype.h"
+#include <plimsoll/bytes.h>
+#include <plimsoll/dtype.h>
 
-namespace plimsoll {
+namespace plimsoll::data {
 
 // Holds no sample itself. Reading is safe from several threads at once.
 class Source {
@@ -35,4 +35,4 @@ struct SourceOptions {
 // names the path, the place and what to try; Error(DiskFull) when unpacking needs more space than there is.
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options = {});
 
-}  // namespace plimsoll
+}  // namespace plimsoll::data

@@ -9,17 +9,21 @@
 #include <string_view>
 #include <vector>
 
+#include <plimsoll/error.h>
 #include "base/batch_rule.h"
-#include "base/error.h"
 #include "graph/attrs.h"
 #include "graph/tensor.h"
 
 namespace plimsoll {
 
-struct Facts;     // ops/kernel.h: a node with every size known
-struct Prepared;  // ops/kernel.h: its kernel, layouts and scratch
-struct Sample;    // ops/sample.h: a small example that the op test runs
-struct TileOp;    // ops/elementwise.h: an element-wise operator over a short run of floats
+namespace kernels {
+struct Facts;     // kernels/kernel.h: a node with every size known
+struct Prepared;  // kernels/kernel.h: its kernel, layouts and workspace
+struct TileOp;    // kernels/elementwise.h: an element-wise operator over a short run of floats
+}  // namespace kernels
+namespace ops {
+struct Sample;  // ops/sample.h: a small example that the op test runs
+}  // namespace ops
 
 // The element types that an operator has kernels for, input by input; the last stands for all inputs behind it.
 class InputTypes {
@@ -99,16 +103,16 @@ struct Cost {
 struct Op {
   std::string_view name;
   void (*infer)(Infer&) = nullptr;
-  InputTypes types{DType::F32};                 // all that its kernels read as what it is; anything else is refused
-  void (*grad)(Backward&) = nullptr;            // null: no gradient flows through
-  Prepared (*prepare)(const Facts&) = nullptr;  // null only for views
-  Cost (*cost)(const Facts&) = nullptr;         // null: moves every operand once
-  std::vector<Sample> (*samples)() = nullptr;
+  InputTypes types{DType::F32};       // all that its kernels read as what it is; anything else is refused
+  void (*grad)(Backward&) = nullptr;  // null: no gradient flows through
+  kernels::Prepared (*prepare)(const kernels::Facts&) = nullptr;  // null only for views
+  Cost (*cost)(const kernels::Facts&) = nullptr;                  // null: moves every operand once
+  std::vector<ops::Sample> (*samples)() = nullptr;
   Traits traits = {};
   // For operators whose treatment of the batch depends on shapes or settings; null: traits.batch.
   BatchRule (*batch_rule)(const Attrs&, std::span<const TensorType> in) = nullptr;
-  const TileOp* (*tile)() = nullptr;  // element-wise operators: what chains are fused from
-  std::string_view onnx = {};         // ONNX operator that it corresponds to, if one does
+  const kernels::TileOp* (*tile)() = nullptr;  // element-wise operators: what chains are fused from
+  std::string_view onnx = {};                  // ONNX operator that it corresponds to, if one does
 };
 
 }  // namespace plimsoll

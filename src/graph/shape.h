@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/dtype.h"
+#include <plimsoll/dtype.h>
 
 namespace plimsoll {
 

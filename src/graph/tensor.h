@@ -12,6 +12,7 @@ class Graph;
 
 using ValueId = int32_t;
 using NodeId = int32_t;
+using Name = std::string_view;  // of a node; empty: the operator's, made unique
 
 class Tensor {
  public:

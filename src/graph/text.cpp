@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "graph/graph.h"
 
 namespace plimsoll {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 std::string Draft::name(ValueId value) const {
   return is_own(value) ? own(value).name : std::string(graph->name(graph->value(value)));
@@ -72,4 +72,4 @@ void remove_dead(Draft& draft) {
   std::erase_if(draft.nodes, [](const DraftNode& node) { return node.op == nullptr; });
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 struct DraftNode {
   const Op* op;
@@ -67,4 +67,4 @@ class Uses {
 // Drops nodes marked by an operator that was set to null.
 void remove_dead(Draft& draft);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

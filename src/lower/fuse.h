@@ -3,7 +3,7 @@
 
 #include "lower/draft.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 // y = act(matmul(...)), act(conv2d(...)), act(batch_norm(...)): the activation is done while the result is in cache.
 void fuse_activation(Draft& draft);
@@ -21,4 +21,4 @@ void fuse_loss(Draft& draft);
 // Chains of element-wise operators over one shape run tile by tile as one operator.
 void fuse_elementwise(Draft& draft);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

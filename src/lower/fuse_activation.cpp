@@ -3,7 +3,7 @@
 
 #include "lower/fuse.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
 
 constexpr std::array<std::string_view, 4> kHosts{"matmul", "conv2d", "batch_norm", "batch_norm_inference"};
@@ -42,4 +42,4 @@ void fuse_activation(Draft& draft) {
   remove_dead(draft);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -5,7 +5,7 @@
 #include "ops/fused.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
 
 // A chain under construction: what each step reads is a value from outside or an earlier step.
@@ -76,7 +76,8 @@ class ElementwiseFusion {
           if (operand.step >= 0) operand.step += base;
         longer.steps.push_back(std::move(step));
       }
-      if (longer.steps.size() + 1 > kMaxFusedSteps || longer.inputs().size() + node.in.size() > kMaxFusedInputs) {
+      if (longer.steps.size() + 1 > ops::kMaxFusedSteps ||
+          longer.inputs().size() + node.in.size() > ops::kMaxFusedInputs) {
         in.push_back({value, -1});
         continue;
       }
@@ -99,14 +100,14 @@ class ElementwiseFusion {
   }
 
   void emit(size_t index) {
-    static const Op* const kFused = find_op("fused");
+    static const Op* const kFused = ops::find_op("fused");
     const Chain& chain = *chains_[index];
     DraftNode& node = draft_.nodes[index];
     const std::vector<ValueId> inputs = chain.inputs();
     const int first_step = static_cast<int>(inputs.size());
-    std::vector<FusedStep> steps;
+    std::vector<ops::FusedStep> steps;
     for (const Chain::Step& step : chain.steps) {
-      FusedStep& fused = steps.emplace_back(FusedStep{step.op, *step.attrs, {}});
+      ops::FusedStep& fused = steps.emplace_back(ops::FusedStep{step.op, *step.attrs, {}});
       for (const Chain::Operand& operand : step.in)
         fused.in.push_back(operand.step >= 0 ? first_step + operand.step
                                              : static_cast<int>(std::find(inputs.begin(), inputs.end(), operand.value) -
@@ -126,4 +127,4 @@ class ElementwiseFusion {
 
 void fuse_elementwise(Draft& draft) { ElementwiseFusion(draft).run(); }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

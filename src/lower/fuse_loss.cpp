@@ -1,10 +1,10 @@
 #include "lower/fuse.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 void fuse_loss(Draft& draft) {
-  static const Op* const kWithGrad = find_op("linear_cross_entropy_with_grad");
+  static const Op* const kWithGrad = ops::find_op("linear_cross_entropy_with_grad");
   const Uses uses(draft);
   const std::vector<ValueId> roots = find_roots(draft);
   for (DraftNode& grad : draft.nodes) {
@@ -21,4 +21,4 @@ void fuse_loss(Draft& draft) {
   remove_dead(draft);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

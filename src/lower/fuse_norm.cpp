@@ -2,7 +2,7 @@
 
 #include "lower/fuse.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
 
 // The activation whose gradient the node is, by the name that batch_norm knows it under.
@@ -40,4 +40,4 @@ void fuse_norm_backward(Draft& draft) {
   remove_dead(draft);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -1,6 +1,6 @@
 #include "lower/fuse.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 // A window hands its gradient to its winner alone, whose value is the pooled one, so both say the same of where it
 // passes:
@@ -30,4 +30,4 @@ void fuse_pool_backward(Draft& draft) {
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

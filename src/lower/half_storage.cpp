@@ -7,7 +7,7 @@
 #include "ops/fused.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
 
 // A smaller value is not worth three more tasks: together they are a few percent of what a step holds.
@@ -100,7 +100,7 @@ class HalfStorage {
   // Element-wise operators make floats of what they load.
   static bool takes_half(const DraftNode& node, size_t inputs) {
     if (node.op->name != "fused") return node.op->tile != nullptr;
-    return fused_steps(*node.attrs).size() + inputs <= kMaxFusedSteps;
+    return ops::fused_steps(*node.attrs).size() + inputs <= ops::kMaxFusedSteps;
   }
 
   // The value, a view of one that is kept or such a one itself, in that form; made before the node that asks first.
@@ -119,7 +119,7 @@ class HalfStorage {
   }
 
   ValueId cast(ValueId from, DType dtype, const std::string& name, NodeId origin) {
-    static const Op* const kCast = find_op("cast");
+    static const Op* const kCast = ops::find_op("cast");
     const ValueId to = draft_.add_value({dtype, draft_.type(from).shape}, name);
     const Attrs* attrs = draft_.keep({{"dtype", std::string(name_of(dtype))}});
     draft_.nodes.push_back({kCast, attrs, origin, {from}, {to}});
@@ -128,11 +128,11 @@ class HalfStorage {
 
   // A fused program infers its types from its inputs: its first steps make floats of the narrow ones.
   void widen_inputs(DraftNode& node, const std::vector<size_t>& halves) {
-    static const Op* const kCast = find_op("cast");
-    const std::vector<FusedStep> old = fused_steps(*node.attrs);
+    static const Op* const kCast = ops::find_op("cast");
+    const std::vector<ops::FusedStep> old = ops::fused_steps(*node.attrs);
     const int inputs = static_cast<int>(node.in.size());
     const int more = static_cast<int>(halves.size());
-    std::vector<FusedStep> steps;
+    std::vector<ops::FusedStep> steps;
     for (const size_t input : halves)
       steps.push_back({kCast, {{"dtype", std::string(name_of(DType::F32))}}, {static_cast<int>(input)}});
     const auto moved = [&](int reg) {
@@ -140,7 +140,7 @@ class HalfStorage {
       if (reg < inputs) return at == halves.end() ? reg : inputs + static_cast<int>(at - halves.begin());
       return reg + more;
     };
-    for (FusedStep step : old) {
+    for (ops::FusedStep step : old) {
       for (int& reg : step.in) reg = moved(reg);
       steps.push_back(std::move(step));
     }
@@ -160,4 +160,4 @@ class HalfStorage {
 
 int store_in_half(Draft& draft, int64_t batch) { return HalfStorage(draft, batch).run(); }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

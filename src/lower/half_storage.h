@@ -3,7 +3,7 @@
 
 #include "lower/draft.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 // Such a value is rounded to bf16 once, right after it is made, and every reader, forward or backward, sees the rounded
 // numbers:
@@ -15,4 +15,4 @@ namespace plimsoll {
 // do not depend on the line: the rewriting does not know it. Returns how many values are kept so.
 int store_in_half(Draft& draft, int64_t batch);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "ops/dnnl_kernel.h"
+#include "kernels/dnnl_kernel.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
 
 void append_number(std::string& key, int64_t number) {
@@ -13,14 +13,14 @@ void append_number(std::string& key, int64_t number) {
 
 }  // namespace
 
-int KernelStore::id_of(const Layout& layout) {
+int KernelStore::id_of(const kernels::Layout& layout) {
   const auto at = std::find(layouts_.begin(), layouts_.end(), layout);
   if (at != layouts_.end()) return static_cast<int>(at - layouts_.begin());
   layouts_.push_back(layout);
   return static_cast<int>(layouts_.size()) - 1;
 }
 
-void KernelStore::append(std::string& key, const ConcreteType& type) {
+void KernelStore::append(std::string& key, const kernels::ConcreteType& type) {
   key += static_cast<char>(type.dtype);
   key += static_cast<char>(type.is_open);
   append_number(key, id_of(type.layout));
@@ -28,12 +28,12 @@ void KernelStore::append(std::string& key, const ConcreteType& type) {
   for (const int64_t dim : type.dims) append_number(key, dim);
 }
 
-const Prepared& KernelStore::prepare(const Op& op, const Facts& facts) {
+const kernels::Prepared& KernelStore::prepare(const Op& op, const kernels::Facts& facts) {
   std::string key(op.name);
   key += '(';
-  for (const ConcreteType& type : facts.in) append(key, type);
+  for (const kernels::ConcreteType& type : facts.in) append(key, type);
   key += '|';
-  for (const ConcreteType& type : facts.out) append(key, type);
+  for (const kernels::ConcreteType& type : facts.out) append(key, type);
   key += facts.accumulate ? '+' : '=';
   key += facts.slim ? '<' : ' ';
   append_number(key, facts.batch);
@@ -41,7 +41,7 @@ const Prepared& KernelStore::prepare(const Op& op, const Facts& facts) {
   key += to_string(facts.attrs);
   const auto at = prepared_.find(key);
   if (at != prepared_.end()) return at->second;
-  const Prepared& prepared = prepared_.emplace(std::move(key), op.prepare(facts)).first->second;
+  const kernels::Prepared& prepared = prepared_.emplace(std::move(key), op.prepare(facts)).first->second;
   library_bytes_ = std::max(library_bytes_, prepared.library_bytes);
   return prepared;
 }
@@ -50,17 +50,17 @@ void KernelStore::drop_unused() {
   std::erase_if(prepared_, [](const auto& entry) { return entry.second.kernel.use_count() == 1; });
 }
 
-const Prepared& KernelStore::reorder(const ConcreteType& from, const Layout& to) {
+const kernels::Prepared& KernelStore::reorder(const kernels::ConcreteType& from, const kernels::Layout& to) {
   std::string key = "reorder(";
   append(key, from);
   append_number(key, id_of(to));
   const auto at = prepared_.find(key);
   if (at != prepared_.end()) return at->second;
-  Prepared prepared;
+  kernels::Prepared prepared;
   prepared.kernel = make_reorder(from, to, &prepared.scratch_bytes);
   prepared.in = {from.layout};
   prepared.out = {to};
   return prepared_.emplace(std::move(key), std::move(prepared)).first->second;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

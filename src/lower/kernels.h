@@ -5,15 +5,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 class KernelStore {
  public:
-  const Prepared& prepare(const Op& op, const Facts& facts);
+  const kernels::Prepared& prepare(const Op& op, const kernels::Facts& facts);
   // A task that copies a value into another layout.
-  const Prepared& reorder(const ConcreteType& from, const Layout& to);
+  const kernels::Prepared& reorder(const kernels::ConcreteType& from, const kernels::Layout& to);
   size_t size() const { return prepared_.size(); }
   // Forgets kernels that no program holds.
   void drop_unused();
@@ -21,11 +21,11 @@ class KernelStore {
   Bytes library_bytes() const { return library_bytes_; }
 
  private:
-  int id_of(const Layout& layout);
-  void append(std::string& key, const ConcreteType& type);
-  std::unordered_map<std::string, Prepared> prepared_;
-  std::vector<Layout> layouts_;
+  int id_of(const kernels::Layout& layout);
+  void append(std::string& key, const kernels::ConcreteType& type);
+  std::unordered_map<std::string, kernels::Prepared> prepared_;
+  std::vector<kernels::Layout> layouts_;
   Bytes library_bytes_ = 0;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "lower/draft.h"
 #include "lower/fuse.h"
 #include "lower/half_storage.h"
 #include "lower/masks.h"
 #include "lower/tiles.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
 
 Tag tag_of(VariableRole role) { return role == VariableRole::Optimiser ? Tag::Optimiser : Tag::Weights; }
@@ -45,9 +45,9 @@ class Lowering {
  private:
   // A value in memory: its main buffer, and copies of it in other layouts.
   struct Home {
-    BufferId buffer = -1;
-    ConcreteType type;
-    std::vector<std::pair<Layout, BufferId>> copies;
+    plan::BufferId buffer = -1;
+    kernels::ConcreteType type;
+    std::vector<std::pair<kernels::Layout, plan::BufferId>> copies;
     int32_t tiles = 1;  // of a variable: so many buffers, one after another
   };
 
@@ -62,17 +62,18 @@ class Lowering {
     program_.variables.reserve(graph_.variables().size());
   }
 
-  ConcreteType concrete(ValueId value, int64_t samples) const {
+  kernels::ConcreteType concrete(ValueId value, int64_t samples) const {
     const TensorType& type = draft_.type(value);
     return {type.dtype, at_batch(type.shape, samples), {}, false};
   }
-  ConcreteType concrete(ValueId value) const { return concrete(value, samples_); }
+  kernels::ConcreteType concrete(ValueId value) const { return concrete(value, samples_); }
 
   // Whether the bytes of a value grow with the batch.
   bool is_batched(ValueId value) const { return element_count(draft_.type(value).shape).is_batch(); }
 
-  BufferId add_buffer(ValueId value, const ConcreteType& type, Tag tag, BufferKind kind, std::string name) {
-    Buffer buffer{std::move(name), tag, kind, 0, 0};
+  plan::BufferId add_buffer(ValueId value, const kernels::ConcreteType& type, Tag tag, plan::BufferKind kind,
+                            std::string name) {
+    plan::Buffer buffer{std::move(name), tag, kind, 0, 0};
     const Bytes bytes = type.bytes();
     if (is_batched(value) && bytes % samples_ == 0) {
       buffer.per_sample_bytes = bytes / samples_;
@@ -81,7 +82,7 @@ class Lowering {
       is_possible_ = is_possible_ && !(is_batched(value) && in_parts());
     }
     program_.problem.buffers.push_back(std::move(buffer));
-    return static_cast<BufferId>(program_.problem.buffers.size()) - 1;
+    return static_cast<plan::BufferId>(program_.problem.buffers.size()) - 1;
   }
 
   std::string name_of_value(ValueId value) const { return draft_.name(value); }
@@ -98,16 +99,16 @@ class Lowering {
       if (!home.type.is_open) home.type.layout = fixed->second;
       home.tiles = tiles[i];
       const std::string name = name_of_value(variable.value);
-      home.buffer = static_cast<BufferId>(program_.problem.buffers.size());
+      home.buffer = static_cast<plan::BufferId>(program_.problem.buffers.size());
       for (int32_t tile = 0; tile < home.tiles; ++tile)
-        add_buffer(variable.value, home.type, tag_of(variable.role), BufferKind::Variable,
+        add_buffer(variable.value, home.type, tag_of(variable.role), plan::BufferKind::Variable,
                    home.tiles == 1 ? name : fmt::format("{}/tile{}", name, tile));
     }
     for (const Constant& constant : graph_.constants()) {
       Home& home = homes_[static_cast<size_t>(constant.value)];
       home.type = concrete(constant.value);
-      home.buffer =
-          add_buffer(constant.value, home.type, Tag::Weights, BufferKind::Variable, name_of_value(constant.value));
+      home.buffer = add_buffer(constant.value, home.type, Tag::Weights, plan::BufferKind::Variable,
+                               name_of_value(constant.value));
       program_.constants.push_back({constant.value, home.buffer, home.type});
     }
   }
@@ -144,7 +145,7 @@ class Lowering {
     if (draft_.kind(value) != ValueKind::Placeholder)
       throw Error(fmt::format("'{}' is used before it is made", name_of_value(value)));
     home.type = concrete(value);
-    home.buffer = add_buffer(value, home.type, Tag::Data, BufferKind::Input, name_of_value(value));
+    home.buffer = add_buffer(value, home.type, Tag::Data, plan::BufferKind::Input, name_of_value(value));
     program_.feeds.push_back({value, home.buffer, concrete(value, options_.batch)});
     return home;
   }
@@ -154,7 +155,7 @@ class Lowering {
   }
 
   // The buffer that holds the value in that layout; adds a reorder the first time.
-  BufferId in_layout(ValueId value, const Layout& layout) {
+  plan::BufferId in_layout(ValueId value, const kernels::Layout& layout) {
     Home& home = home_of(value);
     if (home.type.is_open) {
       home.type.layout = layout;
@@ -163,20 +164,21 @@ class Lowering {
     if (home.type.layout == layout) return home.buffer;
     for (const auto& [other, buffer] : home.copies)
       if (other == layout) return buffer;
-    const Prepared& prepared = kernels_.reorder(home.type, layout);
-    ConcreteType type = home.type;
+    const kernels::Prepared& prepared = kernels_.reorder(home.type, layout);
+    kernels::ConcreteType type = home.type;
     type.layout = layout;
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
-    const BufferId copy = add_buffer(value, type, tag_of_value(value), BufferKind::Temporary, name);
+    const plan::BufferId copy = add_buffer(value, type, tag_of_value(value), plan::BufferKind::Temporary, name);
     const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
     ProgramTask work{{prepared.kernel, cost}, -1, {{Operand::List::Reads, 0}}};
     Bytes scratch = prepared.scratch_bytes;
     if (is_batched(value) && last_samples_ > 0) {
-      const Prepared& smaller = kernels_.reorder(in_last_part(value, home.type), layout_in_last_part(value, layout));
+      const kernels::Prepared& smaller =
+          kernels_.reorder(in_last_part(value, home.type), layout_in_last_part(value, layout));
       work.own.last = smaller.kernel;
       scratch = std::max(scratch, smaller.scratch_bytes);
     }
-    Task task;
+    plan::Task task;
     task.name = name;
     task.reads = {home.buffer};
     task.writes = {copy};
@@ -191,17 +193,17 @@ class Lowering {
   // The work of the node for a batch of one sample.
   Cost cost_of_sample(const DraftNode& node) const {
     const auto types = [&](const std::vector<ValueId>& values) {
-      std::vector<ConcreteType> list;
+      std::vector<kernels::ConcreteType> list;
       for (const ValueId value : values) list.push_back(concrete(value, 1));
       return list;
     };
-    const std::vector<ConcreteType> in = types(node.in), out = types(node.out);
+    const std::vector<kernels::ConcreteType> in = types(node.in), out = types(node.out);
     return cost_of(*node.op, {*node.attrs, in, out, 1, options_.batch, false});
   }
 
   // A straight line through the times at the batch of a part and at a smaller one: what does not grow with the batch,
   // such as reading the weights, is paid again by every part.
-  void set_time(Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
+  void set_time(plan::Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
     const double whole_ns = predict_ns(whole, options_.speed);
     task.fixed_ns = whole_ns;
     if (part_batch == samples_) return;
@@ -211,21 +213,21 @@ class Lowering {
     task.fixed_ns = std::max(0.0, whole_ns - task.per_sample_ns * batch);
   }
 
-  void add_task(Task task, ProgramTask work, Bytes scratch_bytes) {
+  void add_task(plan::Task task, ProgramTask work, Bytes scratch_bytes) {
     task.scratch_fixed_bytes = scratch_bytes;
     program_.problem.tasks.push_back(std::move(task));
     program_.tasks.push_back(std::move(work));
   }
 
   void add_view(const DraftNode& node) {
-    const BufferId buffer = in_layout(node.in[0], Layout());
+    const plan::BufferId buffer = in_layout(node.in[0], kernels::Layout());
     Home& home = homes_[static_cast<size_t>(node.out[0])];
     home.type = concrete(node.out[0]);
     home.buffer = buffer;
     // A gradient seen under another shape is still one.
     if (is_gradient_[static_cast<size_t>(node.out[0])]) {
-      Buffer& held = program_.problem.buffers[static_cast<size_t>(buffer)];
-      if (held.kind == BufferKind::Temporary) held.tag = Tag::Gradients;
+      plan::Buffer& held = program_.problem.buffers[static_cast<size_t>(buffer)];
+      if (held.kind == plan::BufferKind::Temporary) held.tag = Tag::Gradients;
     }
   }
 
@@ -237,23 +239,23 @@ class Lowering {
     for (const ValueId value : node.in) {
       if (!is_batched(value)) continue;
       const Home& home = home_of(value);
-      Buffer& buffer = program_.problem.buffers[static_cast<size_t>(home.buffer)];
+      plan::Buffer& buffer = program_.problem.buffers[static_cast<size_t>(home.buffer)];
       if (!home.type.layout.is_plain()) is_possible_ = false;
-      if (buffer.kind == BufferKind::Temporary) buffer.is_collected = true;
+      if (buffer.kind == plan::BufferKind::Temporary) buffer.is_collected = true;
     }
   }
 
-  ConcreteType in_last_part(ValueId value, ConcreteType type) const {
+  kernels::ConcreteType in_last_part(ValueId value, kernels::ConcreteType type) const {
     type.dims = concrete(value, last_samples_).dims;
     type.layout = layout_in_last_part(value, type.layout);
     return type;
   }
-  Layout layout_in_last_part(ValueId value, const Layout& layout) const {
+  kernels::Layout layout_in_last_part(ValueId value, const kernels::Layout& layout) const {
     return is_batched(value) ? layout.with_samples(concrete(value, last_samples_).dims[0]) : layout;
   }
   // Do kernels for a whole part and for the smaller last one leave the values in the same order?
-  bool agree(const std::vector<ValueId>& values, const std::vector<Layout>& whole,
-             const std::vector<Layout>& last) const {
+  bool agree(const std::vector<ValueId>& values, const std::vector<kernels::Layout>& whole,
+             const std::vector<kernels::Layout>& last) const {
     if (whole.size() != last.size()) return false;
     for (size_t i = 0; i < whole.size(); ++i)
       if (!(layout_in_last_part(values[i], whole[i]) == last[i])) return false;
@@ -261,23 +263,25 @@ class Lowering {
   }
 
   // Adds the kernels of later parts where they differ; returns the scratch that is enough for all.
-  Bytes prepare_later(const DraftNode& node, const Facts& facts, const Prepared& first, Kernels& kernels) {
+  Bytes prepare_later(const DraftNode& node, const kernels::Facts& facts, const kernels::Prepared& first,
+                      Kernels& kernels) {
     Bytes scratch = first.scratch_bytes;
     const auto rule = batch_rule_of(node);
     const bool adds = rule == BatchRule::Sums;
     if (adds) {
-      Facts adding = facts;
+      kernels::Facts adding = facts;
       adding.accumulate = true;
-      const Prepared& later = kernels_.prepare(*node.op, adding);
+      const kernels::Prepared& later = kernels_.prepare(*node.op, adding);
       is_possible_ = is_possible_ && later.in == first.in && later.out == first.out;
       scratch = std::max(scratch, later.scratch_bytes);
       kernels.later = later.kernel;
     }
     if (last_samples_ == 0) return scratch;
-    std::vector<ConcreteType> last_in(facts.in.begin(), facts.in.end()), last_out(facts.out.begin(), facts.out.end());
+    std::vector<kernels::ConcreteType> last_in(facts.in.begin(), facts.in.end()),
+        last_out(facts.out.begin(), facts.out.end());
     for (size_t i = 0; i < last_in.size(); ++i) last_in[i] = in_last_part(node.in[i], last_in[i]);
     for (size_t i = 0; i < last_out.size(); ++i) last_out[i] = in_last_part(node.out[i], last_out[i]);
-    const Prepared& last =
+    const kernels::Prepared& last =
         kernels_.prepare(*node.op, {*node.attrs, last_in, last_out, last_samples_, options_.batch, adds, facts.slim});
     is_possible_ = is_possible_ && agree(node.in, first.in, last.in) && agree(node.out, first.out, last.out);
     scratch = std::max(scratch, last.scratch_bytes);
@@ -296,7 +300,7 @@ class Lowering {
     if (node.op->traits.view) return add_view(node);
     const bool waits_for_parts = waits(node);
     if (waits_for_parts) collect_rows(node);
-    std::vector<ConcreteType> in, out;
+    std::vector<kernels::ConcreteType> in, out;
     bool batched = false;
     for (const ValueId value : node.in) {
       in.push_back(home_of(value).type);
@@ -308,17 +312,17 @@ class Lowering {
       batched = batched || is_batched(value);
     }
     const int64_t samples = waits_for_parts ? options_.batch : samples_;
-    const Facts facts{*node.attrs, in, out, samples, options_.batch, false};
-    const Prepared& prepared = kernels_.prepare(*node.op, facts);
+    const kernels::Facts facts{*node.attrs, in, out, samples, options_.batch, false};
+    const kernels::Prepared& prepared = kernels_.prepare(*node.op, facts);
     const bool has_tiles =
         std::any_of(node.in.begin(), node.in.end(), [&](ValueId value) { return home_of(value).tiles > 1; });
     if (has_tiles) return add_tiles(node, in, prepared);
 
-    Task task;
+    plan::Task task;
     ProgramTask work{{prepared.kernel, cost_of(*node.op, facts)}, node.origin, {}, node.op};
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
-      const BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? Layout() : prepared.in[i]);
+      const plan::BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? kernels::Layout() : prepared.in[i]);
       Home& home = homes_[static_cast<size_t>(node.in[i])];
       if (updated && buffer != home.buffer)
         throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name, draft_.name(node),
@@ -330,7 +334,7 @@ class Lowering {
       Home& home = homes_[static_cast<size_t>(node.out[i])];
       home.type = out[i];
       if (!prepared.out.empty()) home.type.layout = prepared.out[i];
-      home.buffer = add_buffer(node.out[i], home.type, tag_of_value(node.out[i]), BufferKind::Temporary,
+      home.buffer = add_buffer(node.out[i], home.type, tag_of_value(node.out[i]), plan::BufferKind::Temporary,
                                name_of_value(node.out[i]));
       task.writes.push_back(home.buffer);
     }
@@ -349,13 +353,13 @@ class Lowering {
   }
 
   // The same operands, less scratch, more time.
-  void add_variant(const DraftNode& node, Facts facts, const Prepared& own, bool in_each_part, Task& task,
-                   ProgramTask& work) {
+  void add_variant(const DraftNode& node, kernels::Facts facts, const kernels::Prepared& own, bool in_each_part,
+                   plan::Task& task, ProgramTask& work) {
     facts.slim = true;
-    const Prepared& slim = kernels_.prepare(*node.op, facts);
+    const kernels::Prepared& slim = kernels_.prepare(*node.op, facts);
     if (slim.in != own.in || slim.out != own.out) return;
     work.slim = {slim.kernel, cost_of(*node.op, facts)};
-    Variant variant{static_cast<const Work&>(task), std::string(node.op->traits.slim)};
+    plan::Variant variant{static_cast<const plan::Work&>(task), std::string(node.op->traits.slim)};
     variant.scratch_fixed_bytes = in_each_part ? prepare_later(node, facts, slim, work.slim) : slim.scratch_bytes;
     const double times = predict_ns(work.slim.cost, options_.speed) / predict_ns(work.own.cost, options_.speed);
     variant.fixed_ns *= times;
@@ -364,11 +368,11 @@ class Lowering {
   }
 
   // One task for each tile of the state. What has the variable's size is the variable, its state and its gradient.
-  void add_tiles(const DraftNode& node, std::vector<ConcreteType> types, const Prepared& whole) {
-    std::vector<BufferId> buffers;
+  void add_tiles(const DraftNode& node, std::vector<kernels::ConcreteType> types, const kernels::Prepared& whole) {
+    std::vector<plan::BufferId> buffers;
     int32_t tiles = 1;
     for (size_t i = 0; i < node.in.size(); ++i) {
-      const Layout layout = whole.in.empty() ? Layout() : whole.in[i];
+      const kernels::Layout layout = whole.in.empty() ? kernels::Layout() : whole.in[i];
       buffers.push_back(in_layout(node.in[i], layout));
       types[i].layout = layout;
       tiles = std::max(tiles, home_of(node.in[i]).tiles);
@@ -376,8 +380,8 @@ class Lowering {
     const int64_t total = types[0].bytes() / size_of(types[0].dtype);  // padding included
     for (int32_t tile = 0; tile < tiles; ++tile) {
       const int64_t first = tile * kTileElements, elements = tile + 1 == tiles ? total - first : kTileElements;
-      std::vector<ConcreteType> in = types;
-      Task task;
+      std::vector<kernels::ConcreteType> in = types;
+      plan::Task task;
       task.name = fmt::format("{}/tile{}", draft_.name(node), tile);
       task.batch_rule = node.op->traits.batch;
       ProgramTask work{{}, node.origin, {}, node.op};
@@ -390,8 +394,8 @@ class Lowering {
             add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
         if (is_cut && !has_tiles) work.in.back().offset = first * size_of(types[i].dtype);
       }
-      const Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
-      const Prepared& prepared = kernels_.prepare(*node.op, facts);
+      const kernels::Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
+      const kernels::Prepared& prepared = kernels_.prepare(*node.op, facts);
       work.own.first = prepared.kernel;
       work.own.cost = cost_of(*node.op, facts);
       // A tile is small, but its variable is in no cache.
@@ -410,20 +414,20 @@ class Lowering {
   }
 
   // Operands that appear twice are listed once.
-  static Operand add_operand(std::vector<BufferId>& list, bool updated, BufferId buffer) {
+  static Operand add_operand(std::vector<plan::BufferId>& list, bool updated, plan::BufferId buffer) {
     auto at = std::find(list.begin(), list.end(), buffer);
     if (at == list.end()) at = list.insert(list.end(), buffer);
     return {updated ? Operand::List::Updates : Operand::List::Reads, static_cast<int32_t>(at - list.begin())};
   }
 
-  void add_sharing(const DraftNode& node, Task& task, const ProgramTask& work) {
+  void add_sharing(const DraftNode& node, plan::Task& task, const ProgramTask& work) {
     if (task.writes.empty()) return;
-    const Buffer& out = program_.problem.buffers[static_cast<size_t>(task.writes[0])];
+    const plan::Buffer& out = program_.problem.buffers[static_cast<size_t>(task.writes[0])];
     for (size_t i = 0; i < work.in.size(); ++i) {
       if ((node.op->traits.in_place >> i & 1) == 0 || work.in[i].list != Operand::List::Reads) continue;
-      const Buffer& in =
+      const plan::Buffer& in =
           program_.problem.buffers[static_cast<size_t>(task.reads[static_cast<size_t>(work.in[i].index)])];
-      const InPlace share{work.in[i].index, 0};
+      const plan::InPlace share{work.in[i].index, 0};
       if (in.fixed_bytes == out.fixed_bytes && in.per_sample_bytes == out.per_sample_bytes &&
           std::find(task.may_share.begin(), task.may_share.end(), share) == task.may_share.end())
         task.may_share.push_back(share);
@@ -432,9 +436,9 @@ class Lowering {
 
   void add_fetches() {
     for (const ValueId value : draft_.fetches) {
-      const BufferId buffer = in_layout(value, Layout());
-      Buffer& held = program_.problem.buffers[static_cast<size_t>(buffer)];
-      if (held.kind == BufferKind::Temporary) held.kind = BufferKind::Output;
+      const plan::BufferId buffer = in_layout(value, kernels::Layout());
+      plan::Buffer& held = program_.problem.buffers[static_cast<size_t>(buffer)];
+      if (held.kind == plan::BufferKind::Temporary) held.kind = plan::BufferKind::Output;
       program_.fetches.push_back({value, buffer, concrete(value, options_.batch)});
     }
   }
@@ -482,4 +486,4 @@ Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<co
   return *lower_in_parts(graph, fetches, updates, options, layouts, kernels);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

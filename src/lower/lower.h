@@ -10,7 +10,7 @@
 #include "lower/predict.h"
 #include "lower/program.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 struct LowerOptions {
   int64_t batch = 1;
@@ -24,7 +24,7 @@ struct LowerOptions {
 
 // The layout of each variable, shared by all programs of a session. A variable that is missing is open: the first
 // kernel that meets it decides.
-using VariableLayouts = std::unordered_map<ValueId, Layout>;
+using VariableLayouts = std::unordered_map<ValueId, kernels::Layout>;
 
 // `layouts` gains what this program decided. Without value when the step can't be cut so: a kernel wants another layout
 // for the smaller last part, or needs all rows in a layout that is not row-major.
@@ -35,4 +35,4 @@ std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueI
 Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
               const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

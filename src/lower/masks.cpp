@@ -5,7 +5,7 @@
 
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
 
 // What lives for less than this share of the step, around the turn from forward to backward, is in nobody's way.
@@ -87,7 +87,7 @@ class Masks {
   }
 
   DraftNode pack(ValueId y, Attrs settings) {
-    static const Op* const kBitMask = find_op("bit_mask");
+    static const Op* const kBitMask = ops::find_op("bit_mask");
     TensorType type{DType::U8, draft_.type(y).shape};
     const int axis = packed_axis(type.shape);
     settings.set("axis", int64_t{axis});
@@ -100,7 +100,7 @@ class Masks {
 
   // The sum of two gradients is taken along, as fusing would have done.
   void read_mask(size_t index, ValueId mask) {
-    static const Op* const kMasked = find_op("masked");
+    static const Op* const kMasked = ops::find_op("masked");
     DraftNode& node = draft_.nodes[index];
     const int axis = packed_axis(draft_.type(node.in[1]).shape);
     std::vector<ValueId> in{mask, node.in[0]};
@@ -127,4 +127,4 @@ class Masks {
 
 void use_masks(Draft& draft) { Masks(draft).run(); }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

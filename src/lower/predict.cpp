@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
-Cost cost_of(const Op& op, const Facts& facts) {
+Cost cost_of(const Op& op, const kernels::Facts& facts) {
   Cost cost = op.cost != nullptr ? op.cost(facts) : Cost{};
   if (cost.bytes <= 0) cost.bytes = facts.operand_bytes();
   return cost;
@@ -19,4 +19,4 @@ double predict_ns(const Cost& cost, const MachineSpeed& speed) {
   return speed.task_ns + std::max(compute_s, move_s) * 1e9;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -1,9 +1,9 @@
 // How long a task takes: what its operator says of its work, on a machine of a given speed.
 #pragma once
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 // Turns work into time. The defaults are a 2-core machine with AVX2, measured; plans are made with them on every
 // machine, so that the same line gives the same plan.
@@ -16,9 +16,9 @@ struct MachineSpeed {
 };
 
 // The operator's own answer with the bytes filled in.
-Cost cost_of(const Op& op, const Facts& facts);
+Cost cost_of(const Op& op, const kernels::Facts& facts);
 Cost cost_of_reorder(Bytes from, Bytes to);
 
 double predict_ns(const Cost& cost, const MachineSpeed& speed);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 
 // Where an argument of a kernel stands in its task's lists.
 struct Operand {
@@ -22,9 +22,9 @@ struct Operand {
 // What runs, and what one run costs at the samples of a part. With parts, others follow where they differ from the
 // first: later ones add into sums, and the last part may be smaller.
 struct Kernels {
-  std::shared_ptr<Kernel> first;
+  std::shared_ptr<kernels::Kernel> first;
   Cost cost{};
-  std::shared_ptr<Kernel> later = nullptr, last = nullptr;
+  std::shared_ptr<kernels::Kernel> later = nullptr, last = nullptr;
 };
 
 struct ProgramTask {
@@ -33,14 +33,14 @@ struct ProgramTask {
   std::vector<Operand> in;
   const Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
   Kernels slim{};          // the task's only variant, where it has one
-  const Kernels& of(const Step& step) const { return step.variant < 0 ? own : slim; }
+  const Kernels& of(const plan::Step& step) const { return step.variant < 0 ? own : slim; }
 };
 
 // A value that crosses the border of the step, and the buffer that holds it.
 struct Port {
   ValueId value;
-  BufferId buffer;
-  ConcreteType type;
+  plan::BufferId buffer;
+  kernels::ConcreteType type;
   int32_t tiles = 1;  // a large variable takes so many buffers, one after another
 };
 
@@ -48,7 +48,7 @@ struct Program {
   int64_t batch = 0;
   int64_t part_samples = 0;        // 0: whole
   int32_t half_values = 0;         // so many values are rounded to 16 bits, as asked
-  Problem problem;                 // problem.tasks[i] is tasks[i]
+  plan::Problem problem;           // problem.tasks[i] is tasks[i]
   std::vector<ProgramTask> tasks;  // outputs of a kernel are its task's writes, in order
   std::vector<Port> variables;     // the same first buffers in every program of a session
   std::vector<Port> constants;     // part of the arena like variables
@@ -56,4 +56,4 @@ struct Program {
   std::vector<Port> fetches;       // row-major, in the order asked for
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

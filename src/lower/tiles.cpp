@@ -1,6 +1,6 @@
 #include "lower/tiles.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
 
 // More tiles than this are more than any line can stream: such a model is refused, without a million tasks first.
@@ -29,4 +29,4 @@ std::vector<int32_t> count_tiles(const Graph& graph) {
   return tiles;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

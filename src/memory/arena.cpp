@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "base/refusal.h"
+#include <plimsoll/error.h>
 #include "memory/process.h"
 
 #ifndef MADV_POPULATE_WRITE

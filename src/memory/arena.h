@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 namespace plimsoll {
 

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll {
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <string>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 namespace plimsoll {
 

@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/cgroup.h"
 
 namespace plimsoll {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/default_line.h"
 #include "memory/process.h"
 

@@ -6,9 +6,8 @@
 #include <mutex>
 #include <string_view>
 
-#include "base/bytes.h"
-#include "base/refusal.h"
-#include "base/tag.h"
+#include <plimsoll/bytes.h>
+#include <plimsoll/error.h>
 
 namespace plimsoll {
 

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/file.h"
 
 namespace plimsoll {

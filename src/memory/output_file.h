@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 namespace plimsoll {
 

@@ -21,7 +21,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/cgroup.h"
 
 namespace plimsoll {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 namespace plimsoll {
 

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "base/random.h"
 #include "memory/process.h"
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 namespace plimsoll {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll::layers {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "model/families.h"
 
 namespace plimsoll {

@@ -2,29 +2,30 @@
 // alpha = rate * sqrt(1 - beta2^t) / (1 - beta1^t) and t is the counter. Decay comes first: w -= w * decay * rate.
 #include <cmath>
 
+#include "kernels/update.h"
 #include "ops/sample.h"
-#include "ops/update.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/adam.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/half_state-inl.h"
+#include "kernels/half_state-inl.h"
 
 #ifndef PLIMSOLL_OPS_ADAM_ONCE
 #define PLIMSOLL_OPS_ADAM_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 struct AdamStep {
   float alpha, factor, limit, keep, rest1, rest2, epsilon;
   uint32_t salt;  // of this step
 };
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 template <class State>
@@ -57,11 +58,11 @@ void adam_halves(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, const fl
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(adam_floats);
@@ -155,5 +156,5 @@ NodeId adam(Tensor variable, const Gradient& gradient, Tensor rate, Tensor step,
 
 OpList adam_ops() { return {&kAdam}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/joined.h"
+#include "kernels/joined.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 constexpr int64_t kStrip = 256;
@@ -112,4 +112,4 @@ Tensor argmax(Tensor x, int axis, Name name) {
 
 OpList argmax_ops() { return {&kArgmax}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

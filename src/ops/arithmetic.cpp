@@ -7,10 +7,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/arithmetic.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void add_tile(const Tile& t) {
   map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::Add(a, b); });
@@ -45,11 +46,11 @@ void scale_tile(const Tile& t) {
   map<1>(t, [=](Floats x) HWY_ATTR { return hn::MulAdd(x, factor, offset); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(add)
@@ -288,5 +289,5 @@ Tensor scale(Tensor x, double factor, double offset, Name name) {
 
 OpList arithmetic_ops() { return {&kAdd, &kSub, &kMul, &kDiv, &kPow, &kMinimum, &kMaximum, &kScale}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -9,20 +9,20 @@
 
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/tile_gemm-inl.h"
+#include "kernels/tile_gemm-inl.h"
 
 #ifndef PLIMSOLL_OPS_ATTENTION_ONCE
 #define PLIMSOLL_OPS_ATTENTION_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 constexpr int64_t kQueries = 64;  // of a tile
@@ -54,11 +54,12 @@ struct AttentionArrays {
 };
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 // to[j][i] = factor * from[i][j], rows of kQueries; the lanes beyond `rows` become zero.
@@ -238,11 +239,11 @@ void backward_head(const AttentionSizes& n, const AttentionArrays& in, int64_t h
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(forward_block);
@@ -426,5 +427,5 @@ Tensor attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, double 
 
 OpList attention_ops() { return {&kAttention, &kAttentionGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/channel_norm.h"
+#include "kernels/channel_norm.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 constexpr double kEpsilon = 1e-3;
@@ -472,4 +472,4 @@ OpList batch_norm_ops() {
   return {&kBatchNorm, &kGrad, &kStatistics, &kInference, &kInferenceInputGrad, &kInferenceParameterGrad};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

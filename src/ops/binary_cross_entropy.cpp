@@ -1,15 +1,16 @@
 // binary_cross_entropy: mean of max(x, 0) - x * target + log(1 + exp(-|x|)) over logits x.
-#include "ops/pairwise_loss.h"
+#include "kernels/pairwise_loss.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/binary_cross_entropy.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/vector_math-inl.h"
+#include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 // log(1 + u) for u in [0, 1]: 2 atanh(u / (2 + u)).
@@ -56,11 +57,11 @@ void targets_grad(const float* x, const float*, float* y, int64_t count, float f
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(loss_sum);
@@ -107,5 +108,5 @@ Tensor binary_cross_entropy(Tensor logits, Tensor targets, Name name) {
 
 OpList binary_cross_entropy_ops() { return {&kLoss, &kLogitsGrad, &kTargetsGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

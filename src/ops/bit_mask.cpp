@@ -8,19 +8,19 @@
 
 #include <fmt/format.h>
 
-#include "ops/image_order.h"
+#include "kernels/image_order.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/bit_mask.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/tile_map-inl.h"
 
 #ifndef PLIMSOLL_BIT_MASK_ONCE
 #define PLIMSOLL_BIT_MASK_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 
 // One plane of a mask: `pixels` bytes, each for `channels` (at most 8) elements of the values.
 struct MaskPlane {
@@ -29,11 +29,12 @@ struct MaskPlane {
   int64_t pixel_stride, channel_stride;  // of the values; one of them is 1
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 // Eight elements, in one vector or two.
 using Eight = hn::CappedTag<float, 8>;
@@ -169,11 +170,11 @@ void pass_plane(const MaskPlane& plane, const uint8_t* mask, const float* a, con
     b != nullptr ? pass_planes<true>(plane, mask, a, b, out) : pass_planes<false>(plane, mask, a, b, out);
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(mask_plane);
@@ -397,5 +398,5 @@ Tensor masked(Tensor mask, Tensor x, Tensor more, int axis, Name name) {
 
 OpList bit_mask_ops() { return {&kBitMask, &kMasked}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -1,12 +1,12 @@
 // broadcast_to: repeat a tensor along dimensions of size one.
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
+#include "kernels/strided_copy.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
-#include "ops/strided_copy.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -66,4 +66,4 @@ Tensor broadcast_to(Tensor x, Shape shape, Name name) {
 
 OpList broadcast_to_ops() { return {&kBroadcastTo}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -4,28 +4,29 @@
 
 #include <fmt/format.h>
 
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cast.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 // All the work is done by loading and storing.
 void cast_tile(const Tile& t) {
   if (t.out != t.in[0]) map<1>(t, [](Floats x) HWY_ATTR { return x; });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(cast)
@@ -119,5 +120,5 @@ Tensor cast(Tensor x, DType dtype, Name name) {
 
 OpList cast_ops() { return {&kCast}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -9,11 +9,12 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/clip.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/clamp-inl.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/clamp-inl.h"
+#include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void clip_tile(const Tile& t) {
   const Floats low = hn::Set(FloatTag(), t.params[0]);
@@ -29,11 +30,11 @@ void clip_grad_tile(const Tile& t) {
                 HWY_ATTR { return hn::IfThenElseZero(hn::And(hn::Gt(y, low), hn::Lt(y, high)), dy); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void fill_edges(const Attrs& attrs, float* params) {
@@ -111,5 +112,5 @@ Tensor relu6(Tensor x, Name name) { return clip(x, 0, 6, name.empty() ? "relu6" 
 
 OpList clip_ops() { return {&kClip, &kClipGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -2,17 +2,18 @@
 // Large whole numbers are compared as such: floats tell them apart up to 2^24 alone.
 #include <functional>
 
-#include "ops/integer_map.h"
+#include "kernels/integer_map.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/compare.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 template <class Compare>
 HWY_INLINE void compare(const Tile& t, const Compare& holds) {
@@ -38,11 +39,11 @@ void greater_equal_tile(const Tile& t) {
   compare(t, [](Floats a, Floats b) HWY_ATTR { return hn::Ge(a, b); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(equal)
@@ -125,5 +126,5 @@ Tensor greater_equal(Tensor a, Tensor b, Name name) { return add_node(kGreaterEq
 
 OpList compare_ops() { return {&kEqual, &kNotEqual, &kLess, &kLessEqual, &kGreater, &kGreaterEqual}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -1,11 +1,11 @@
 // concat: tensors side by side along one axis.
 #include <fmt/format.h>
 
-#include "ops/joined.h"
+#include "kernels/joined.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -131,4 +131,4 @@ Tensor concat(std::vector<Tensor> parts, int axis, Name name) {
 
 OpList concat_ops() { return {&kConcat}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "ops/activation.h"
-#include "ops/convolution.h"
+#include "kernels/activation.h"
+#include "kernels/convolution.h"
+#include "ops/conv2d.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -237,4 +238,4 @@ KernelGrad conv2d_kernel_grad(Tensor x, Tensor dy, const Shape& kernel, const Wi
 
 OpList conv2d_ops() { return {&kConv2d, &kInputGrad, &kKernelGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

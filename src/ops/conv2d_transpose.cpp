@@ -1,11 +1,12 @@
 // conv2d_transpose: the convolution run backwards, images [N,C,H,W], kernels [C,O/groups,h,w].
 #include <fmt/format.h>
 
-#include "ops/convolution.h"
+#include "kernels/convolution.h"
+#include "ops/conv2d.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -98,4 +99,4 @@ Tensor conv2d_transpose(Tensor x, Tensor kernel, Tensor bias, const Window& wind
 
 OpList conv2d_transpose_ops() { return {&kConv2dTranspose}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -1,11 +1,11 @@
 // count_step: adds one to a counter; updates that come later in the program see the new number.
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -42,4 +42,4 @@ NodeId count_step(Tensor counter, Name name) { return add_node(kCountStep, {coun
 
 OpList count_step_ops() { return {&kCountStep}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

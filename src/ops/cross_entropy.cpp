@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "ops/bad_values.h"
-#include "ops/blocks.h"
-#include "ops/kernel.h"
+#include "kernels/bad_values.h"
+#include "kernels/blocks.h"
+#include "kernels/kernel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -15,10 +15,11 @@
 #define HWY_TARGET_INCLUDE "ops/cross_entropy.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/short_rows-inl.h"
+#include "kernels/short_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 bool is_known(int32_t label, int64_t classes) { return label >= 0 && label < classes; }
@@ -117,11 +118,11 @@ void targets_grad(const float* x, float* y, int64_t classes, float factor, int64
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(sparse_loss);
@@ -278,5 +279,5 @@ Tensor cross_entropy(Tensor logits, Tensor targets, Name name) {
 
 OpList cross_entropy_ops() { return {&kSparse, &kSparseGrad, &kDense, &kDenseGrad, &kTargetsGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -11,10 +11,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/dropout.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 using WordTag = hn::ScalableTag<uint32_t>;
 using Words = hn::Vec<WordTag>;
@@ -76,11 +77,11 @@ void dropout_tile(const Tile& t) {
     drop(t.in[0] + before, t.out + before, t.count - before, key, index + before, threshold, t.params[5], false);
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void fill_params(const Attrs& attrs, float* params) {
@@ -185,5 +186,5 @@ Tensor dropout(Tensor x, double rate, Name name) {
 
 OpList dropout_ops() { return {&kDropout}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

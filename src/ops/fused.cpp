@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/elementwise.h"
-#include "ops/integer_map.h"
+#include "kernels/elementwise.h"
+#include "kernels/integer_map.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 // The text form of a program, a setting of the node: "mul:0,1;scale:2:factor=2.0;cast:3:dtype='f16'".
@@ -209,4 +209,4 @@ Attrs fused_attrs(const std::vector<FusedStep>& steps, const std::vector<int>& o
 
 OpList fused_ops() { return {&kFused}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

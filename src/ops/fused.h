@@ -6,7 +6,7 @@
 
 #include "graph/graph.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 
 // Registers are numbered: first the inputs of the fused node, then the results of the steps in order.
 struct FusedStep {
@@ -27,4 +27,4 @@ Outputs fused(Graph& graph, std::span<const Tensor> inputs, const std::vector<Fu
 Attrs fused_attrs(const std::vector<FusedStep>& steps, const std::vector<int>& outputs);
 std::vector<FusedStep> fused_steps(const Attrs& attrs);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

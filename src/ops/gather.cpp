@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "ops/bad_values.h"
-#include "ops/kernel.h"
+#include "kernels/bad_values.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer_gather(Infer& n) {
@@ -139,4 +139,4 @@ Tensor scatter_rows(Tensor values, Tensor rows, Shape table, Name name) {
 
 OpList gather_ops() { return {&kGather, &kScatterRows}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -5,10 +5,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/gelu.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_math-inl.h"
+#include "kernels/tile_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 constexpr float kRoot = 0.79788456080286536F;  // sqrt(2 / pi)
 constexpr float kCubic = 0.044715F;
@@ -80,11 +81,11 @@ void gelu_tanh_grad_tile(const Tile& t) {
   });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(gelu)
@@ -151,5 +152,5 @@ Tensor gelu(Tensor x, bool approximate, Name name) { return add_node(approximate
 
 OpList gelu_ops() { return {&kGelu, &kGeluTanh, &kGeluGrad, &kGeluTanhGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

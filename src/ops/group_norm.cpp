@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/channel_norm.h"
+#include "kernels/channel_norm.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 constexpr double kEpsilon = 1e-3;
@@ -263,4 +263,4 @@ Tensor group_norm(Tensor x, Tensor gamma, Tensor beta, int64_t groups, double ep
 
 OpList group_norm_ops() { return {&kGroupNorm, &kInputGrad, &kParameterGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,7 +17,7 @@
 
 #ifndef PLIMSOLL_OPS_LAYER_NORM_ROWS
 #define PLIMSOLL_OPS_LAYER_NORM_ROWS
-namespace plimsoll {
+namespace plimsoll::ops {
 
 // Rows in memory and what is known of each.
 struct NormRows {
@@ -31,11 +31,11 @@ struct NormRows {
   double epsilon;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -147,11 +147,11 @@ void ParameterGradRows(const NormRows& rows, int64_t first, int64_t last, float*
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(ForwardRows);
@@ -317,5 +317,5 @@ Tensor layer_norm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Name name
 
 OpList layer_norm_ops() { return {&kLayerNorm, &kInputGrad, &kParameterGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif  // HWY_ONCE

@@ -5,10 +5,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/leaky_relu.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void leaky_relu_tile(const Tile& t) {
   const Floats slope = hn::Set(FloatTag(), t.params[0]);
@@ -22,11 +23,11 @@ void leaky_relu_grad_tile(const Tile& t) {
                 HWY_ATTR { return hn::IfThenElse(hn::Gt(sign, hn::Zero(FloatTag())), dy, hn::Mul(dy, slope)); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void fill_slope(const Attrs& attrs, float* params) { params[0] = static_cast<float>(attrs.f("slope")); }
@@ -93,5 +94,5 @@ Tensor leaky_relu(Tensor x, double slope, Name name) { return add_node(kLeakyRel
 
 OpList leaky_relu_ops() { return {&kLeakyRelu, &kLeakyReluGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

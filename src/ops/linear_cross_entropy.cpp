@@ -8,21 +8,22 @@
 
 #include <fmt/format.h>
 
-#include "ops/bad_values.h"
-#include "ops/kernel.h"
+#include "kernels/bad_values.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
+#include "kernels/product.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
-#include "ops/product.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/linear_cross_entropy.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/vector_math-inl.h"
+#include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 // Takes a row of logits into the running log-sum-exp, kept as (top, total).
@@ -43,11 +44,11 @@ void to_slopes(const float* logits, float* slopes, int64_t count, float sum, flo
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(take_row);
@@ -443,5 +444,5 @@ Tensor linear_cross_entropy(Tensor x, Tensor kernel, Tensor labels, bool transpo
 
 OpList linear_cross_entropy_ops() { return {&kLoss, &kGrad, &kWithGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -2,7 +2,7 @@
 
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 OpList gather() {
@@ -33,4 +33,4 @@ const Op* find_op(std::string_view name) {
   return at == by_name.end() ? nullptr : at->second;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 
-#include "ops/activation.h"
-#include "ops/kernel.h"
+#include "kernels/activation.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
+#include "kernels/product.h"
+#include "kernels/thread_count.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
-#include "ops/product.h"
 #include "ops/sample.h"
-#include "ops/thread_count.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 struct Sizes {
@@ -215,4 +215,4 @@ Tensor dense(Tensor x, Tensor kernel, Tensor bias, Name name) {
 
 OpList matmul_ops() { return {&kMatmul}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "ops/bad_values.h"
-#include "ops/kernel.h"
+#include "kernels/bad_values.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -73,4 +73,4 @@ Tensor one_hot(Tensor labels, int64_t classes, Name name) {
 
 OpList one_hot_ops() { return {&kOneHot}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

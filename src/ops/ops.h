@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "ops/window.h"
+#include "kernels/window.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
+
+using namespace kernels;  // an operator is written with what kernels share
 
 using OpList = std::vector<const Op*>;
-using Name = std::string_view;  // of the node; empty: the operator's, made unique
 
 #define OPS(file) OpList file##_ops();
 #define FUN(result, function, parameters) result function parameters;
@@ -23,5 +24,15 @@ using Name = std::string_view;  // of the node; empty: the operator's, made uniq
 // All operators, in the order of the list; and the one of that name, or null.
 std::span<const Op* const> all_ops();
 const Op* find_op(std::string_view name);
+
+}  // namespace plimsoll::ops
+
+namespace plimsoll {
+
+#define OPS(file)
+#define FUN(result, function, parameters) using ops::function;
+#include "ops/list.inc"
+#undef OPS
+#undef FUN
 
 }  // namespace plimsoll

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
+#include "kernels/strided_copy.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
-#include "ops/strided_copy.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -178,4 +178,4 @@ Tensor pad(Tensor x, Dims before, Dims after, double value, Name name) {
 
 OpList pad_ops() { return {&kPad, &kPadGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

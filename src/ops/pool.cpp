@@ -2,13 +2,13 @@
 // need not be kept.
 #include <fmt/format.h>
 
-#include "ops/dnnl_kernel.h"
-#include "ops/image_order.h"
-#include "ops/max_pool_blocks.h"
+#include "kernels/dnnl_kernel.h"
+#include "kernels/image_order.h"
+#include "kernels/max_pool_blocks.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 using Desc = dnnl::memory::desc;
@@ -317,4 +317,4 @@ Tensor global_max_pool(Tensor x, Name name) {
 
 OpList pool_ops() { return {&kMaxPool, &kMaxPoolGrad, &kAveragePool, &kAveragePoolGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

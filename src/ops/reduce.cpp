@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "ops/image_order.h"
+#include "kernels/image_order.h"
+#include "kernels/parallel.h"
+#include "kernels/reduction.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
-#include "ops/reduction.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 constexpr int64_t kGrain = 16384;
@@ -291,4 +291,4 @@ OpList reduce_ops() {
   return {&kReduceSum, &kReduceMean, &kReduceMax, &kReduceMin, &kDivideByCount, &kReduceExtremeGrad};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -1,15 +1,16 @@
 // mean_squared_error, mean_absolute_error, huber: means over the differences of prediction and target.
-#include "ops/pairwise_loss.h"
+#include "kernels/pairwise_loss.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/regression_loss.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/vector_math-inl.h"
+#include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 template <class Loss>
@@ -70,11 +71,11 @@ void huber_grad(const float* x, const float* target, float* y, int64_t count, fl
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(squared);
@@ -160,5 +161,5 @@ Tensor huber(Tensor prediction, Tensor target, double delta, Name name) {
 
 OpList regression_loss_ops() { return {&kSquared, &kSquaredGrad, &kAbsolute, &kAbsoluteGrad, &kHuber, &kHuberGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -5,11 +5,12 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/relu.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/clamp-inl.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/clamp-inl.h"
+#include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void relu_tile(const Tile& t) {
   map<1>(t, [](Floats x) HWY_ATTR { return relu_of(FloatTag(), x); });
@@ -20,11 +21,11 @@ void relu_grad_tile(const Tile& t) {
   map<2>(t, [](Floats dy, Floats y) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(y, hn::Zero(FloatTag())), dy); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(relu)
@@ -81,5 +82,5 @@ Tensor relu(Tensor x, Name name) { return add_node(kRelu, {x}, {}, name); }
 
 OpList relu_ops() { return {&kRelu, &kReluGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -1,11 +1,11 @@
 // reshape, flatten, squeeze, expand_dims: the same bytes under another shape.
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -88,4 +88,4 @@ Tensor expand_dims(Tensor x, int axis, Name name) {
 
 OpList reshape_ops() { return {&kReshape}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

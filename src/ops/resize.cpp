@@ -9,11 +9,11 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ops/vector_math-inl.h"
+#include "kernels/vector_math-inl.h"
 
 #ifndef PLIMSOLL_OPS_RESIZE_ONCE
 #define PLIMSOLL_OPS_RESIZE_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 struct Sizes {
@@ -58,11 +58,12 @@ constexpr int64_t kAhead = 512;     // floats
 constexpr int64_t kRowMargin = 64;  // floats that the folded row has to spare on each side
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 using GroupTag = hn::CappedTag<float, kGroupLanes>;
@@ -269,18 +270,18 @@ void fold_plane(const Fold& b, int64_t block, const float* dy, float* dx, float*
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <fmt/format.h>
 
-#include "ops/image_order.h"
+#include "kernels/image_order.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(make_groups);
@@ -470,5 +471,5 @@ Tensor resize(Tensor x, std::array<int64_t, 2> size, std::string_view mode, Name
 
 OpList resize_ops() { return {&kResize, &kGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -2,18 +2,18 @@
 // v - a^2 in place of v. Momentum: u = momentum * u + step; w -= u. Decay comes first: w -= w * decay * rate.
 #include <cmath>
 
+#include "kernels/update.h"
 #include "ops/sample.h"
-#include "ops/update.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/rmsprop.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/half_state-inl.h"
+#include "kernels/half_state-inl.h"
 
 #ifndef PLIMSOLL_OPS_RMSPROP_ONCE
 #define PLIMSOLL_OPS_RMSPROP_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 struct RmspropStep {
   float rate, factor, limit, keep, rho, momentum, epsilon;
@@ -24,11 +24,12 @@ struct RmspropState {
   State *square, *velocity, *mean;  // velocity, mean: null where not used
 };
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 template <class State>
@@ -67,11 +68,11 @@ void rmsprop_halves(const RmspropStep& s, const RmspropState<uint16_t>& at, cons
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(rmsprop_floats);
@@ -185,5 +186,5 @@ NodeId rmsprop(Tensor variable, const Gradient& gradient, Tensor rate, Tensor sq
 
 OpList rmsprop_ops() { return {&kPlainOp, &kVelocityOp, &kMeanOp, &kBothOp}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

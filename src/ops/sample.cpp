@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace plimsoll {
+namespace plimsoll::ops {
 
 DType SampleBuilder::type_of_next(DType wanted) const {
   return std::find(changed_.begin(), changed_.end(), inputs_.size()) != changed_.end() ? changed_to_ : wanted;
@@ -22,4 +22,4 @@ Tensor SampleBuilder::variable(const Shape& shape, double low, double high, DTyp
   return tensor;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

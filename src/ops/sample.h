@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph.h"
+#include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 
 class SampleBuilder {
  public:
@@ -47,4 +47,4 @@ struct Sample {
   bool has_gradient = true;                                  // false at points where the function has no derivative
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

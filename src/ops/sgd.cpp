@@ -2,29 +2,30 @@
 // Decay is apart from the gradient and comes first: w -= w * decay * rate.
 #include <cmath>
 
+#include "kernels/update.h"
 #include "ops/sample.h"
-#include "ops/update.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/sgd.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/half_state-inl.h"
+#include "kernels/half_state-inl.h"
 
 #ifndef PLIMSOLL_OPS_SGD_ONCE
 #define PLIMSOLL_OPS_SGD_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 struct SgdStep {
   float rate, factor, limit, keep, momentum;
   bool nesterov;
 };
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 template <class State>
@@ -56,11 +57,11 @@ void sgd_halves(const SgdStep& s, float* w, uint16_t* velocity, const float* g, 
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(sgd_floats);
@@ -163,5 +164,5 @@ NodeId sgd(Tensor variable, const Gradient& gradient, Tensor rate, Tensor veloci
 
 OpList sgd_ops() { return {&kSgd, &kSgdMomentum}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

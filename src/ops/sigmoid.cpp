@@ -5,10 +5,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/sigmoid.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_math-inl.h"
+#include "kernels/tile_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void sigmoid_tile(const Tile& t) {
   map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return sigmoid_of(x); });
@@ -19,11 +20,11 @@ void sigmoid_grad_tile(const Tile& t) {
   map<2>(t, [](Floats dy, Floats y) HWY_ATTR { return hn::Mul(dy, hn::NegMulAdd(y, y, y)); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(sigmoid)
@@ -74,5 +75,5 @@ Tensor sigmoid(Tensor x, Name name) { return add_node(kSigmoid, {x}, {}, name); 
 
 OpList sigmoid_ops() { return {&kSigmoid, &kSigmoidGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -5,10 +5,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/silu.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_math-inl.h"
+#include "kernels/tile_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void silu_tile(const Tile& t) {
   map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return hn::Mul(x, sigmoid_of(x)); });
@@ -22,11 +23,11 @@ void silu_grad_tile(const Tile& t) {
   });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(silu)
@@ -68,5 +69,5 @@ Tensor silu(Tensor x, Name name) { return add_node(kSilu, {x}, {}, name); }
 
 OpList silu_ops() { return {&kSilu, &kSiluGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/joined.h"
+#include "kernels/joined.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -122,4 +122,4 @@ Tensor slice(Tensor x, int axis, int64_t first, int64_t count, int64_t step, Nam
 
 OpList slice_ops() { return {&kSlice, &kSliceGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -7,19 +7,20 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ops/short_rows-inl.h"
+#include "kernels/short_rows-inl.h"
 
 #ifndef PLIMSOLL_OPS_SOFTMAX_ONCE
 #define PLIMSOLL_OPS_SOFTMAX_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 constexpr int64_t kStrip = 1024;
 }
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 template <bool kAsLog>
@@ -130,18 +131,18 @@ void softmax_strip_grad(const float* y, const float* dy, float* dx, int64_t coun
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
 #include "ops/ops.h"
-#include "ops/parallel.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(softmax_rows);
@@ -304,5 +305,5 @@ Tensor log_softmax(Tensor x, int axis, Name name) {
 
 OpList softmax_ops() { return {&kSoftmax, &kLogSoftmax, &kSoftmaxGrad, &kLogSoftmaxGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

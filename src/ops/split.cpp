@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "ops/joined.h"
+#include "kernels/joined.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -97,4 +97,4 @@ std::vector<Tensor> split(Tensor x, Dims sizes, int axis, Name name) {
 
 OpList split_ops() { return {&kSplit}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -1,21 +1,22 @@
 // sum_squares: the squared norm of a gradient, for clipping. Of a row-sparse one, repeats of a row are added first.
 #include <fmt/format.h>
 
-#include "ops/bad_values.h"
-#include "ops/blocks.h"
-#include "ops/kernel.h"
+#include "kernels/bad_values.h"
+#include "kernels/blocks.h"
+#include "kernels/kernel.h"
+#include "kernels/row_sort.h"
 #include "ops/ops.h"
-#include "ops/row_sort.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/sum_squares.cpp"
 #include <hwy/foreach_target.h>
 
-#include "ops/vector_math-inl.h"
+#include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 namespace {
 
 // In float over short runs, in double over these.
@@ -35,11 +36,11 @@ double squares(const float* x, int64_t count) {
 }
 
 }  // namespace
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(squares);
@@ -127,5 +128,5 @@ Tensor sum_squares(const Gradient& gradient, Shape table, Name name) {
 
 OpList sum_squares_ops() { return {&kSumSquares}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

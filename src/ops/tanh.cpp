@@ -5,10 +5,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/tanh.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_math-inl.h"
+#include "kernels/tile_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void tanh_tile(const Tile& t) {
   map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return tanh_of(x); });
@@ -19,11 +20,11 @@ void tanh_grad_tile(const Tile& t) {
   map<2>(t, [](Floats dy, Floats y) HWY_ATTR { return hn::Mul(dy, hn::NegMulAdd(y, y, number(1))); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(tanh)
@@ -74,5 +75,5 @@ Tensor tanh(Tensor x, Name name) { return add_node(kTanh, {x}, {}, name); }
 
 OpList tanh_ops() { return {&kTanh, &kTanhGrad}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

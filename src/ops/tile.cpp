@@ -1,12 +1,12 @@
 // tile: a tensor repeated along each axis; its gradient sums over the repeats.
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
+#include "kernels/strided_copy.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
-#include "ops/strided_copy.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -75,4 +75,4 @@ Tensor tile(Tensor x, Dims times, Name name) { return add_node(kTile, {x}, {{"ti
 
 OpList tile_ops() { return {&kTile}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

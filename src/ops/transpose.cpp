@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
+#include "kernels/strided_copy.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
-#include "ops/strided_copy.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 void infer(Infer& n) {
@@ -80,4 +80,4 @@ Tensor transpose(Tensor x, Dims order, Name name) {
 
 OpList transpose_ops() { return {&kTranspose}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

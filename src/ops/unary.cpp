@@ -5,10 +5,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/unary.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_math-inl.h"
+#include "kernels/tile_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void exp_tile(const Tile& t) {
   map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return exp_of(x); });
@@ -39,11 +40,11 @@ void erf_tile(const Tile& t) {
   map<1, Fetch::Ahead>(t, [](Floats x) HWY_ATTR { return erf_of(x); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(exp)
@@ -138,5 +139,5 @@ Tensor erf(Tensor x, Name name) { return add_node(kErf, {x}, {}, name); }
 
 OpList unary_ops() { return {&kExp, &kLog, &kSqrt, &kRsqrt, &kNeg, &kAbs, &kAbsGrad, &kErf}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -1,26 +1,27 @@
 // where: a or b, as a condition says for every element.
-#include "ops/integer_map.h"
+#include "kernels/integer_map.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/where.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/tile_map-inl.h"
+#include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::HWY_NAMESPACE {
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
 
 void where_tile(const Tile& t) {
   map<3>(t, [](Floats condition, Floats a, Floats b)
                 HWY_ATTR { return hn::IfThenElse(hn::Ne(condition, hn::Zero(FloatTag())), a, b); });
 }
 
-}  // namespace plimsoll::HWY_NAMESPACE
+}  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
 
 PLIMSOLL_TILE(where)
@@ -96,5 +97,5 @@ Tensor where(Tensor condition, Tensor a, Tensor b, Name name) { return add_node(
 
 OpList where_ops() { return {&kWhere}; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::ops
 #endif

@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "plan/order.h"
+#include "plan/search/order.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using Values = std::vector<BufferId>;  // sorted
@@ -236,4 +236,4 @@ Bound find_lower_bound(const Problem& problem, const Sizes& sizes, bool in_place
   return bound;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

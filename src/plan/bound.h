@@ -2,9 +2,9 @@
 #pragma once
 
 #include "plan/problem.h"
-#include "plan/slots.h"
+#include "plan/search/slots.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 
 struct Bound {
   Bytes bytes = 0;
@@ -20,4 +20,4 @@ enum class Return {
 // Holds for every order, every choice of places and every way to run tasks again. Effort is counted, never timed.
 Bound find_lower_bound(const Problem& problem, const Sizes& sizes, bool in_place, Return how = Return::ByRunning);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

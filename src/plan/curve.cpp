@@ -4,7 +4,7 @@
 
 #include "plan/make_plan.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 CurvePoint describe(const Problem& problem, const Plan& plan, Bytes limit) {
@@ -48,4 +48,4 @@ std::vector<CurvePoint> make_curve(const Problem& problem, const Limits& limits,
   return make_curve(problem, problems, limits, points);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -8,7 +8,7 @@
 #include "plan/plan.h"
 #include "plan/problem.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 
 struct CurvePoint {
   Bytes limit_bytes = 0;
@@ -27,4 +27,4 @@ std::vector<CurvePoint> make_curve(const Problem& whole, std::span<const Problem
                                    int points);
 std::vector<CurvePoint> make_curve(const Problem& problem, const Limits& limits, int points);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -1,6 +1,6 @@
 #include "plan/effort.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 constexpr Bytes kBytesToSearchTask = 3600;  // beside its option
@@ -11,4 +11,4 @@ Bytes bytes_of_option(const Problem& problem) { return kBytesToPlanTask * std::s
 
 Bytes bytes_of_recompute_search(const Problem& problem) { return kBytesToSearchTask * std::ssize(problem.tasks); }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -4,7 +4,7 @@
 
 #include "plan/problem.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 
 // Most micro-batches that a step is cut into: each has steps of its own in the plan.
 constexpr int64_t kMostParts = 1024;
@@ -17,4 +17,4 @@ Bytes bytes_of_recompute_search(const Problem& problem);
 constexpr Bytes kBytesToPlanTask = 900;
 inline Bytes bytes_to_plan(const Problem& problem) { return bytes_of_option(problem); }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

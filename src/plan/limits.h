@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
-namespace plimsoll {
+namespace plimsoll::plan {
 
 // Each lever can be switched off.
 struct Levers {
@@ -38,4 +38,4 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

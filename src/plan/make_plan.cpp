@@ -8,16 +8,16 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "plan/effort.h"
-#include "plan/expand.h"
-#include "plan/option.h"
-#include "plan/order.h"
-#include "plan/split.h"
-#include "plan/store.h"
-#include "plan/variants.h"
+#include "plan/search/expand.h"
+#include "plan/search/option.h"
+#include "plan/search/order.h"
+#include "plan/search/split.h"
+#include "plan/search/store.h"
+#include "plan/search/variants.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 void require_valid(const Problem& problem, const Limits& limits) {
@@ -341,4 +341,4 @@ LineSearch::~LineSearch() = default;
 Choice LineSearch::plan_at(Bytes line) { return search_->run(line); }
 Floor LineSearch::floor() const { return search_->floor(); }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

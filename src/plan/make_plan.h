@@ -10,7 +10,7 @@
 #include "plan/plan.h"
 #include "plan/problem.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 
 // Throws Error when the problem or the limits make no sense.
 std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& limits);
@@ -49,4 +49,4 @@ class LineSearch {
   std::unique_ptr<Search> search_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

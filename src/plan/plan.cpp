@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace plimsoll {
+namespace plimsoll::plan {
 
 std::string_view name_of(Exactness exactness) {
   constexpr std::array<std::string_view, 2> kNames{"bit-identical", "within-tolerance"};
@@ -77,4 +77,4 @@ std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan) {
   return places;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/holder.h"
-#include "base/tag.h"
+#include <plimsoll/bytes.h>
+#include <plimsoll/error.h>
 #include "plan/problem.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 
 struct Step {
   enum class Kind : uint8_t { Run, Save, Load };
@@ -113,4 +112,4 @@ struct StepPlaces {
 };
 std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 constexpr std::array<std::string_view, 4> kKinds{"variable", "input", "output", "temporary"};
@@ -84,4 +84,4 @@ void require_valid(const Problem& problem) {
       throw Error(fmt::format("output '{}' is written by no task", problem.buffers[i].name));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -6,11 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include <plimsoll/bytes.h>
 #include "base/batch_rule.h"
-#include "base/bytes.h"
-#include "base/tag.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 
 using BufferId = int32_t;  // index into Problem::buffers
 using TaskId = int32_t;    // index into Problem::tasks
@@ -90,4 +89,4 @@ std::string_view name_of(BatchRule rule);   // "rows"
 // anything wrote it, sizes below zero.
 void require_valid(const Problem& problem);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

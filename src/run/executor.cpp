@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
-namespace plimsoll {
+namespace plimsoll::run {
 
 class Executor::Binder {
  public:
-  Binder(Executor& executor, const Program& program, const Plan& plan, std::byte* base, const FilePlaces& file)
+  Binder(Executor& executor, const lower::Program& program, const plan::Plan& plan, std::byte* base,
+         const FilePlaces& file)
       : to_(executor),
         program_(program),
         plan_(plan),
@@ -25,8 +26,8 @@ class Executor::Binder {
 
   void run() {
     size_t ins = 0, outs = 0, moves = 0;
-    for (const Step& step : plan_.steps) {
-      if (step.kind != Step::Kind::Run) {
+    for (const plan::Step& step : plan_.steps) {
+      if (step.kind != plan::Step::Kind::Run) {
         ++moves;
         continue;
       }
@@ -38,13 +39,13 @@ class Executor::Binder {
     to_.out_.reserve(outs);
     to_.steps_.reserve(plan_.steps.size());
     to_.transfers_.reserve(moves);
-    for (const ProgramTask& task : program_.tasks)
-      for (const Kernels* kernels : {&task.own, &task.slim})
+    for (const lower::ProgramTask& task : program_.tasks)
+      for (const lower::Kernels* kernels : {&task.own, &task.slim})
         for (const auto& kernel : {kernels->first, kernels->later, kernels->last})
           if (kernel != nullptr && (to_.kernels_.empty() || to_.kernels_.back() != kernel))
             to_.kernels_.push_back(kernel);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (plan_.steps[i].kind == Step::Kind::Run)
+      if (plan_.steps[i].kind == plan::Step::Kind::Run)
         bind_task(i);
       else
         bind_transfer(i);
@@ -53,50 +54,51 @@ class Executor::Binder {
   }
 
  private:
-  Kernel* kernel_for(const Kernels& kernels, int32_t part) const {
+  kernels::Kernel* kernel_for(const lower::Kernels& kernels, int32_t part) const {
     const bool is_last = part + 1 == static_cast<int32_t>(plan_.part_samples.size());
     if (is_last && has_smaller_last_ && kernels.last != nullptr) return kernels.last.get();
     return part > 0 && kernels.later != nullptr ? kernels.later.get() : kernels.first.get();
   }
 
   // Of a buffer with the whole batch a part sees its own rows.
-  std::byte* locate(BufferId id, Bytes place, int32_t part) const {
-    const Buffer& buffer = program_.problem.buffers[static_cast<size_t>(id)];
+  std::byte* locate(plan::BufferId id, Bytes place, int32_t part) const {
+    const plan::Buffer& buffer = program_.problem.buffers[static_cast<size_t>(id)];
     const int64_t first = holds_whole_batch(buffer) ? to_.states_[static_cast<size_t>(part)].first_sample : 0;
     return base_ + place + first * buffer.per_sample_bytes;
   }
 
   void bind_task(size_t i) {
-    const Step& step = plan_.steps[i];
-    const StepPlaces& places = places_[i];
-    const ProgramTask& task = program_.tasks[static_cast<size_t>(step.task)];
-    const Task& work = program_.problem.tasks[static_cast<size_t>(step.task)];
+    const plan::Step& step = plan_.steps[i];
+    const plan::StepPlaces& places = places_[i];
+    const lower::ProgramTask& task = program_.tasks[static_cast<size_t>(step.task)];
+    const plan::Task& work = program_.problem.tasks[static_cast<size_t>(step.task)];
     BoundStep bound{kernel_for(task.of(step), step.part),
                     to_.in_.data() + to_.in_.size(),
                     to_.out_.data() + to_.out_.size(),
                     nullptr,
                     step.part,
                     0};
-    for (const Operand& operand : task.in) {
-      const bool updated = operand.list == Operand::List::Updates;
+    for (const lower::Operand& operand : task.in) {
+      const bool updated = operand.list == lower::Operand::List::Updates;
       const auto index = static_cast<size_t>(operand.index);
-      const BufferId id = (updated ? work.updates : work.reads)[index];
+      const plan::BufferId id = (updated ? work.updates : work.reads)[index];
       to_.in_.push_back(locate(id, (updated ? places.updates : places.reads)[index], step.part) + operand.offset);
     }
     for (size_t w = 0; w < work.writes.size(); ++w)
       to_.out_.push_back(locate(work.writes[w], places.writes[w], step.part));
     if (places.scratch >= 0) bound.scratch = base_ + places.scratch;
     for (const auto* list : {&work.reads, &work.updates})
-      for (const BufferId id : *list) bound.wait_for = std::max(bound.wait_for, loaded_by_[static_cast<size_t>(id)]);
+      for (const plan::BufferId id : *list)
+        bound.wait_for = std::max(bound.wait_for, loaded_by_[static_cast<size_t>(id)]);
     to_.steps_.push_back(bound);
   }
 
   void bind_transfer(size_t i) {
-    const Step& step = plan_.steps[i];
+    const plan::Step& step = plan_.steps[i];
     const auto id = static_cast<size_t>(step.buffer);
     const int64_t samples = *std::max_element(plan_.part_samples.begin(), plan_.part_samples.end());
     const Bytes bytes = placed_bytes(program_.problem.buffers[id], samples);
-    const bool is_load = step.kind == Step::Kind::Load;
+    const bool is_load = step.kind == plan::Step::Kind::Load;
     to_.steps_.push_back({nullptr, nullptr, nullptr, nullptr, static_cast<int32_t>(to_.transfers_.size()), 0});
     to_.transfers_.push_back({is_load, base_ + places_[i].buffer, file_.places[id], bytes});
     if (is_load) loaded_by_[id] = static_cast<int32_t>(to_.transfers_.size());
@@ -118,13 +120,13 @@ class Executor::Binder {
   }
 
   bool changes(size_t step, Bytes first, Bytes last) const {
-    const Task& work = program_.problem.tasks[static_cast<size_t>(plan_.steps[step].task)];
-    const StepPlaces& places = places_[step];
+    const plan::Task& work = program_.problem.tasks[static_cast<size_t>(plan_.steps[step].task)];
+    const plan::StepPlaces& places = places_[step];
     const int64_t samples = plan_.part_samples.front();
     const auto hits = [&](Bytes place, Bytes bytes) { return place < last && place + bytes > first; };
-    const auto any_hits = [&](const std::vector<BufferId>& ids, const std::vector<Bytes>& at) {
+    const auto any_hits = [&](const std::vector<plan::BufferId>& ids, const std::vector<Bytes>& at) {
       for (size_t k = 0; k < ids.size(); ++k) {
-        const Buffer& buffer = program_.problem.buffers[static_cast<size_t>(ids[k])];
+        const plan::Buffer& buffer = program_.problem.buffers[static_cast<size_t>(ids[k])];
         if (hits(at[k], placed_bytes(buffer, holds_whole_batch(buffer) ? first_ : samples))) return true;
       }
       return false;
@@ -134,23 +136,23 @@ class Executor::Binder {
   }
 
   Executor& to_;
-  const Program& program_;
-  const Plan& plan_;
+  const lower::Program& program_;
+  const plan::Plan& plan_;
   std::byte* base_;
   const FilePlaces& file_;
-  const std::vector<StepPlaces> places_;
+  const std::vector<plan::StepPlaces> places_;
   int64_t first_ = 0;  // in the end the samples of the whole batch
   bool has_smaller_last_ = false;
   std::vector<int32_t> loaded_by_;  // by buffer: the transfer that last loaded it, counted from 1
 };
 
-Executor::Executor(const Program& program, const Plan& plan, std::byte* base, const FilePlaces& file)
+Executor::Executor(const lower::Program& program, const plan::Plan& plan, std::byte* base, const FilePlaces& file)
     : queue_(file.transfers) {
   Binder(*this, program, plan, base, file).run();
 }
 
-void Executor::begin(const StepState& state) noexcept {
-  for (StepState& part : states_) {
+void Executor::begin(const kernels::StepState& state) noexcept {
+  for (kernels::StepState& part : states_) {
     part.seed = state.seed;
     part.step = state.step;
     part.status = state.status;
@@ -170,13 +172,13 @@ void Executor::run_step(const BoundStep& step) noexcept {
     queue_->start_write(transfer.place, transfer.memory, transfer.bytes);
 }
 
-void Executor::run(const StepState& state) noexcept {
+void Executor::run(const kernels::StepState& state) noexcept {
   begin(state);
   for (const BoundStep& step : steps_) run_step(step);
   if (queue_ != nullptr) queue_->wait_all();
 }
 
-void Executor::run_timed(const StepState& state, std::span<int64_t> step_ns) noexcept {
+void Executor::run_timed(const kernels::StepState& state, std::span<int64_t> step_ns) noexcept {
   using Clock = std::chrono::steady_clock;
   begin(state);
   auto last = Clock::now();
@@ -189,4 +191,4 @@ void Executor::run_timed(const StepState& state, std::span<int64_t> step_ns) noe
   if (queue_ != nullptr) queue_->wait_all();
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::run

@@ -10,7 +10,7 @@
 #include "plan/plan.h"
 #include "run/transfers.h"
 
-namespace plimsoll {
+namespace plimsoll::run {
 
 // The scratch file of a plan that saves and loads: where each buffer lies in it, by id.
 struct FilePlaces {
@@ -21,18 +21,18 @@ struct FilePlaces {
 class Executor {
  public:
   // Binds the program's kernels to the plan's places in the arena at `base`.
-  Executor(const Program& program, const Plan& plan, std::byte* base, const FilePlaces& file = {});
+  Executor(const lower::Program& program, const plan::Plan& plan, std::byte* base, const FilePlaces& file = {});
 
   // After a failure of the file (see Transfers) the values are garbage.
-  void run(const StepState& state) noexcept;
+  void run(const kernels::StepState& state) noexcept;
 
   size_t steps() const { return steps_.size(); }
   // The same, with the time of each step.
-  void run_timed(const StepState& state, std::span<int64_t> step_ns) noexcept;
+  void run_timed(const kernels::StepState& state, std::span<int64_t> step_ns) noexcept;
 
  private:
   struct BoundStep {
-    Kernel* kernel;  // null: a transfer
+    kernels::Kernel* kernel;  // null: a transfer
     const void* const* in;
     void* const* out;
     void* scratch;
@@ -46,17 +46,17 @@ class Executor {
   };
   class Binder;
 
-  void begin(const StepState& state) noexcept;
+  void begin(const kernels::StepState& state) noexcept;
   void run_step(const BoundStep& step) noexcept;
 
-  std::vector<std::shared_ptr<Kernel>> kernels_;  // keeps them alive
+  std::vector<std::shared_ptr<kernels::Kernel>> kernels_;  // keeps them alive
   std::vector<const void*> in_;
   std::vector<void*> out_;
   std::vector<BoundStep> steps_;
   std::vector<BoundTransfer> transfers_;
-  std::vector<StepState> states_;  // of each part
+  std::vector<kernels::StepState> states_;  // of each part
   Transfers* queue_ = nullptr;
   int64_t tickets_before_ = 0;  // given out before this run
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::run

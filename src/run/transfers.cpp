@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::run {
 
 Transfers::Transfers(ScratchFile& file) : file_(file) {
   if (const int failure = start_small_thread(&thread_, &Transfers::run, this); failure != 0)
@@ -77,4 +77,4 @@ void Transfers::serve(const Request& request) noexcept {
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::run

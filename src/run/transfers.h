@@ -13,7 +13,7 @@
 #include "memory/scratch_file.h"
 #include "memory/small_thread.h"
 
-namespace plimsoll {
+namespace plimsoll::run {
 
 // For one caller, which must leave the memory of a request alone until wait says that it is done. Allocates nothing
 // after construction. Nobody else may use the file while this lives.
@@ -76,4 +76,4 @@ class Transfers {
   pthread_t thread_{};
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::run

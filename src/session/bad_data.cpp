@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "ops/elementwise.h"
+#include <plimsoll/error.h>
+#include "kernels/elementwise.h"
 #include "session/session.h"
 
 namespace plimsoll {
@@ -35,7 +35,7 @@ Place place_of(const Shape& shape, int64_t batch, int64_t index) {
 
 }  // namespace
 
-std::string describe_bad_value(const StepStatus& status, const Graph& graph, const PlannedStep& planned) {
+std::string describe_bad_value(const kernels::StepStatus& status, const Graph& graph, const PlannedStep& planned) {
   const auto [origin, in_part] = planned.origins[static_cast<size_t>(status.action)];
   const Node& node = graph.node(origin);
   const TensorType& type = graph.value(graph.inputs(node)[static_cast<size_t>(status.bad.input)]).type;
@@ -56,7 +56,7 @@ std::optional<BadNumber> find_bad_number(std::span<const Feed> feeds) {
   for (const Feed& feed : feeds) {
     if (!is_float(feed.dtype)) continue;
     const Bytes size = size_of(feed.dtype);
-    const LoadFn load = load_of(feed.dtype);
+    const kernels::LoadFn load = kernels::load_of(feed.dtype);
     const int64_t count = feed.bytes / size;
     std::array<float, 1024> numbers;
     for (int64_t first = 0; first < count; first += static_cast<int64_t>(numbers.size())) {

@@ -5,37 +5,39 @@
 
 namespace plimsoll {
 
-std::vector<Bytes> Homes::place_in_file(const Problem& problem, const Plan& plan, Bytes* file_bytes) {
+std::vector<Bytes> Homes::place_in_file(const plan::Problem& problem, const plan::Plan& plan, Bytes* file_bytes) {
   std::vector<Bytes> places(problem.buffers.size(), -1);
   Bytes end = 0;
-  const auto place = [&](BufferId id) {
+  const auto place = [&](plan::BufferId id) {
     if (places[static_cast<size_t>(id)] >= 0) return;
     places[static_cast<size_t>(id)] = end;
     const int64_t samples = plan.part_samples.empty() ? 1 : plan.part_samples.front();
     end += round_up(placed_bytes(problem.buffers[static_cast<size_t>(id)], samples), kDiskBlock);
   };
-  for (const BufferId id : plan.stored) place(id);
-  for (const Step& step : plan.steps)
-    if (step.kind != Step::Kind::Run) place(step.buffer);
+  for (const plan::BufferId id : plan.stored) place(id);
+  for (const plan::Step& step : plan.steps)
+    if (step.kind != plan::Step::Kind::Run) place(step.buffer);
   *file_bytes = std::max(*file_bytes, end);
   return places;
 }
 
-Homes::Homes(const Problem& problem, const Plan& plan, std::byte* base, const std::string& folder, Bytes file_bytes)
+Homes::Homes(const plan::Problem& problem, const plan::Plan& plan, std::byte* base, const std::string& folder,
+             Bytes file_bytes)
     : base_(base), arena_places_(problem.buffers.size(), -1) {
   Bytes ignored = 0;
   file_places_ = place_in_file(problem, plan, &ignored);
-  for (const Buffer& buffer : problem.buffers) sizes_.push_back(placed_bytes(buffer, 0));
-  for (const Life& life : plan.lives)
-    if (life.buffer != kScratch && problem.buffers[static_cast<size_t>(life.buffer)].kind == BufferKind::Variable)
+  for (const plan::Buffer& buffer : problem.buffers) sizes_.push_back(placed_bytes(buffer, 0));
+  for (const plan::Life& life : plan.lives)
+    if (life.buffer != plan::kScratch &&
+        problem.buffers[static_cast<size_t>(life.buffer)].kind == plan::BufferKind::Variable)
       arena_places_[static_cast<size_t>(life.buffer)] = life.offset;
-  for (const BufferId id : plan.stored) arena_places_[static_cast<size_t>(id)] = -1;
+  for (const plan::BufferId id : plan.stored) arena_places_[static_cast<size_t>(id)] = -1;
   if (file_bytes == 0) return;
   file_ = std::make_unique<ScratchFile>(folder, file_bytes);
-  transfers_ = std::make_unique<Transfers>(*file_);
+  transfers_ = std::make_unique<run::Transfers>(*file_);
 }
 
-bool Homes::is_resident(const Port& port) const {
+bool Homes::is_resident(const lower::Port& port) const {
   for (int32_t tile = 0; tile < port.tiles; ++tile)
     if (arena_places_[static_cast<size_t>(port.buffer + tile)] < 0) return false;
   return true;
@@ -43,7 +45,7 @@ bool Homes::is_resident(const Port& port) const {
 
 // Tiles follow each other without a gap, in memory and in the value.
 template <class Move>
-void Homes::for_each_tile(const Port& port, const Move& move) {
+void Homes::for_each_tile(const lower::Port& port, const Move& move) {
   Bytes at = 0;
   for (int32_t tile = 0; tile < port.tiles; ++tile) {
     const auto id = static_cast<size_t>(port.buffer + tile);
@@ -55,7 +57,7 @@ void Homes::for_each_tile(const Port& port, const Move& move) {
   transfers_->rethrow();
 }
 
-const std::byte* Homes::read(const Port& port, std::byte* staging) {
+const std::byte* Homes::read(const lower::Port& port, std::byte* staging) {
   if (is_resident(port)) return base_ + arena_places_[static_cast<size_t>(port.buffer)];
   for_each_tile(port, [&](size_t id, Bytes at, Bytes bytes) {
     if (arena_places_[id] >= 0)
@@ -66,11 +68,11 @@ const std::byte* Homes::read(const Port& port, std::byte* staging) {
   return staging;
 }
 
-std::byte* Homes::place(const Port& port, std::byte* staging) {
+std::byte* Homes::place(const lower::Port& port, std::byte* staging) {
   return is_resident(port) ? base_ + arena_places_[static_cast<size_t>(port.buffer)] : staging;
 }
 
-void Homes::write(const Port& port, const std::byte* from) {
+void Homes::write(const lower::Port& port, const std::byte* from) {
   if (is_resident(port)) return;
   for_each_tile(port, [&](size_t id, Bytes at, Bytes bytes) {
     if (arena_places_[id] >= 0)

@@ -15,34 +15,35 @@ namespace plimsoll {
 class Homes {
  public:
   // What the line must hold for a scratch file beside the arena.
-  static constexpr Bytes kBytes = ScratchFile::kStagingBytes + Transfers::kBytes;
+  static constexpr Bytes kBytes = ScratchFile::kStagingBytes + run::Transfers::kBytes;
 
   // The places of all that a plan moves: its stored variables first, then its own values.
-  static std::vector<Bytes> place_in_file(const Problem& problem, const Plan& plan, Bytes* file_bytes);
+  static std::vector<Bytes> place_in_file(const plan::Problem& problem, const plan::Plan& plan, Bytes* file_bytes);
 
   Homes() = default;
   // `plan` is one of the session's: variables are at the same places in all. Makes the file when a plan needs one.
-  Homes(const Problem& problem, const Plan& plan, std::byte* base, const std::string& folder, Bytes file_bytes);
+  Homes(const plan::Problem& problem, const plan::Plan& plan, std::byte* base, const std::string& folder,
+        Bytes file_bytes);
 
-  Transfers* transfers() { return transfers_.get(); }
+  run::Transfers* transfers() { return transfers_.get(); }
 
   // The variable as its kernels see it: in its place, or read into `staging` from the file.
-  const std::byte* read(const Port& port, std::byte* staging);
+  const std::byte* read(const lower::Port& port, std::byte* staging);
   // Where a new value is to be written; `write` then brings it home.
-  std::byte* place(const Port& port, std::byte* staging);
-  void write(const Port& port, const std::byte* from);
+  std::byte* place(const lower::Port& port, std::byte* staging);
+  void write(const lower::Port& port, const std::byte* from);
 
-  bool is_resident(const Port& port) const;
-  Bytes arena_place(BufferId buffer) const { return arena_places_[static_cast<size_t>(buffer)]; }
+  bool is_resident(const lower::Port& port) const;
+  Bytes arena_place(plan::BufferId buffer) const { return arena_places_[static_cast<size_t>(buffer)]; }
 
  private:
   template <class Move>
-  void for_each_tile(const Port& port, const Move& move);
+  void for_each_tile(const lower::Port& port, const Move& move);
 
   std::byte* base_ = nullptr;
   std::vector<Bytes> sizes_, arena_places_, file_places_;  // by buffer; -1 where it is not
   std::unique_ptr<ScratchFile> file_;
-  std::unique_ptr<Transfers> transfers_;
+  std::unique_ptr<run::Transfers> transfers_;
 };
 
 }  // namespace plimsoll

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/process.h"
 #include "session/bad_data.h"
 #include "session/variables.h"
@@ -18,8 +18,8 @@ bool equal(const Request& a, const Request& b) {
 }
 
 // Where a buffer lies at the start of the step.
-Bytes place_of(const Plan& plan, BufferId buffer) {
-  for (const Life& life : plan.lives)
+Bytes place_of(const plan::Plan& plan, plan::BufferId buffer) {
+  for (const plan::Life& life : plan.lives)
     if (life.buffer == buffer) return life.offset;
   return -1;
 }
@@ -93,26 +93,26 @@ void Session::close() {
   plans_held_.release();
   staging_held_.release();
   data_.reset();
-  kernels_ = KernelStore();
+  kernels_ = lower::KernelStore();
   closed_ = true;
 }
 
 void Session::bind(PlannedStep& step) {
-  step.executor = std::make_unique<Executor>(step.program, step.plan, arena_->data(),
-                                             FilePlaces{homes_.transfers(), step.file_places});
+  step.executor = std::make_unique<run::Executor>(step.program, step.plan, arena_->data(),
+                                                  run::FilePlaces{homes_.transfers(), step.file_places});
   step.origins.clear();
   step.origins.reserve(step.plan.steps.size());
-  for (const Step& action : step.plan.steps)
+  for (const plan::Step& action : step.plan.steps)
     step.origins.push_back(
         {action.task < 0 ? -1 : step.program.tasks[static_cast<size_t>(action.task)].origin, action.part});
   step.feed_places.clear();
-  for (const Port& port : step.program.feeds)
+  for (const lower::Port& port : step.program.feeds)
     step.feed_places.push_back(arena_->data() + place_of(step.plan, port.buffer));
   step.views.clear();
-  for (const Port& port : step.program.fetches) {
+  for (const lower::Port& port : step.program.fetches) {
     // A fetch lies where the last life of its buffer is.
     Bytes place = -1;
-    for (const Life& life : step.plan.lives)
+    for (const plan::Life& life : step.plan.lives)
       if (life.buffer == port.buffer) place = life.offset;
     step.views.emplace_back(port.type.dtype, port.type.dims, arena_->data() + place, port.type.bytes(), is_readable_);
   }
@@ -121,21 +121,21 @@ void Session::bind(PlannedStep& step) {
 void Session::initialize() {
   if (steps_.empty()) return;
   const PlannedStep& step = steps_.front();
-  for (const Port& port : step.program.variables) {
+  for (const lower::Port& port : step.program.variables) {
     const Variable& variable = graph_.variable_of(port.value);
     std::byte* place = homes_.place(port, staging());
     initialize_variable(variable.init, options_.seed, graph_.name(graph_.value(port.value)), port.type, place,
                         plain_staging(port));
     homes_.write(port, place);
   }
-  for (const Port& port : step.program.constants) {
+  for (const lower::Port& port : step.program.constants) {
     const Constant& constant = graph_.constant_of(port.value);
     std::memcpy(arena_->data() + homes_.arena_place(port.buffer), constant.bytes.data(), constant.bytes.size());
   }
 }
 
 std::byte* Session::staging() { return arena_->data() + steps_.front().plan.variable_bytes; }
-std::byte* Session::plain_staging(const Port& port) {
+std::byte* Session::plain_staging(const lower::Port& port) {
   return homes_.is_resident(port) ? staging() : staging() + round_up(port.type.bytes(), kAlignment);
 }
 
@@ -245,7 +245,7 @@ PlannedStep& Session::take_feeds(size_t number, std::span<const Feed> feeds) {
   line_.expect_no_growth();
   PlannedStep& step = steps_[number];
   for (size_t i = 0; i < step.program.feeds.size(); ++i) {
-    const Port& port = step.program.feeds[i];
+    const lower::Port& port = step.program.feeds[i];
     const auto feed =
         std::find_if(feeds.begin(), feeds.end(), [&](const Feed& f) { return f.placeholder.id() == port.value; });
     if (feed == feeds.end())
@@ -285,7 +285,7 @@ std::span<const View> Session::run_timed(size_t number, std::span<const Feed> fe
   return finish(step);
 }
 
-Port Session::port_of(Tensor variable) {
+lower::Port Session::port_of(Tensor variable) {
   open();
   if (variable.owner() != &graph_ || graph_.value(variable.id()).kind != ValueKind::Variable || steps_.empty())
     throw Error("only variables of this session's graph have a value to get or set");
@@ -295,7 +295,7 @@ Port Session::port_of(Tensor variable) {
 
 void Session::get(Tensor variable, void* into, Bytes bytes) {
   const Turn turn(*this);
-  const Port port = port_of(variable);
+  const lower::Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
   expect_memory(variable, into);
   copy_to_plain(port.type, homes_.read(port, staging()), into);
@@ -303,7 +303,7 @@ void Session::get(Tensor variable, void* into, Bytes bytes) {
 
 std::span<const std::byte> Session::peek(Tensor variable) {
   const Turn turn(*this);
-  const Port port = port_of(variable);
+  const lower::Port port = port_of(variable);
   const std::byte* value = homes_.read(port, staging());
   const auto bytes = static_cast<size_t>(port.type.count() * size_of(port.type.dtype));
   if (port.type.layout.is_plain()) return {value, bytes};
@@ -314,7 +314,7 @@ std::span<const std::byte> Session::peek(Tensor variable) {
 
 void Session::fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write) {
   const Turn turn(*this);
-  const Port port = port_of(variable);
+  const lower::Port port = port_of(variable);
   std::byte* place = homes_.place(port, staging());
   std::byte* plain = port.type.layout.is_plain() ? place : plain_staging(port);
   write(plain, port.type.count() * size_of(port.type.dtype));
@@ -324,7 +324,7 @@ void Session::fill(Tensor variable, const std::function<void(void* into, Bytes b
 
 void Session::set(Tensor variable, const void* from, Bytes bytes) {
   const Turn turn(*this);
-  const Port port = port_of(variable);
+  const lower::Port port = port_of(variable);
   expect_bytes(variable, port.type, bytes);
   expect_memory(variable, from);
   std::byte* place = homes_.place(port, staging());

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/refusal.h"
+#include <plimsoll/error.h>
 #include "graph/graph.h"
 #include "lower/lower.h"
 #include "memory/arena.h"
@@ -45,7 +45,7 @@ struct SessionOptions {
   // False: what is only there to be looked at (tasks, names, lives) is given back when the session opens.
   bool keeps_plans = true;
   uint64_t seed = 0;
-  Levers levers;
+  plan::Levers levers;
   bool masks = true;  // see LowerOptions
   // Values that the backward pass reads again are kept in 16 bits between their uses: other results, though the same
   // under every line. The optimiser's state has a setting of its own: Optimiser::half_state.
@@ -64,15 +64,15 @@ struct ActionOrigin {
 // A step of a session with its plan.
 struct PlannedStep {
   Request request;
-  Program program;
-  Plan plan;
-  Limits limits = {};                   // that the plan was made under
-  std::vector<Bytes> file_places = {};  // by buffer, of what the plan saves and loads
-  std::unique_ptr<Executor> executor;   // none before memory is taken
-  std::vector<std::byte*> feed_places;  // of program.feeds
-  std::vector<View> views;              // of program.fetches
-  std::vector<ActionOrigin> origins;    // by action, once it is bound
-  int64_t lowered_tasks = 0;            // of program.tasks and plan.steps, which may be forgotten
+  lower::Program program;
+  plan::Plan plan;
+  plan::Limits limits = {};                 // that the plan was made under
+  std::vector<Bytes> file_places = {};      // by buffer, of what the plan saves and loads
+  std::unique_ptr<run::Executor> executor;  // none before memory is taken
+  std::vector<std::byte*> feed_places;      // of program.feeds
+  std::vector<View> views;                  // of program.fetches
+  std::vector<ActionOrigin> origins;        // by action, once it is bound
+  int64_t lowered_tasks = 0;                // of program.tasks and plan.steps, which may be forgotten
   int64_t planned_actions = 0;
   int64_t last_used = 0;  // by the session's count of runs
 };
@@ -136,10 +136,10 @@ class Session {
   Bytes file_bytes() const { return file_bytes_; }  // of the scratch file
 
   // All ways to set up that step, for a look at other lines: the whole first, then in parts of the batch.
-  std::vector<Problem> problems(size_t number);
+  std::vector<plan::Problem> problems(size_t number);
 
  private:
-  LowerOptions lower_options(const Request& request) const;
+  lower::LowerOptions lower_options(const Request& request) const;
   size_t find_or_plan(const Request& request);
   void expect_graph() const;
   void check_feeds(std::span<const Feed> feeds) const;
@@ -148,19 +148,19 @@ class Session {
   std::span<const View> finish(PlannedStep& step);
   void lower_step(PlannedStep& step, const Request& request);
   // The step in micro-batches of several sizes.
-  std::vector<Program> lower_splits(const Request& request, const Program& whole);
-  std::vector<int64_t> split_sizes(const Request& request, const Program& whole) const;
-  bool has_room_for_splits(const PlannedStep& step, const Limits& limits) const;
+  std::vector<lower::Program> lower_splits(const Request& request, const lower::Program& whole);
+  std::vector<int64_t> split_sizes(const Request& request, const lower::Program& whole) const;
+  bool has_room_for_splits(const PlannedStep& step, const plan::Limits& limits) const;
   // Throws DoesNotFit when variables can't be brought to or from row-major memory beside the plan. Returns how much the
   // arena of the steps before is too large, else 0.
-  [[nodiscard]] Bytes accept(PlannedStep& step, Plan plan, const Limits& limits);
+  [[nodiscard]] Bytes accept(PlannedStep& step, plan::Plan plan, const plan::Limits& limits);
   bool may_spill() const { return disk_speed_.read_bytes_per_s > 0; }
   Bytes transfer_bytes() const { return may_spill() ? Homes::kBytes : 0; }  // beside the arena, for a scratch file
   Bytes step_bytes() const;                                                 // of a plan, its executor and the caller
-  Limits limits_for(const PlannedStep& step) const;
-  [[noreturn]] void refuse(const PlannedStep& step, std::span<const Problem* const> problems, const Limits& limits,
-                           const Choice& choice) const;
-  Refusal describe(const Problem& problem, const Shortfall& shortfall, Bytes planning_bytes) const;
+  plan::Limits limits_for(const PlannedStep& step) const;
+  [[noreturn]] void refuse(const PlannedStep& step, std::span<const plan::Problem* const> problems,
+                           const plan::Limits& limits, const plan::Choice& choice) const;
+  Refusal describe(const plan::Problem& problem, const plan::Shortfall& shortfall, Bytes planning_bytes) const;
   Bytes counted_bytes() const;
   void leave_room_for_later(const PlannedStep& last, Bytes lowered_bytes);
   Bytes held_bytes() const;
@@ -175,7 +175,7 @@ class Session {
   void forget_plans(const std::vector<size_t>& order);
   [[noreturn]] void refuse_grown(const PlannedStep& step) const;
   [[nodiscard]] Bytes settle();
-  void expect_room_for_planning(const Problem& problem, const Plan& plan);
+  void expect_room_for_planning(const plan::Problem& problem, const plan::Plan& plan);
   Bytes peak_of_planning(Bytes planning_bytes) const;
   void expect_room_to_plan() const;
   void evict_plans();
@@ -185,22 +185,22 @@ class Session {
   Bytes limit_for_arena() const;
   void bind(PlannedStep& step);
   void initialize();
-  Port port_of(Tensor variable);
-  std::byte* staging();                        // behind the variables
-  std::byte* plain_staging(const Port& port);  // behind that, for the same variable row-major
+  lower::Port port_of(Tensor variable);
+  std::byte* staging();                               // behind the variables
+  std::byte* plain_staging(const lower::Port& port);  // behind that, for the same variable row-major
 
   Graph& graph_;
   const std::shared_ptr<const std::atomic<bool>> graph_lives_ = graph_.lifetime();
   SessionOptions options_;
   MemoryLine line_;
-  KernelStore kernels_;
-  VariableLayouts layouts_;
+  lower::KernelStore kernels_;
+  lower::VariableLayouts layouts_;
   std::vector<PlannedStep> steps_;
   std::atomic<bool> is_busy_ = false;
   std::optional<Arena> arena_;
   Homes homes_;
   DiskSpeed disk_speed_;
-  std::optional<std::vector<BufferId>> stored_;  // variables in the scratch file, once a plan has decided
+  std::optional<std::vector<plan::BufferId>> stored_;  // variables in the scratch file, once a plan has decided
   std::optional<MemoryLine> data_;
   // Of the line: what libraries take while kernels run, the caller's, plans and executors still to be made, transfers.
   Reservation library_held_, caller_held_, later_held_, plans_held_, staging_held_;
@@ -215,8 +215,8 @@ class Session {
   Bytes peak_of_planning_ = 0;          // of the process, counted
   Bytes arena_bytes_ = 0;
   Bytes file_bytes_ = 0;
-  StepStatus status_;
-  StepState state_;
+  kernels::StepStatus status_;
+  kernels::StepState state_;
   bool closed_ = false;
   // What views look at: false when the arena is gone.
   const std::shared_ptr<std::atomic<bool>> is_readable_ = std::make_shared<std::atomic<bool>>(true);

@@ -3,28 +3,28 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/kept_facts.h"
 #include "memory/process.h"
-#include "plan/check.h"
+#include "plan/check/check.h"
 #include "plan/effort.h"
 #include "plan/make_plan.h"
-#include "plan/split.h"
+#include "plan/search/split.h"
 #include "session/session.h"
 
 namespace plimsoll {
 namespace {
 
 // Of what is only there to plan and to be looked at: the blocks of a task or buffer without what the allocator adds.
-Bytes bytes_of_details(const Program& program, const Plan& plan) {
+Bytes bytes_of_details(const lower::Program& program, const plan::Plan& plan) {
   const auto text = [](const std::string& name) { return name.capacity() > 15 ? name.capacity() + 1 : 0; };
   const auto list = [](const auto& items) { return items.capacity() * sizeof(items[0]); };
   size_t bytes = list(program.problem.buffers) + list(program.problem.tasks) + list(program.tasks) + list(plan.steps) +
                  list(plan.lives);
-  for (const Buffer& buffer : program.problem.buffers) bytes += text(buffer.name);
-  for (const Task& task : program.problem.tasks)
+  for (const plan::Buffer& buffer : program.problem.buffers) bytes += text(buffer.name);
+  for (const plan::Task& task : program.problem.tasks)
     bytes += text(task.name) + list(task.reads) + list(task.writes) + list(task.updates) + list(task.may_share);
-  for (const ProgramTask& task : program.tasks) bytes += list(task.in);
+  for (const lower::ProgramTask& task : program.tasks) bytes += list(task.in);
   return static_cast<Bytes>(bytes);
 }
 
@@ -120,7 +120,7 @@ Bytes Session::settle() {
 
 // The surroundings leave less than the arena that the plans agreed on.
 void Session::refuse_grown(const PlannedStep& step) const {
-  Shortfall shortfall;
+  plan::Shortfall shortfall;
   shortfall.need_bytes = arena_bytes_ + left_for_planning_;
   throw DoesNotFit(describe(step.program.problem, shortfall, 0));
 }
@@ -137,8 +137,8 @@ void Session::forget_plans(const std::vector<size_t>& order) {
   }
 }
 
-LowerOptions Session::lower_options(const Request& request) const {
-  LowerOptions lowering;
+lower::LowerOptions Session::lower_options(const Request& request) const {
+  lower::LowerOptions lowering;
   lowering.batch = request.batch;
   lowering.masks = options_.masks;
   lowering.half_values = options_.half_values;
@@ -150,47 +150,47 @@ void Session::lower_step(PlannedStep& step, const Request& request) {
   for (const Tensor& fetch : request.fetches)
     if (!fetch.is_set() || &fetch.graph() != &graph_) throw Error("a fetch is unset or belongs to another graph");
   step.request = request;
-  step.program = lower(graph_, request.fetch_ids(), request.updates, lower_options(request), layouts_, kernels_);
+  step.program = lower::lower(graph_, request.fetch_ids(), request.updates, lower_options(request), layouts_, kernels_);
   step.lowered_tasks = std::ssize(step.program.tasks);
 }
 
 // Variables that no kernel met stay row-major from now on: their place must not change when more steps are planned.
 void Session::close_layouts() {
-  for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, Layout());
+  for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, kernels::Layout());
 }
 
 // Half the batch, a quarter, and so on down to one sample; in larger strides where each takes long to plan.
-std::vector<int64_t> Session::split_sizes(const Request& request, const Program& whole) const {
+std::vector<int64_t> Session::split_sizes(const Request& request, const lower::Program& whole) const {
   constexpr size_t kManyTasks = 5000;
   const int64_t stride = whole.tasks.size() > kManyTasks ? 8 : 2;
   std::vector<int64_t> sizes;
   if (!options_.levers.micro_batch) return sizes;
   for (int64_t samples = request.batch; samples > 1;) {
     samples = (samples + stride - 1) / stride;
-    if ((request.batch + samples - 1) / samples > kMostParts) break;
+    if ((request.batch + samples - 1) / samples > plan::kMostParts) break;
     sizes.push_back(samples);
   }
   return sizes;
 }
 
-std::vector<Program> Session::lower_splits(const Request& request, const Program& whole) {
-  std::vector<Program> splits;
+std::vector<lower::Program> Session::lower_splits(const Request& request, const lower::Program& whole) {
+  std::vector<lower::Program> splits;
   const std::vector<int64_t> sizes = split_sizes(request, whole);
   if (sizes.empty()) return splits;
-  const Split split = find_split(whole.problem);
+  const plan::Split split = find_split(whole.problem);
   if (!split.is_possible()) return splits;
-  LowerOptions lowering = lower_options(request);
+  lower::LowerOptions lowering = lower_options(request);
   lowering.waits.assign(graph_.nodes().size(), false);
   for (size_t t = 0; t < whole.tasks.size(); ++t) {
-    const std::vector<BufferId>& reads = whole.problem.tasks[t].reads;
-    if (whole.tasks[t].origin >= 0 && split.when[t] == Split::When::After)
-      lowering.waits[static_cast<size_t>(whole.tasks[t].origin)] =
-          std::any_of(reads.begin(), reads.end(),
-                      [&](BufferId id) { return whole.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
+    const std::vector<plan::BufferId>& reads = whole.problem.tasks[t].reads;
+    if (whole.tasks[t].origin >= 0 && split.when[t] == plan::Split::When::After)
+      lowering.waits[static_cast<size_t>(whole.tasks[t].origin)] = std::any_of(
+          reads.begin(), reads.end(),
+          [&](plan::BufferId id) { return whole.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
   }
   for (const int64_t samples : sizes) {
     lowering.part_samples = samples;
-    KernelStore kernels;  // those of a split that is not chosen go with its program
+    lower::KernelStore kernels;  // those of a split that is not chosen go with its program
     auto program = lower_in_parts(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels);
     if (program) splits.push_back(std::move(*program));
   }
@@ -198,20 +198,20 @@ std::vector<Program> Session::lower_splits(const Request& request, const Program
 }
 
 // All of them exist at once while the fastest is chosen.
-bool Session::has_room_for_splits(const PlannedStep& step, const Limits& limits) const {
+bool Session::has_room_for_splits(const PlannedStep& step, const plan::Limits& limits) const {
   const Bytes each = kBytesOfTask * std::ssize(step.program.tasks) + bytes_of_option(step.program.problem);
   return std::ssize(split_sizes(step.request, step.program)) * each <= limits.search_bytes;
 }
 
-std::vector<Problem> Session::problems(size_t number) {
+std::vector<plan::Problem> Session::problems(size_t number) {
   const PlannedStep& step = steps_.at(number);
-  std::vector<Problem> problems;
-  KernelStore kernels;
-  const Program whole =
-      lower(graph_, step.request.fetch_ids(), step.request.updates, lower_options(step.request), layouts_, kernels);
+  std::vector<plan::Problem> problems;
+  lower::KernelStore kernels;
+  const lower::Program whole = lower::lower(graph_, step.request.fetch_ids(), step.request.updates,
+                                            lower_options(step.request), layouts_, kernels);
   problems.push_back(whole.problem);
   if (!has_room_for_splits(step, step.limits)) return problems;
-  for (Program& split : lower_splits(step.request, whole)) problems.push_back(std::move(split.problem));
+  for (lower::Program& split : lower_splits(step.request, whole)) problems.push_back(std::move(split.problem));
   return problems;
 }
 
@@ -240,7 +240,7 @@ void Session::expect_room_to_plan() const {
   if (!line_.covers_process() || steps_.empty()) return;
   const int64_t tasks = steps_.front().lowered_tasks;
   const Bytes bytes = tasks * (kBytesOfTask + kBytesOfAction) +
-                      std::max(kBytesToLowerNode * std::ssize(graph_.nodes()), tasks * kBytesToPlanTask);
+                      std::max(kBytesToLowerNode * std::ssize(graph_.nodes()), tasks * plan::kBytesToPlanTask);
   if (bytes <= line_.free()) return;
   Refusal refusal;
   refusal.line = line_.limit();
@@ -300,8 +300,8 @@ Bytes Session::limit_for_arena() const {
   return std::max<Bytes>(0, line_.free() + held - actions_of_later_steps_ * step_bytes() - left_for_planning_);
 }
 
-Limits Session::limits_for(const PlannedStep& step) const {
-  Limits limits;
+plan::Limits Session::limits_for(const PlannedStep& step) const {
+  plan::Limits limits;
   limits.bytes = limit_for_arena();
   limits.batch = step.request.batch;
   limits.levers = options_.levers;
@@ -334,7 +334,7 @@ Bytes Session::peak_of_planning(Bytes planning_bytes) const {
          std::max(planning_bytes, kBytesToLowerNode * std::ssize(graph_.nodes()));
 }
 
-Refusal Session::describe(const Problem& problem, const Shortfall& shortfall, Bytes planning_bytes) const {
+Refusal Session::describe(const plan::Problem& problem, const plan::Shortfall& shortfall, Bytes planning_bytes) const {
   Refusal refusal;
   refusal.line = line_.limit();
   refusal.others = line_.used() - line_.process_bytes() - held_bytes();
@@ -358,21 +358,21 @@ Refusal Session::describe(const Problem& problem, const Shortfall& shortfall, By
 
 // The least line that works is named: planned with as little memory as the line left, or with more if that finds a
 // lower plan and the machine has it.
-void Session::refuse(const PlannedStep& step, std::span<const Problem* const> problems, const Limits& limits,
-                     const Choice& choice) const {
-  const Problem& whole = step.program.problem;
-  const auto describe_choice = [&](const Choice& made, Bytes planning_bytes) {
-    return describe(*problems[made.problem], std::get<Shortfall>(made.answer), planning_bytes);
+void Session::refuse(const PlannedStep& step, std::span<const plan::Problem* const> problems,
+                     const plan::Limits& limits, const plan::Choice& choice) const {
+  const plan::Problem& whole = step.program.problem;
+  const auto describe_choice = [&](const plan::Choice& made, Bytes planning_bytes) {
+    return describe(*problems[made.problem], std::get<plan::Shortfall>(made.answer), planning_bytes);
   };
   Refusal refusal = describe_choice(choice, bytes_to_plan(whole));
   const Bytes to_search = bytes_of_option(whole) + bytes_of_recompute_search(whole);
   if (limits.search_bytes < to_search && available_memory_bytes() > 4 * to_search) {
-    Limits open = limits;
+    plan::Limits open = limits;
     open.bytes = 0;
     open.search_bytes = MemoryLine::kUnlimited;
-    const Problem* const one[] = {&whole};
-    const Choice searched = choose_plan(whole, one, open);
-    Refusal other = describe(whole, std::get<Shortfall>(searched.answer), to_search);
+    const plan::Problem* const one[] = {&whole};
+    const plan::Choice searched = choose_plan(whole, one, open);
+    Refusal other = describe(whole, std::get<plan::Shortfall>(searched.answer), to_search);
     if (other.need < refusal.need) refusal = std::move(other);
   }
   throw DoesNotFit(std::move(refusal));
@@ -381,9 +381,9 @@ void Session::refuse(const PlannedStep& step, std::span<const Problem* const> pr
 // Behind the variables in the arena: a variable passes through there on its way from or to row-major memory or the
 // file.
 Bytes Session::staging_bytes(const PlannedStep& step) const {
-  const std::vector<BufferId>& stored = step.plan.stored;
+  const std::vector<plan::BufferId>& stored = step.plan.stored;
   Bytes most = 0;
-  for (const Port& port : step.program.variables) {
+  for (const lower::Port& port : step.program.variables) {
     Bytes bytes = 0;
     if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
     const auto first = std::lower_bound(stored.begin(), stored.end(), port.buffer);
@@ -395,46 +395,46 @@ Bytes Session::staging_bytes(const PlannedStep& step) const {
 
 // The whole step first. Micro-batches are looked at when that costs time or does not fit.
 Bytes Session::plan_step(PlannedStep& step) {
-  const Problem& whole = step.program.problem;
-  const Limits limits = limits_for(step);
-  const Problem* const one[] = {&whole};
-  Choice choice = choose_plan(whole, one, limits);
-  const auto* plan = std::get_if<Plan>(&choice.answer);
+  const plan::Problem& whole = step.program.problem;
+  const plan::Limits limits = limits_for(step);
+  const plan::Problem* const one[] = {&whole};
+  plan::Choice choice = choose_plan(whole, one, limits);
+  const auto* plan = std::get_if<plan::Plan>(&choice.answer);
   if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns)
-    return accept(step, std::move(std::get<Plan>(choice.answer)), limits);
-  std::vector<Program> splits;
+    return accept(step, std::move(std::get<plan::Plan>(choice.answer)), limits);
+  std::vector<lower::Program> splits;
   if (has_room_for_splits(step, limits)) splits = lower_splits(step.request, step.program);
-  std::vector<const Problem*> problems;
-  for (const Program& split : splits) problems.push_back(&split.problem);
-  std::optional<Choice> better;
+  std::vector<const plan::Problem*> problems;
+  for (const lower::Program& split : splits) problems.push_back(&split.problem);
+  std::optional<plan::Choice> better;
   if (!splits.empty())
     better = plan == nullptr ? choose_plan(whole, problems, limits)
                              : choose_faster_plan(whole, problems, limits, plan->predicted_ns);
-  if (better && std::holds_alternative<Plan>(better->answer)) {
+  if (better && std::holds_alternative<plan::Plan>(better->answer)) {
     step.program = std::move(splits[better->problem]);
     splits.clear();
     kernels_.drop_unused();
-    return accept(step, std::move(std::get<Plan>(better->answer)), limits);
+    return accept(step, std::move(std::get<plan::Plan>(better->answer)), limits);
   }
-  if (plan != nullptr) return accept(step, std::move(std::get<Plan>(choice.answer)), limits);
-  const auto need = [](const Choice& made) { return std::get<Shortfall>(made.answer).need_bytes; };
+  if (plan != nullptr) return accept(step, std::move(std::get<plan::Plan>(choice.answer)), limits);
+  const auto need = [](const plan::Choice& made) { return std::get<plan::Shortfall>(made.answer).need_bytes; };
   if (better && need(*better) < need(choice)) refuse(step, problems, limits, *better);
   refuse(step, one, limits, choice);
 }
 
 // A plan that fits was still made past the line when planning took more than running the step does.
-void Session::expect_room_for_planning(const Problem& problem, const Plan& plan) {
+void Session::expect_room_for_planning(const plan::Problem& problem, const plan::Plan& plan) {
   if (!line_.covers_process() || arena_) return;
   const Bytes peak = peak_of_planning(bytes_to_plan(problem));
   peak_of_planning_ = std::max(peak_of_planning_, peak);
   if (peak <= line_.limit()) return;
-  Shortfall shortfall;
+  plan::Shortfall shortfall;
   shortfall.need_bytes = plan.arena_bytes + std::ssize(plan.steps) * step_bytes();
   throw DoesNotFit(describe(problem, shortfall, bytes_to_plan(problem)));
 }
 
 // Returns what is missing when the arena that earlier steps agreed on is more than this one leaves.
-Bytes Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
+Bytes Session::accept(PlannedStep& step, plan::Plan plan, const plan::Limits& limits) {
   step.plan = std::move(plan);
   step.plan.steps.shrink_to_fit();
   step.plan.lives.shrink_to_fit();
@@ -446,7 +446,7 @@ Bytes Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
   const Bytes own = std::max(step.plan.arena_bytes, step.plan.variable_bytes + staging);
   const Bytes for_steps = limits.bytes_of_steps(std::ssize(step.plan.steps));
   if (own > limits.bytes - for_steps) {
-    Shortfall shortfall;
+    plan::Shortfall shortfall;
     shortfall.need_bytes = own + for_steps;
     shortfall.holders = {{"all variables", Tag::Weights, step.plan.variable_bytes},
                          {"one of them in another order, on its way in or out", Tag::Staging, staging}};
@@ -463,7 +463,7 @@ Bytes Session::accept(PlannedStep& step, Plan plan, const Limits& limits) {
 }
 
 void Session::hold_arena(const PlannedStep& accepted) {
-  const BytesByTag* by_tag = &accepted.plan.peak_by_tag;
+  const plan::BytesByTag* by_tag = &accepted.plan.peak_by_tag;
   Bytes largest = accepted.plan.arena_bytes;
   for (const PlannedStep& step : steps_) {
     if (step.plan.arena_bytes <= largest) continue;

@@ -4,28 +4,29 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "ops/dnnl_kernel.h"
-#include "ops/parallel.h"
+#include <plimsoll/error.h>
+#include "kernels/dnnl_kernel.h"
+#include "kernels/parallel.h"
 
 namespace plimsoll {
 namespace {
 
-void reorder(const ConcreteType& from, const Layout& to, const void* source, void* target) {
+void reorder(const kernels::ConcreteType& from, const kernels::Layout& to, const void* source, void* target) {
   Bytes scratch_bytes = 0;
-  const std::shared_ptr<Kernel> kernel = make_reorder(from, to, &scratch_bytes);
+  const std::shared_ptr<kernels::Kernel> kernel = make_reorder(from, to, &scratch_bytes);
   if (scratch_bytes > 0) throw Error("a reorder of a variable asks for scratch memory");
-  const StepState state;
+  const kernels::StepState state;
   kernel->run({&source, &target, nullptr, &state});
 }
 
-void fill_plain(const Init& init, uint64_t seed, std::string_view name, const ConcreteType& type, std::byte* place) {
+void fill_plain(const Init& init, uint64_t seed, std::string_view name, const kernels::ConcreteType& type,
+                std::byte* place) {
   const int64_t count = type.count();
   switch (type.dtype) {
     case DType::F32: {
       auto* out = reinterpret_cast<float*>(place);
-      parallel_for(count, 4096,
-                   [&](int64_t first, int64_t last) { fill(init, seed, name, first, last - first, out + first); });
+      kernels::parallel_for(
+          count, 4096, [&](int64_t first, int64_t last) { fill(init, seed, name, first, last - first, out + first); });
       return;
     }
     case DType::I64:
@@ -43,30 +44,30 @@ void fill_plain(const Init& init, uint64_t seed, std::string_view name, const Co
 
 }  // namespace
 
-void initialize_variable(const Init& init, uint64_t seed, std::string_view name, const ConcreteType& type,
+void initialize_variable(const Init& init, uint64_t seed, std::string_view name, const kernels::ConcreteType& type,
                          std::byte* place, std::byte* staging) {
   if (type.layout.is_plain()) return fill_plain(init, seed, name, type, place);
   fill_plain(init, seed, name, type, staging);
   copy_from_plain(type, staging, place);
 }
 
-void copy_to_plain(const ConcreteType& type, const void* from, void* into) {
+void copy_to_plain(const kernels::ConcreteType& type, const void* from, void* into) {
   if (type.layout.is_plain())
     std::memcpy(into, from, static_cast<size_t>(type.bytes()));
   else
-    reorder(type, Layout(), from, into);
+    reorder(type, kernels::Layout(), from, into);
 }
 
-void copy_from_plain(const ConcreteType& type, const void* from, void* into) {
-  ConcreteType plain = type;
-  plain.layout = Layout();
+void copy_from_plain(const kernels::ConcreteType& type, const void* from, void* into) {
+  kernels::ConcreteType plain = type;
+  plain.layout = kernels::Layout();
   if (type.layout.is_plain())
     std::memcpy(into, from, static_cast<size_t>(type.bytes()));
   else
     reorder(plain, type.layout, from, into);
 }
 
-void expect_bytes(Tensor variable, const ConcreteType& type, Bytes bytes) {
+void expect_bytes(Tensor variable, const kernels::ConcreteType& type, Bytes bytes) {
   const Bytes want = type.count() * size_of(type.dtype);
   if (bytes != want)
     throw Error(fmt::format("variable '{}' {} has {} bytes but {} were given", variable.name(),

@@ -5,18 +5,18 @@
 
 #include "graph/init.h"
 #include "graph/tensor.h"
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
 
 namespace plimsoll {
 
 // Fills a variable at `place`. One that is not row-major is made in `staging` first.
-void initialize_variable(const Init& init, uint64_t seed, std::string_view name, const ConcreteType& type,
+void initialize_variable(const Init& init, uint64_t seed, std::string_view name, const kernels::ConcreteType& type,
                          std::byte* place, std::byte* staging);
 
-void copy_to_plain(const ConcreteType& type, const void* from, void* into);
-void copy_from_plain(const ConcreteType& type, const void* from, void* into);
+void copy_to_plain(const kernels::ConcreteType& type, const void* from, void* into);
+void copy_from_plain(const kernels::ConcreteType& type, const void* from, void* into);
 
 // Throws Error that names the variable when `bytes` is not its row-major size.
-void expect_bytes(Tensor variable, const ConcreteType& type, Bytes bytes);
+void expect_bytes(Tensor variable, const kernels::ConcreteType& type, Bytes bytes);
 
 }  // namespace plimsoll

@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
+#include "kernels/elementwise.h"
 #include "memory/process.h"
-#include "ops/elementwise.h"
 
 namespace plimsoll {
 namespace {
@@ -24,8 +24,8 @@ void read_converted(const WeightsReader& file, const StoredTensor& stored, DType
   constexpr int64_t kAtOnce = 4096;
   alignas(kAlignment) std::byte narrow[kAtOnce * sizeof(float)];
   alignas(kAlignment) float wide[kAtOnce];
-  const LoadFn load = load_of(stored.dtype);
-  const StoreFn store = store_of(dtype);
+  const kernels::LoadFn load = kernels::load_of(stored.dtype);
+  const kernels::StoreFn store = kernels::store_of(dtype);
   const int64_t all = element_count(stored.dims);
   for (int64_t first = 0; first < all; first += kAtOnce) {
     const int64_t count = std::min(kAtOnce, all - first);

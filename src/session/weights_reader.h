@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "base/dtype.h"
+#include <plimsoll/dtype.h>
 #include "graph/shape.h"
 #include "memory/file.h"
 

@@ -1,7 +1,7 @@
 // Counts what operator new hands out in this program, and refuses more than any test may need.
 #pragma once
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 namespace plimsoll::testing {
 

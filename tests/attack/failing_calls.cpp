@@ -12,8 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <plimsoll/error.h>
 #include "attack/effort.h"
-#include "base/error.h"
 #include "data/files.h"
 #include "session/weights_reader.h"
 #include "support/disk_folder.h"

@@ -12,23 +12,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <plimsoll/error.h>
 #include "attack/counted_memory.h"
 #include "attack/effort.h"
 #include "attack/mutate.h"
-#include "base/error.h"
 #include "base/random.h"
 #include "cli/plan_dump.h"
 #include "data/files.h"
 #include "data/source.h"
 #include "model/training.h"
 #include "ops/ops.h"
-#include "plan/check.h"
+#include "plan/check/check.h"
 #include "session/weights_file.h"
 #include "support/disk_folder.h"
 #include "support/error_of.h"
 
 namespace plimsoll::testing {
 namespace {
+
+using namespace plan;
 
 constexpr int kFound = 3;  // the exit code of a child that found a fault
 

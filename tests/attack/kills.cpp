@@ -20,6 +20,8 @@
 namespace plimsoll::testing {
 namespace {
 
+using namespace plan;
+
 constexpr int64_t kCount = 300'000;  // elements of each weight: a save takes some milliseconds
 
 // Saves weights that all have the number of the save as their value, until it is killed.

@@ -1,8 +1,8 @@
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll {
 namespace {

@@ -20,6 +20,8 @@
 namespace plimsoll::testing {
 namespace {
 
+using namespace plan;
+
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 

@@ -8,7 +8,7 @@
 
 #include "data/files.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 using ::testing::ElementsAre;
@@ -174,4 +174,4 @@ TEST_F(BatchesTest, NamesTheSampleThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::data

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 using ::testing::ElementsAre;
@@ -67,4 +67,4 @@ TEST(Convert, SaysWhyNot) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::data

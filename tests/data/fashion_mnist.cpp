@@ -8,8 +8,10 @@
 #include "support/cgroup.h"
 #include "support/sanitizer.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
+
+using namespace plan;
 
 const std::string kFolder = "/usr/share/datasets/fashion-mnist/";
 
@@ -85,4 +87,4 @@ TEST_F(FashionMnist, AnEpochFinishesUnderATightLimit) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::data

@@ -11,7 +11,7 @@
 #include "data/source.h"
 #include "memory/process.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 using testing::gzip;
@@ -61,4 +61,4 @@ TEST(Inflate, PrefersTheAskedDirectoryThenADisk) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::data

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 std::vector<int64_t> order(int64_t n, uint64_t seed, int64_t epoch) {
@@ -82,4 +82,4 @@ TEST(Permutation, SpreadsWithinAnEpoch) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::data

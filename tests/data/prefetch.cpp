@@ -8,7 +8,7 @@
 
 #include "data/files.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 using ::testing::HasSubstr;
@@ -37,14 +37,14 @@ class Numbers final : public Source {
   int64_t samples_;
 };
 
-std::vector<int64_t> values(const Slot& slot) {
+std::vector<int64_t> values(const BatchSlot& slot) {
   const auto* const first = static_cast<const int64_t*>(slot.rows[0]);
   return {first, first + slot.samples};
 }
 
 std::vector<int64_t> rest(Prefetch& prefetch) {
   std::vector<int64_t> all;
-  while (const Slot* slot = prefetch.next())
+  while (const BatchSlot* slot = prefetch.next())
     for (const int64_t value : values(*slot)) all.push_back(value);
   return all;
 }
@@ -79,7 +79,7 @@ TEST(Prefetch, SlotStaysUntilTheNextCall) {
   MemoryLine line;
   Batches batches({&numbers}, {.batch = 10}, line);
   Prefetch prefetch(batches, 2, line);
-  const Slot* const slot = prefetch.next();
+  const BatchSlot* const slot = prefetch.next();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(values(*slot).front(), 0);
   EXPECT_EQ(values(*slot).back(), 9);
@@ -155,4 +155,4 @@ TEST(Prefetch, StopsInEveryState) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::data

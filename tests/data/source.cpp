@@ -11,7 +11,7 @@
 #include "memory/process.h"
 #include "support/cgroup.h"
 
-namespace plimsoll {
+namespace plimsoll::data {
 namespace {
 
 using testing::big_endian;
@@ -245,4 +245,4 @@ TEST_F(BadSource, NoScratchDirectory) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::data

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/refusal.h"
+#include <plimsoll/error.h>
 #include "laws/models.h"
 #include "model/training.h"
 #include "session/session.h"
@@ -13,6 +13,8 @@
 
 namespace plimsoll {
 namespace {
+
+using namespace plan;
 
 using testing::Case;
 using testing::random_values;

@@ -10,8 +10,11 @@
 #include "lower/run_once.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
+
+using namespace ops;
+using namespace plan;
 
 using testing::Ran;
 using testing::run_once;
@@ -191,4 +194,4 @@ TEST(Fuse, KeepsWhatOthersRead) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -11,8 +11,10 @@
 #include "ops/ops.h"
 #include "plan/problem.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
+
+using namespace plan;
 
 constexpr int64_t kBatch = 64;
 constexpr int64_t kWidth = 256;  // a layer is exactly at the least size
@@ -110,4 +112,4 @@ TEST(HalfStorage, ElementwiseReadersTakeTheHalfAndViewsFollow) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

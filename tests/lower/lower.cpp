@@ -8,8 +8,11 @@
 #include "ops/ops.h"
 #include "plan/problem.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
+
+using namespace ops;
+using namespace plan;
 
 Program lower_all(const Graph& graph, const std::vector<ValueId>& fetches, const std::vector<NodeId>& updates = {},
                   bool fused = true, int64_t batch = 4) {
@@ -112,4 +115,4 @@ TEST(Lower, VariablesHaveTheSameBuffersInEveryProgram) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -9,8 +9,12 @@
 #include "lower/run_once.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
+
+using namespace kernels;
+using namespace ops;
+using namespace plan;
 
 using testing::Ran;
 using testing::run_once;
@@ -138,4 +142,4 @@ TEST(Masks, GrowWithTheBatchExactly) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

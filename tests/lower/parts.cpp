@@ -2,13 +2,16 @@
 // own, and what mixes samples waits for the rows of all.
 #include <gtest/gtest.h>
 
+#include <plimsoll/error.h>
 #include "autodiff/gradients.h"
-#include "base/error.h"
 #include "lower/run_once.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
+
+using namespace ops;
+using namespace plan;
 
 using testing::Ran;
 using testing::run_once;
@@ -191,4 +194,4 @@ TEST(LowerInParts, ImagesInBlocks) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/winograd.h"
 #include "lower/lower.h"
 #include "ops/ops.h"
-#include "ops/winograd.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
+
+using namespace kernels;
+using namespace ops;
+using namespace plan;
 
 constexpr MachineSpeed kSpeed{.flops_per_s = 100e9, .bytes_per_s = 10e9, .cache_bytes = 0, .task_ns = 500};
 
@@ -111,4 +115,4 @@ TEST(Predict, PartsPayAgainForWhatDoesNotGrowWithTheBatch) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

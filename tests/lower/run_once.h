@@ -13,6 +13,10 @@
 
 namespace plimsoll::testing {
 
+using namespace lower;
+using namespace plan;
+using namespace run;
+
 struct Ran {
   Program program;
   Plan plan;

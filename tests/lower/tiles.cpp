@@ -6,8 +6,10 @@
 #include "lower/run_once.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::lower {
 namespace {
+
+using namespace plan;
 
 constexpr int64_t kTileFloats = kTileElements;
 
@@ -95,4 +97,4 @@ TEST(Tiles, UpdateIsTheFormula) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::lower

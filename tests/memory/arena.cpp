@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "memory/process.h"
 #include "support/cgroup.h"
 #include "support/sanitizer.h"

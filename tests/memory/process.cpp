@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "support/cgroup.h"
 #include "support/sanitizer.h"
 

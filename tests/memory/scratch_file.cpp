@@ -16,7 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "base/random.h"
 #include "memory/process.h"
 #include "support/disk_folder.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll {
 namespace {

@@ -1,5 +1,5 @@
 // Labels and rows outside of their range: reported with their place, and without a part in any result.
-#include "ops/bad_values.h"
+#include "kernels/bad_values.h"
 
 #include <cmath>
 #include <cstring>
@@ -15,6 +15,8 @@
 
 namespace plimsoll::testing {
 namespace {
+
+using namespace kernels;
 
 constexpr int64_t kBatch = 4;
 

@@ -1,5 +1,5 @@
 // The element-wise engine against a naive loop: broadcasting, conversions, layouts, chains.
-#include "ops/elementwise.h"
+#include "kernels/elementwise.h"
 
 #include <cmath>
 #include <limits>
@@ -14,6 +14,8 @@
 
 namespace plimsoll::testing {
 namespace {
+
+using namespace kernels;
 
 std::vector<float> reals(int64_t count, uint64_t seed, float low = -2, float high = 2) {
   std::vector<float> values(static_cast<size_t>(count));

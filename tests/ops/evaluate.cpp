@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "ops/dnnl_kernel.h"
-#include "ops/elementwise.h"
+#include "kernels/dnnl_kernel.h"
+#include "kernels/elementwise.h"
 
 namespace plimsoll::testing {
 namespace {
+
+using namespace kernels;
 
 constexpr auto kPattern = std::byte{0xa5};
 constexpr auto kGarbage = std::byte{0xff};  // as a float: not a number

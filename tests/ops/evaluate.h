@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "ops/kernel.h"
+#include "kernels/kernel.h"
 #include "ops/sample.h"
 
 namespace plimsoll::testing {
+
+using namespace kernels;
 
 // Memory with a pattern before and after it; starts as garbage, so that nothing can rely on zeros.
 class GuardedBuffer {

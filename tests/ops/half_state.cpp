@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "ops/elementwise.h"
+#include "kernels/elementwise.h"
 #include "ops/evaluate.h"
 #include "ops/ops.h"
 

@@ -10,6 +10,8 @@
 namespace plimsoll::testing {
 namespace {
 
+using namespace kernels;
+
 class LinearCrossEntropy : public ::testing::TestWithParam<bool> {};
 
 TEST_P(LinearCrossEntropy, EqualsItsParts) {

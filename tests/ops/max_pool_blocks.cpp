@@ -1,4 +1,4 @@
-#include "ops/max_pool_blocks.h"
+#include "kernels/max_pool_blocks.h"
 
 #include <cmath>
 #include <limits>
@@ -8,8 +8,10 @@
 
 #include "ops/draw.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
+
+using namespace kernels;
 
 using testing::draw;
 
@@ -99,4 +101,4 @@ TEST(MaxPoolBlocks, ANanWins) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -13,6 +13,8 @@
 namespace plimsoll::testing {
 namespace {
 
+using namespace kernels;
+
 constexpr int64_t kBatch = 4;
 
 // A sample's graph with gradients of sum(seed x output) for each real input.

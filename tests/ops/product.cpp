@@ -1,4 +1,4 @@
-#include "ops/product.h"
+#include "kernels/product.h"
 
 #include <omp.h>
 
@@ -10,8 +10,10 @@
 
 #include "ops/draw.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
+
+using namespace kernels;
 
 using testing::draw;
 
@@ -131,4 +133,4 @@ TEST(Product, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -1,4 +1,4 @@
-#include "ops/row_sort.h"
+#include "kernels/row_sort.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,8 +8,10 @@
 
 #include "base/random.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
+
+using namespace kernels;
 
 TEST(RowSort, OrdersIdsOfAnyTableAndKeepsTheOrderOfRepeats) {
   for (const int64_t table_rows : {1, 2, 256, 257, 70000, std::numeric_limits<int32_t>::max()}) {
@@ -41,4 +43,4 @@ TEST(RowSort, LeavesOutIdsOutsideOfTheTable) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -8,7 +8,7 @@
 
 #include "autodiff/gradients.h"
 #include "base/random.h"
-#include "ops/elementwise.h"
+#include "kernels/elementwise.h"
 #include "ops/evaluate.h"
 #include "ops/ops.h"
 

@@ -1,4 +1,4 @@
-#include "ops/winograd.h"
+#include "kernels/winograd.h"
 
 #include <omp.h>
 
@@ -10,8 +10,10 @@
 
 #include "ops/draw.h"
 
-namespace plimsoll {
+namespace plimsoll::ops {
 namespace {
+
+using namespace kernels;
 
 constexpr int64_t kBlock = Winograd::kBlock;
 
@@ -184,4 +186,4 @@ TEST(Winograd, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::ops

@@ -9,7 +9,7 @@
 #include "plan/make_plan.h"
 #include "plan/problems.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -202,4 +202,4 @@ TEST(Bound, SaysNothingOfAValueWrittenTwice) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

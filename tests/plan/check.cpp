@@ -1,4 +1,4 @@
-#include "plan/check.h"
+#include "plan/check/check.h"
 
 #include <functional>
 
@@ -8,7 +8,7 @@
 #include "plan/make_plan.h"
 #include "plan/problems.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -355,4 +355,4 @@ TEST(Check, MutatedPlansOfAChainAreRefused) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -8,11 +8,13 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/check.h"
+#include "plan/check/check.h"
 #include "plan/faults.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
+
+using namespace kernels;
 
 using testing::Dice;
 using testing::Fault;
@@ -209,4 +211,4 @@ TEST(CheckFaults, AVariantDoesNotReadPartOfASum) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

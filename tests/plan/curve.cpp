@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 // Forward makes a value for each layer, backward reads them in reverse.
@@ -54,4 +54,4 @@ TEST(Curve, OfAProblemWithoutChoiceIsOnePoint) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

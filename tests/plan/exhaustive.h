@@ -13,6 +13,8 @@
 
 namespace plimsoll::testing {
 
+using namespace plan;
+
 // Values that are made, used again and used up, with tasks that may mostly run again. No variables and no updates.
 inline Problem small_problem(uint64_t seed, int tasks, bool in_place) {
   Dice dice(seed);

@@ -11,6 +11,9 @@
 
 namespace plimsoll::testing {
 
+using namespace kernels;
+using namespace plan;
+
 struct Subject {
   std::string name;
   Problem problem;

@@ -1,4 +1,4 @@
-#include "plan/order.h"
+#include "plan/search/order.h"
 
 #include <algorithm>
 #include <functional>
@@ -9,7 +9,7 @@
 
 #include "plan/problems.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -109,4 +109,4 @@ TEST(Order, AGradientDiesRightAfterItsUpdate) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -1,4 +1,4 @@
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 
 #include <algorithm>
 #include <map>
@@ -8,8 +8,10 @@
 
 #include "plan/packings.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
+
+using namespace kernels;
 
 using testing::cut_rectangle;
 using testing::Dice;
@@ -87,4 +89,4 @@ TEST(Pack, StopsAtWhatIsEnough) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -1,13 +1,13 @@
-#include "plan/pack_csv.h"
+#include "plan/pack/pack_csv.h"
 
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 TEST(PackCsv, ReadsATableAndWritesOffsets) {
@@ -42,4 +42,4 @@ TEST(PackCsv, RefusalsNameTheLine) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -1,4 +1,4 @@
-#include "plan/pack_search.h"
+#include "plan/pack/pack_search.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,7 @@
 
 #include "plan/packings.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::cut_rectangle;
@@ -140,4 +140,4 @@ TEST(PackSearch, PacksIntoAGivenCapacity) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -3,10 +3,13 @@
 
 #include <vector>
 
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 #include "plan/problems.h"
 
 namespace plimsoll::testing {
+
+using namespace kernels;
+using namespace plan;
 
 // Cuts time x height at random until there are `count` pieces. They fit back into exactly `height`, without a gap.
 inline std::vector<PackItem> cut_rectangle(uint64_t seed, int count, int64_t time, Bytes height, Bytes grain) {

@@ -5,7 +5,7 @@
 #include "plan/make_plan.h"
 #include "plan/problems.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 TEST(Plan, PlacesFollowTheLives) {
@@ -42,4 +42,4 @@ TEST(Plan, AShortfallIsOneSentence) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/check.h"
+#include "plan/check/check.h"
 #include "plan/make_plan.h"
 
 namespace plimsoll::testing {
+
+using namespace plan;
 
 inline Plan must_plan(const Problem& problem, const Limits& limits) {
   auto answer = make_plan(problem, limits);

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 namespace plimsoll::testing {
+
+using namespace plan;
 
 struct KeptProblem {
   Problem problem;

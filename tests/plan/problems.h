@@ -10,6 +10,8 @@
 
 namespace plimsoll::testing {
 
+using namespace plan;
+
 // A fixed generator, so that the same seed is the same problem everywhere.
 class Dice {
  public:

@@ -1,4 +1,4 @@
-#include "plan/read_ahead.h"
+#include "plan/search/read_ahead.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "plan/problems.h"
-#include "plan/stays.h"
+#include "plan/search/stays.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -103,4 +103,4 @@ TEST(ReadAhead, TheTimeIsThatOfTheDiskAtHand) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -1,15 +1,15 @@
-#include "plan/recompute.h"
+#include "plan/search/recompute.h"
 
 #include <gtest/gtest.h>
 
-#include "plan/check.h"
+#include "plan/check/check.h"
 #include "plan/exhaustive.h"
 #include "plan/make_plan.h"
 #include "plan/planned.h"
 #include "plan/problems.h"
-#include "plan/stays.h"
+#include "plan/search/stays.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -265,4 +265,4 @@ TEST(Recompute, FiftyThousandTasksInATenth) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

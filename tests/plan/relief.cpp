@@ -1,4 +1,4 @@
-#include "plan/relief.h"
+#include "plan/search/relief.h"
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include "plan/exhaustive.h"
 #include "plan/problems.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -64,4 +64,4 @@ TEST(Relief, IsNeverAboveTheOptimum) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

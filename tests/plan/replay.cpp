@@ -1,11 +1,11 @@
 // The problems of all built-in models, planned over a sweep of lines: every plan passes the check, and the laws hold.
 #include <gtest/gtest.h>
 
-#include "plan/check.h"
+#include "plan/check/check.h"
 #include "plan/make_plan.h"
 #include "plan/problem_files.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 constexpr size_t kLargeProblem = 500;  // tasks from which fewer lines must do
@@ -112,4 +112,4 @@ TEST(ReplayFiles, HoldAllModelsAndPrintAsTheyRead) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

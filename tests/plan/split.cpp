@@ -1,11 +1,11 @@
-#include "plan/split.h"
+#include "plan/search/split.h"
 
 #include <gtest/gtest.h>
 
 #include "plan/planned.h"
 #include "plan/problems.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -124,4 +124,4 @@ TEST(Split, WhatAPartMakesFromWeightsAloneIsMadeForEach) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

@@ -1,11 +1,11 @@
-#include "plan/store.h"
+#include "plan/search/store.h"
 
 #include <gtest/gtest.h>
 
 #include "plan/planned.h"
 #include "plan/problems.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -107,4 +107,4 @@ TEST(Store, LoadsStartEarlyAndHideBehindTheComputation) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

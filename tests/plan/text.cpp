@@ -1,14 +1,14 @@
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "plan/check.h"
+#include <plimsoll/error.h>
+#include "plan/check/check.h"
 #include "plan/make_plan.h"
 #include "plan/problems.h"
 
-namespace plimsoll {
+namespace plimsoll::plan {
 namespace {
 
 using testing::Builder;
@@ -112,4 +112,4 @@ TEST(Text, RefusalsNameTheLine) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::plan

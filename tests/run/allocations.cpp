@@ -65,8 +65,13 @@ void operator delete[](void* memory, size_t) noexcept { give_back(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
 void operator delete[](void* memory, std::align_val_t) noexcept { give_back(memory); }
 
-namespace plimsoll {
+namespace plimsoll::run {
 namespace {
+
+using namespace kernels;
+using namespace lower;
+using namespace ops;
+using namespace plan;
 
 // A step of its own, planned and bound, without a session around it.
 struct Bound {
@@ -167,4 +172,4 @@ TEST(Allocations, OfOneDnnAreSmallAndGoneAfterEachCall) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::run

@@ -10,14 +10,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 #include "base/random.h"
 #include "memory/cgroup.h"
 #include "support/disk_folder.h"
 #include "support/error_of.h"
 #include "support/file_size_limit.h"
 
-namespace plimsoll {
+namespace plimsoll::run {
 namespace {
 
 using testing::DiskFolder;
@@ -159,4 +159,4 @@ TEST(Transfers, TakeNoSignals) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::run

@@ -14,6 +14,9 @@
 namespace plimsoll {
 namespace {
 
+using namespace kernels;
+using namespace plan;
+
 using ::testing::HasSubstr;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();

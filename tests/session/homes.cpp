@@ -6,14 +6,16 @@
 
 #include <gtest/gtest.h>
 
+#include <plimsoll/error.h>
 #include "autodiff/optimiser.h"
-#include "base/refusal.h"
 #include "ops/ops.h"
 #include "session/session.h"
 #include "support/disk_folder.h"
 
 namespace plimsoll {
 namespace {
+
+using namespace lower;
 
 // Dense layers whose state is far larger than what a step needs at once.
 struct Net {

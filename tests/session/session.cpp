@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <plimsoll/error.h>
 #include "autodiff/optimiser.h"
-#include "base/refusal.h"
 #include "memory/process.h"
 #include "ops/ops.h"
 #include "support/error_of.h"
@@ -15,6 +15,10 @@
 
 namespace plimsoll {
 namespace {
+
+using namespace kernels;
+using namespace ops;
+using namespace plan;
 
 using testing::error_of;
 using ::testing::HasSubstr;

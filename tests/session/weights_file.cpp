@@ -16,6 +16,8 @@
 namespace plimsoll {
 namespace {
 
+using namespace ops;
+
 using testing::error_of;
 using ::testing::HasSubstr;
 

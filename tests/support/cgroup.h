@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 namespace plimsoll::testing {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "base/error.h"
+#include <plimsoll/error.h>
 
 namespace plimsoll::testing {
 

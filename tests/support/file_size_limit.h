@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "base/bytes.h"
+#include <plimsoll/bytes.h>
 
 namespace plimsoll::testing {
 

@@ -1,0 +1,35 @@
+// What conv2d and conv2d_transpose share: the oneDNN primitives of the forward pass and of both gradients.
+#pragma once
+
+#include <optional>
+
+#include "kernels/kernel.h"
+#include "kernels/window.h"
+#include "kernels/winograd.h"
+
+namespace plimsoll::kernels {
+
+// Sizes of a convolution from x to y, whichever of them a node computes.
+struct ConvolutionSizes {
+  Dims x;       // [N,I,H,W]
+  Dims kernel;  // [O,I/groups,kh,kw]
+  Dims y;       // [N,O,OH,OW]
+  Window window;
+  double flops() const;
+};
+
+// What Winograd's way would work on, from x to y or back, where it suits these sizes. The whole batch decides, so that
+// its parts are computed in the same way.
+std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
+
+// Images of one channel: for the gradient of their kernels our own way is several times as fast as oneDNN's.
+bool is_gray(const ConvolutionSizes& sizes);
+
+// Inputs x, kernel, perhaps bias, and last the residual if the attribute says so; output y.
+Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes);
+// Inputs dy, kernel, perhaps a bias of dx (conv2d_transpose has one); output dx.
+Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes);
+// Inputs x, dy; outputs dkernel and, if two, dbias.
+Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSizes& sizes);
+
+}  // namespace plimsoll::kernels

@@ -1,0 +1,22 @@
+// oneDNN's gradient of a convolution's kernel, cut into pieces by the sizes alone: oneDNN's own way to share the sums
+// out follows the number of threads, and with it the bits of the result.
+#pragma once
+
+#include <functional>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "kernels/kernel.h"
+
+namespace plimsoll::kernels {
+
+// The same gradient for other sizes of its operands; empty when oneDNN has no kernel for them.
+using KernelGradMaker = std::function<dnnl::convolution_backward_weights::primitive_desc(
+    const dnnl::memory::desc& x, const dnnl::memory::desc& kernel, const dnnl::memory::desc& bias,
+    const dnnl::memory::desc& dy)>;
+
+// Inputs x, dy; outputs dkernel and, if two, dbias. All lie as `whole` says.
+Prepared prepare_kernel_grad_pieces(const Facts& facts, const dnnl::convolution_backward_weights::primitive_desc& whole,
+                                    const KernelGradMaker& make);
+
+}  // namespace plimsoll::kernels

@@ -1,0 +1,87 @@
+#include "kernels/window.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace plimsoll::kernels {
+namespace {
+
+void expect_sense(const Window& window) {
+  const auto below = [](const auto& numbers, int64_t least) {
+    return std::any_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number < least; });
+  };
+  if (below(window.strides, 1) || below(window.dilations, 1) || window.groups < 1)
+    throw Error(
+        fmt::format("a window of strides [{}], dilations [{}] and {} groups makes no sense: all must be at "
+                    "least 1",
+                    fmt::join(window.strides, ","), fmt::join(window.dilations, ","), window.groups));
+  if (below(window.pads, 0))
+    throw Error(fmt::format("a window can't have pads [{}]: none may be negative; to cut an image use slice",
+                            fmt::join(window.pads, ",")));
+}
+
+}  // namespace
+
+Attrs attrs_of(const Window& window) {
+  expect_sense(window);
+  Attrs attrs;
+  const Window usual;
+  if (window.strides != usual.strides) attrs.set("strides", Shape::from(window.strides));
+  if (window.pads != usual.pads) attrs.set("pads", Shape::from(window.pads));
+  if (window.dilations != usual.dilations) attrs.set("dilations", Shape::from(window.dilations));
+  if (window.groups != usual.groups) attrs.set("groups", window.groups);
+  return attrs;
+}
+
+Window window_of(const Attrs& attrs) {
+  Window window;
+  const auto read = [&](std::string_view key, auto& into) {
+    const Dims dims = attrs.dims(key, Dims::from(into));
+    if (dims.rank() != static_cast<int>(into.size()))
+      throw Error(fmt::format("'{}' needs {} numbers but has {}", key, into.size(), dims.rank()));
+    std::copy(dims.begin(), dims.end(), into.begin());
+  };
+  read("strides", window.strides);
+  read("pads", window.pads);
+  read("dilations", window.dilations);
+  window.groups = attrs.i("groups", 1);
+  return window;
+}
+
+std::array<int64_t, 2> output_size(const Infer& n, std::array<int64_t, 2> image, std::array<int64_t, 2> kernel) {
+  const Window window = window_of(n.attrs);
+  std::array<int64_t, 2> out{};
+  for (size_t i = 0; i < 2; ++i) {
+    if (kernel[i] < 1 || window.strides[i] < 1 || window.dilations[i] < 1 || window.groups < 1)
+      n.fail("window size, strides, dilations and groups must be at least 1");
+    const int64_t reach = window.dilations[i] * (kernel[i] - 1) + 1;
+    const int64_t room = image[i] + window.pads[i] + window.pads[i + 2] - reach;
+    if (room < 0)
+      n.fail(
+          fmt::format("a {}x{} window reaching {} does not fit the {}x{} image with pads [{}]; add padding or use a "
+                      "smaller window",
+                      kernel[0], kernel[1], reach, image[0], image[1], fmt::join(window.pads, ",")));
+    out[i] = room / window.strides[i] + 1;
+  }
+  return out;
+}
+
+}  // namespace plimsoll::kernels
+
+namespace plimsoll {
+
+std::array<int64_t, 4> same_pads(std::array<int64_t, 2> image, std::array<int64_t, 2> kernel, const Window& window) {
+  std::array<int64_t, 4> pads{};
+  kernels::expect_sense(window);
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t reach = window.dilations[i] * (kernel[i] - 1) + 1;
+    const int64_t outputs = (image[i] + window.strides[i] - 1) / window.strides[i];
+    const int64_t total = std::max<int64_t>(0, (outputs - 1) * window.strides[i] + reach - image[i]);
+    pads[i] = total / 2;
+    pads[i + 2] = total - total / 2;  // an odd one goes to the bottom and the right
+  }
+  return pads;
+}
+
+}  // namespace plimsoll

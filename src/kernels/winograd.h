@@ -1,0 +1,92 @@
+// Convolutions with kernels of 3x3 and stride 1 by Winograd's minimal filtering, F(4x4, 3x3): images are cut into tiles
+// of 6x6 that overlap by two; in another basis a tile and a kernel are multiplied point by point, 36 products for 16
+// results instead of 144. What each thread and the kernel need in that basis lies in scratch memory of the caller.
+#pragma once
+
+#include <plimsoll/bytes.h>
+#include "kernels/activation.h"
+#include "kernels/kernel_grad.h"
+
+namespace plimsoll::kernels {
+
+class Winograd {
+ public:
+  static constexpr int64_t kBlock = 8;  // channels beside each other: images nChw8c, kernels OIhw8i8o
+
+  struct Sizes {
+    int64_t samples, inputs, outputs;  // channels of the image and of the result
+    int64_t height, width;             // of the image
+    int64_t out_height, out_width;
+    int64_t top, left;  // zeros before the first row and column
+    int64_t tiles_down() const { return (out_height + 3) / 4; }
+    int64_t tiles_across() const { return (out_width + 3) / 4; }
+    int64_t tiles() const { return samples * tiles_down() * tiles_across(); }
+    struct Place {
+      int64_t sample, row, column;  // of the first number of the result
+    };
+    Place place_of(int64_t tile) const {
+      const int64_t across = tiles_across(), each = tiles_down() * across;
+      return {tile / each, tile % each / across * 4, tile % across * 4};
+    }
+    // Outputs whose kernels are in the other basis at once: they should stay in a cache that is shared. The fewer, the
+    // more often the image changes its basis.
+    int64_t outputs_at_once() const;
+  };
+  // Whether it is worth it; a rule of the sizes alone, so that results do not depend on the number of threads.
+  static bool suits(const Sizes& sizes);
+
+  // `is_backward`: from the gradient of the result to that of the image, with the kernel of the forward pass.
+  Winograd(const Sizes& sizes, bool is_backward, Activation activation = Activation::None);
+  Bytes scratch_bytes() const;
+
+  struct Operands {
+    const float *x, *kernel;
+    const float* bias;      // for each output, or null
+    const float* residual;  // added to the result, or null
+    float* y;
+  };
+  void run(const Operands& in, void* scratch) const noexcept;
+
+ private:
+  struct Tiles {
+    float *image, *product;  // by point: tiles of the image, of the result
+  };
+  void transform_kernel(const float* kernel, int64_t first, int64_t count, float* into) const noexcept;
+  void run_tiles(const Operands& in, int64_t first_tile, int64_t tiles, int64_t first_output, int64_t outputs,
+                 const float* kernel, const Tiles& tiles_of_thread) const noexcept;
+  int64_t kernel_stride(int64_t outputs) const;  // from point to point
+
+  Sizes sizes_;
+  bool is_backward_;
+  Activation activation_;
+  int64_t chunk_tiles_, chunk_outputs_;
+  int slots_;  // threads
+};
+
+// The gradient of the kernel, and of a bias, of such a convolution.
+class WinogradKernelGrad {
+ public:
+  explicit WinogradKernelGrad(const Winograd::Sizes& sizes);
+  Bytes scratch_bytes() const;
+
+  using Operands = KernelGradOperands;
+  void run(const Operands& in, void* scratch) const noexcept;
+
+ private:
+  // Tiles of the image and of the gradient, and the gradient of the kernel, all by point.
+  struct Held {
+    float *image, *gradient, *kernel;
+  };
+  Held held(void* scratch) const;
+  int64_t image_row() const;  // numbers from one tile of the image to the next
+  void transform_tile(const Operands& in, int64_t tile, int64_t at, int64_t tiles, int64_t first, int64_t outputs,
+                      const Held& to) const noexcept;
+  void sum_products(int64_t tiles, int64_t outputs, bool adds, const Held& at) const noexcept;
+  void write_kernel(const Operands& in, int64_t first, int64_t outputs, const float* from) const noexcept;
+  void sum_bias(const Operands& in) const noexcept;
+
+  Winograd::Sizes sizes_;
+  int64_t chunk_tiles_, chunk_outputs_;
+};
+
+}  // namespace plimsoll::kernels

@@ -1,0 +1,295 @@
+#include "plan/check/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "plan/check/check_replay.h"
+
+namespace plimsoll::plan {
+namespace {
+
+std::string name_of_life(const Problem& problem, const Plan& plan, const Life& life) {
+  if (life.buffer != kScratch) return problem.buffers[life.buffer].name;
+  const Step& step = plan.steps[life.first_step];
+  return "scratch of " + (step.task < 0 ? "a transfer" : problem.tasks[step.task].name);
+}
+
+std::string check_parts(const Plan& plan, const Limits& limits) {
+  if (plan.part_samples.empty()) return "the plan has no parts of the batch";
+  int64_t total = 0;
+  for (const int64_t samples : plan.part_samples) {
+    if (samples <= 0) return fmt::format("a part of the batch has {} samples", samples);
+    if (samples > limits.batch - total)
+      return fmt::format("the parts of the batch hold more than its {} samples", limits.batch);
+    total += samples;
+  }
+  if (total != limits.batch) return fmt::format("the parts of the batch hold {} samples of {}", total, limits.batch);
+  return "";
+}
+
+// Sizes come from files too: none may overflow in what follows.
+std::string check_sizes(const Problem& problem, const Limits& limits) {
+  constexpr Bytes kLargest = Bytes{1} << 60;
+  const auto overflows = [&](Bytes fixed, Bytes per_sample) {
+    return fixed > kLargest || per_sample > (kLargest - fixed) / std::max<int64_t>(limits.batch, 1);
+  };
+  for (const Buffer& buffer : problem.buffers)
+    if (overflows(buffer.fixed_bytes, buffer.per_sample_bytes))
+      return fmt::format("{} has more bytes than can be counted for {} samples", buffer.name, limits.batch);
+  const auto scratch_overflows = [&](const Work& work) {
+    return overflows(work.scratch_fixed_bytes, work.scratch_per_sample_bytes);
+  };
+  for (const Task& task : problem.tasks)
+    if (scratch_overflows(task) || std::any_of(task.variants.begin(), task.variants.end(), scratch_overflows))
+      return fmt::format("the scratch of {} has more bytes than can be counted for {} samples", task.name,
+                         limits.batch);
+  return "";
+}
+
+std::string check_steps(const Problem& problem, const Plan& plan) {
+  const auto tasks = static_cast<TaskId>(problem.tasks.size());
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    if (step.part < 0 || step.part >= static_cast<int32_t>(plan.part_samples.size()))
+      return fmt::format("step {} runs part {}, which does not exist", s, step.part);
+    if (step.kind > Step::Kind::Load) return fmt::format("step {} is of a kind that does not exist", s);
+    if (step.kind == Step::Kind::Run) {
+      if (step.task < 0 || step.task >= tasks)
+        return fmt::format("step {} runs task {}, which does not exist", s, step.task);
+      if (step.variant < -1 || step.variant >= static_cast<int32_t>(problem.tasks[step.task].variants.size()))
+        return fmt::format("step {} runs variant {} of {}, which does not exist", s, step.variant,
+                           problem.tasks[step.task].name);
+    } else if (step.buffer < 0 || step.buffer >= static_cast<BufferId>(problem.buffers.size())) {
+      return fmt::format("step {} moves buffer {}, which does not exist", s, step.buffer);
+    }
+  }
+  return "";
+}
+
+std::string check_lives(const Problem& problem, const Plan& plan, const Limits& limits) {
+  const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
+  const int64_t samples = *std::max_element(plan.part_samples.begin(), plan.part_samples.end());
+  std::vector<char> has_scratch(plan.steps.size(), 0);
+  Bytes top = plan.variable_bytes;
+  if (plan.arena_bytes < 0) return fmt::format("the arena has {} bytes", plan.arena_bytes);
+  for (size_t i = 0; i < plan.lives.size(); ++i) {
+    const Life& life = plan.lives[i];
+    if (life.buffer < kScratch || life.buffer >= static_cast<BufferId>(problem.buffers.size()))
+      return fmt::format("life {} is of buffer {}, which does not exist", i, life.buffer);
+    if (life.first_step < 0 || life.last_step > last_step || life.first_step > life.last_step)
+      return fmt::format("life {} spans steps {}-{} of 0-{}", i, life.first_step, life.last_step, last_step);
+    Bytes wanted = 0;
+    if (life.buffer == kScratch) {
+      if (plan.steps.empty()) return "there is scratch but no step";
+      const Step& step = plan.steps[life.first_step];
+      if (life.first_step != life.last_step) return fmt::format("scratch outlives step {}", life.first_step);
+      if (step.kind != Step::Kind::Run) return fmt::format("step {} has scratch but runs nothing", life.first_step);
+      if (has_scratch[life.first_step]++) return fmt::format("step {} has scratch twice", life.first_step);
+      wanted = scratch_bytes(work_of(problem, step), plan.part_samples[step.part]);
+    } else {
+      const Buffer& buffer = problem.buffers[life.buffer];
+      wanted = placed_bytes(buffer, holds_whole_batch(buffer) ? limits.batch : samples);
+    }
+    const std::string name = name_of_life(problem, plan, life);
+    if (life.bytes != wanted) return fmt::format("{} needs {} bytes but has {}", name, wanted, life.bytes);
+    if (life.offset < 0 || life.offset % kAlignment != 0)
+      return fmt::format("{} at byte {} is not aligned to {}", name, life.offset, kAlignment);
+    if (life.offset > plan.arena_bytes - life.bytes)
+      return fmt::format("{} ends past the arena of {} bytes", name, plan.arena_bytes);
+    top = std::max(top, life.offset + life.bytes);
+  }
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    if (plan.steps[s].kind == Step::Kind::Run && !has_scratch[s] &&
+        scratch_bytes(work_of(problem, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
+      return fmt::format("{} has no scratch at step {}", problem.tasks[plan.steps[s].task].name, s);
+  if (plan.arena_bytes != top)
+    return fmt::format("the arena is {} bytes but its contents end at {}", plan.arena_bytes, top);
+  if (plan.arena_bytes > limits.bytes)
+    return fmt::format("the arena of {} bytes is over the line of {}", plan.arena_bytes, limits.bytes);
+  const Bytes for_steps = limits.bytes_of_steps(static_cast<int64_t>(plan.steps.size()));
+  if (plan.arena_bytes > limits.bytes - for_steps)
+    return fmt::format("the arena of {} bytes with {} for {} steps is over the line of {}", plan.arena_bytes, for_steps,
+                       plan.steps.size(), limits.bytes);
+  return "";
+}
+
+std::string check_variables(const Problem& problem, const Plan& plan) {
+  std::vector<bool> is_stored(problem.buffers.size(), false);
+  for (const BufferId id : plan.stored) {
+    if (id < 0 || id >= static_cast<BufferId>(problem.buffers.size()) ||
+        problem.buffers[id].kind != BufferKind::Variable)
+      return fmt::format("buffer {} is stored between steps but is no variable", id);
+    is_stored[id] = true;
+  }
+  const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
+  std::vector<int32_t> life_of(problem.buffers.size(), -1);
+  for (size_t i = 0; i < plan.lives.size(); ++i)
+    if (plan.lives[i].buffer != kScratch) life_of[plan.lives[i].buffer] = static_cast<int32_t>(i);
+  Bytes offset = 0;
+  for (size_t b = 0; b < problem.buffers.size(); ++b) {
+    const Buffer& buffer = problem.buffers[b];
+    if (buffer.kind != BufferKind::Variable) continue;
+    if (is_stored[b]) continue;
+    if (life_of[b] < 0) return fmt::format("variable {} has no place", buffer.name);
+    const Life& life = plan.lives[life_of[b]];
+    if (life.offset != offset)
+      return fmt::format("variable {} lies at byte {}, not {}", buffer.name, life.offset, offset);
+    if (life.first_step != 0 || life.last_step != last_step)
+      return fmt::format("variable {} lives only from step {} to {}", buffer.name, life.first_step, life.last_step);
+    offset += life.bytes;
+  }
+  if (plan.variable_bytes != offset) return fmt::format("variables take {} bytes, not {}", offset, plan.variable_bytes);
+  return "";
+}
+
+// Each buffer that is ever saved, or waits there between steps, has one place in the scratch file.
+std::string check_disk(const Problem& problem, const Plan& plan, const Limits& limits) {
+  std::vector<bool> is_on_disk(problem.buffers.size(), false);
+  for (const BufferId id : plan.stored) is_on_disk[id] = true;
+  for (const Step& step : plan.steps)
+    if (step.kind == Step::Kind::Save) is_on_disk[step.buffer] = true;
+  Bytes left = limits.disk_bytes;
+  for (size_t b = 0; b < problem.buffers.size(); ++b) {
+    if (!is_on_disk[b]) continue;
+    const Bytes bytes = placed_bytes(problem.buffers[b], limits.batch);
+    if (bytes > left)
+      return fmt::format("{} does not fit in a scratch file of {} bytes", problem.buffers[b].name, limits.disk_bytes);
+    left -= bytes;
+  }
+  return "";
+}
+
+// Places are bound in one pass over steps and lives.
+std::string check_order(const Problem& problem, const Plan& plan) {
+  for (size_t i = 1; i < plan.lives.size(); ++i)
+    if (plan.lives[i].first_step < plan.lives[i - 1].first_step)
+      return fmt::format("the life of {} at step {} is listed after one that starts later",
+                         name_of_life(problem, plan, plan.lives[i]), plan.lives[i].first_step);
+  return "";
+}
+
+// What is only told, not run: it must at least be possible, because readers index and print it.
+std::string check_report(const Problem& problem, const Plan& plan) {
+  if (plan.peak_step < -1 || plan.peak_step >= std::max<int64_t>(static_cast<int64_t>(plan.steps.size()), 1))
+    return fmt::format("the peak is at step {}, which does not exist", plan.peak_step);
+  if (plan.live_bytes < 0 || plan.live_bytes > plan.arena_bytes)
+    return fmt::format("{} bytes are said to live in an arena of {}", plan.live_bytes, plan.arena_bytes);
+  Bytes left = plan.live_bytes;
+  for (const Bytes bytes : plan.peak_by_tag) {
+    if (bytes < 0 || bytes > left) return fmt::format("the tags at the peak do not add up to {}", plan.live_bytes);
+    left -= bytes;
+  }
+  if (left != 0) return fmt::format("the tags at the peak do not add up to {}", plan.live_bytes);
+  if (plan.lower_bound_task < -1 || plan.lower_bound_task >= static_cast<TaskId>(problem.tasks.size()))
+    return fmt::format("the lower bound is of task {}, which does not exist", plan.lower_bound_task);
+  if (plan.lower_bound_bytes < 0 || plan.lower_bound_bytes > plan.arena_bytes)
+    return fmt::format("the lower bound of {} bytes is over the arena of {}", plan.lower_bound_bytes, plan.arena_bytes);
+  if (plan.unconstrained_bytes < 0) return fmt::format("{} bytes without a line", plan.unconstrained_bytes);
+  for (const double ns : {plan.predicted_ns, plan.unconstrained_ns})
+    if (!(ns >= 0) || !std::isfinite(ns)) return fmt::format("a step is said to take {} ns", ns);
+  if (plan.exactness > Exactness::WithinTolerance) return "the exactness of the results is unknown";
+  return "";
+}
+
+// Whole batches are addressed by rows, so that their place moves from part to part.
+bool moves_with_part(const Problem& problem, const Step& step, BufferId id) {
+  return step.part > 0 && holds_whole_batch(problem.buffers[id]);
+}
+
+// May `after`, which starts at this step, take the place of `before`, which ends at it?
+bool may_take_place(const Problem& problem, const Plan& plan, const Life& before, const Life& after) {
+  if (before.buffer == kScratch || after.buffer == kScratch || before.offset != after.offset) return false;
+  const int32_t s = after.first_step;
+  if (before.last_step != s || s >= static_cast<int32_t>(plan.steps.size())) return false;
+  const Step& step = plan.steps[s];
+  if (step.kind != Step::Kind::Run) return false;
+  const BufferKind kind = problem.buffers[before.buffer].kind;
+  if (kind == BufferKind::Variable || kind == BufferKind::Output) return false;
+  if (moves_with_part(problem, step, before.buffer) || moves_with_part(problem, step, after.buffer)) return false;
+  const Work& work = work_of(problem, step);
+  if (std::count(work.updates.begin(), work.updates.end(), before.buffer) != 0) return false;
+  if (std::count(work.reads.begin(), work.reads.end(), before.buffer) != 1) return false;
+  return std::any_of(work.may_share.begin(), work.may_share.end(), [&](const InPlace& pair) {
+    return work.reads[pair.read] == before.buffer && work.writes[pair.write] == after.buffer;
+  });
+}
+
+// Walks through time with the occupied ranges sorted by offset: a life that starts can only hit its neighbours.
+std::string check_overlaps(const Problem& problem, const Plan& plan, const std::vector<int32_t>& by_start) {
+  struct Range {
+    Bytes end;
+    int32_t life;
+  };
+  std::map<Bytes, Range> occupied;
+  std::vector<int32_t> by_end(by_start);
+  std::sort(by_end.begin(), by_end.end(),
+            [&](int32_t a, int32_t b) { return plan.lives[a].last_step < plan.lives[b].last_step; });
+  std::vector<int32_t> shared;  // lives whose range still covers the larger value they took the place of
+  size_t start = 0, end = 0;
+  while (start < by_start.size()) {
+    const int32_t s = plan.lives[by_start[start]].first_step;
+    for (const int32_t i : shared) {
+      const auto at = occupied.find(plan.lives[i].offset);
+      if (at != occupied.end() && at->second.life == i) at->second.end = plan.lives[i].offset + plan.lives[i].bytes;
+    }
+    shared.clear();
+    for (; end < by_end.size() && plan.lives[by_end[end]].last_step < s; ++end) {
+      const auto at = occupied.find(plan.lives[by_end[end]].offset);
+      if (at != occupied.end() && at->second.life == by_end[end]) occupied.erase(at);
+    }
+    for (; start < by_start.size() && plan.lives[by_start[start]].first_step == s; ++start) {
+      const int32_t i = by_start[start];
+      const Life& life = plan.lives[i];
+      if (life.bytes == 0) continue;
+      Bytes life_end = life.offset + life.bytes;
+      auto next = occupied.lower_bound(life.offset);
+      if (next != occupied.end() && may_take_place(problem, plan, plan.lives[next->second.life], life)) {
+        life_end = std::max(life_end, next->second.end);
+        next = occupied.erase(next);
+        shared.push_back(i);
+      }
+      const auto hit = [&](const Range& range) {
+        const Life& other = plan.lives[range.life];
+        return fmt::format("{} overlaps {} at step {} (bytes {}-{})", name_of_life(problem, plan, life),
+                           name_of_life(problem, plan, other), s, std::max(life.offset, other.offset),
+                           std::min(life_end, range.end) - 1);
+      };
+      if (next != occupied.end() && next->first < life_end) return hit(next->second);
+      if (next != occupied.begin() && std::prev(next)->second.end > life.offset) return hit(std::prev(next)->second);
+      occupied.emplace(life.offset, Range{life_end, i});
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string check(const Problem& problem, const Plan& plan, const Limits& limits) {
+  std::string fault = check_parts(plan, limits);
+  if (fault.empty()) fault = check_sizes(problem, limits);
+  if (fault.empty()) fault = check_steps(problem, plan);
+  if (fault.empty()) fault = check_lives(problem, plan, limits);
+  if (fault.empty()) fault = check_variables(problem, plan);
+  if (fault.empty()) fault = check_disk(problem, plan, limits);
+  if (fault.empty()) fault = check_report(problem, plan);
+  if (!fault.empty()) return fault;
+  std::vector<int32_t> by_start(plan.lives.size());
+  std::iota(by_start.begin(), by_start.end(), 0);
+  // Inputs are there before step 0 and so before what takes their place in it.
+  const auto start = [&](int32_t i) {
+    const Life& life = plan.lives[i];
+    return std::pair(life.first_step,
+                     life.buffer == kScratch || problem.buffers[life.buffer].kind != BufferKind::Input);
+  };
+  std::stable_sort(by_start.begin(), by_start.end(), [&](int32_t a, int32_t b) { return start(a) < start(b); });
+  fault = check_overlaps(problem, plan, by_start);
+  if (fault.empty()) fault = replay_values(problem, plan, by_start);
+  return fault.empty() ? check_order(problem, plan) : fault;
+}
+
+}  // namespace plimsoll::plan

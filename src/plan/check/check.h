@@ -1,0 +1,16 @@
+// The judge of plans: replays one without knowing how it was made and answers in a sentence.
+#pragma once
+
+#include <string>
+
+#include "plan/limits.h"
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plimsoll::plan {
+
+// Empty when the plan computes what the problem says, inside the limits. Otherwise the first fault found, such as
+// "relu2 overlaps conv1 at step 7 (bytes 4096-8191)". Shares no code with the search and costs a sort and a sweep.
+std::string check(const Problem& problem, const Plan& plan, const Limits& limits);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,15 @@
+// The half of `check` that follows values: which version of each buffer is where, step by step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plimsoll::plan {
+
+// Expects ids, steps and lives in range. `by_start` lists the lives sorted by first step.
+std::string replay_values(const Problem& problem, const Plan& plan, const std::vector<int32_t>& by_start);
+
+}  // namespace plimsoll::plan

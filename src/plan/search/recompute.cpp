@@ -1,0 +1,329 @@
+#include "plan/search/recompute.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <queue>
+
+#include "plan/search/drops.h"
+#include "plan/search/stays.h"
+
+namespace plimsoll::plan {
+namespace {
+
+struct Offer {
+  double score = 0;  // bytes x stages over the target that it relieves, for each nanosecond
+  Gap gap;
+  bool operator<(const Offer& other) const {
+    if (score != other.score) return score < other.score;
+    return std::pair(gap.id, gap.after) > std::pair(other.gap.id, other.gap.after);
+  }
+};
+
+enum class Start {
+  Segments,  // whole runs of values first, each as long as it returns below the target
+  LongRuns,  // the same, but a return may be as high as that stage was before
+  Pieces,    // value by value
+  Relaxed,   // low enough already: only takes back
+};
+
+class Search {
+ public:
+  Search(Drops drops, int32_t buffers, Bytes target, int64_t work)
+      : drops_(std::move(drops)),
+        buffers_(buffers),
+        target_(target),
+        most_work_(drops_.work() + work),
+        work_to_take_back_(work / 2) {
+    drops_.set_target(target);
+  }
+
+  // Gives up what it found: a search runs once.
+  Drops run(Start start) && {
+    constexpr int kPasses = 40, kRounds = 12;
+    const bool in_segments = start == Start::Segments || start == Start::LongRuns;
+    for (int pass = 0; in_segments && pass < kPasses && is_over(); ++pass)
+      if (!relieve_in_segments(start == Start::LongRuns)) break;
+    for (int round = 0; round < kRounds && is_over(); ++round) {
+      bool helps = relieve_cleanly();
+      if (is_over()) helps = lower_the_peak() || helps;
+      if (!helps) break;
+    }
+    most_work_ = drops_.work() + listed_ + work_to_take_back_;
+    take_back();
+    return std::move(drops_);
+  }
+
+ private:
+  bool is_over() const { return drops_.alive().highest() > target_ && !is_tired(); }
+  bool is_tired() const { return drops_.work() + listed_ > most_work_; }
+
+  // Gaps over stages that `weigh` finds worth it, by what they relieve per nanosecond at least paid.
+  template <typename Weigh>
+  std::vector<Offer> list_offers(const Weigh& weigh) {
+    std::vector<Offer> offers;
+    listed_ += buffers_;
+    for (BufferId id = 0; id < buffers_; ++id) {
+      if (!drops_.is_remakeable(id) || drops_.size_of(id) == 0) continue;
+      const std::vector<Need>& needs = drops_.needs(id);
+      for (size_t i = 1; i < needs.size(); ++i) {
+        if (needs[i].is_remade || needs[i].stage - needs[i - 1].stage < 2) continue;
+        const int32_t remake = drops_.find_remake(id, i);
+        if (remake < 0) continue;
+        const double relief = weigh(id, needs[i - 1].stage + 1, remake - 1);
+        if (relief > 0) offers.push_back({relief / (drops_.ns_of(id) + 1), {id, needs[i - 1].stage, needs[i].stage}});
+      }
+    }
+    return offers;
+  }
+
+  std::vector<Offer> list_offers_at(int32_t stage) {
+    const auto excess = static_cast<double>(drops_.alive().highest() - target_);
+    return list_offers([&](BufferId id, int32_t first, int32_t last) {
+      return first <= stage && stage <= last ? std::min(excess, static_cast<double>(drops_.size_of(id))) : 0.0;
+    });
+  }
+
+  // Drops what is cheapest for what it relieves, as long as that pushes nothing else over the target.
+  bool relieve_cleanly() {
+    const std::vector<Bytes> alive = drops_.alive().values(drops_.stages());
+    std::vector<int32_t> over(alive.size() + 1, 0);
+    for (size_t s = 0; s < alive.size(); ++s) over[s + 1] = over[s] + (alive[s] > target_ ? 1 : 0);
+    const auto weigh = [&](BufferId id, int32_t first, int32_t last) {
+      if (first > last || over[last + 1] == over[first]) return 0.0;
+      const Bytes excess = std::min(drops_.alive().highest(first, last) - target_, drops_.size_of(id));
+      return excess <= 0 ? 0.0 : static_cast<double>(excess) * (over[last + 1] - over[first]);
+    };
+    std::priority_queue<Offer> queue(std::less<Offer>(), list_offers(weigh));
+    bool helps = false;
+    while (!queue.empty() && is_over()) {
+      Offer offer = queue.top();
+      queue.pop();
+      const Gap& gap = offer.gap;
+      const size_t need = drops_.find(gap);
+      const int32_t remake = need == 0 ? -1 : drops_.find_remake(gap.id, need);
+      const double relief = weigh(gap.id, gap.before + 1, remake - 1);
+      if (relief <= 0) continue;
+      constexpr double kAlike = 0.99;
+      const double ns = drops_.extra_ns();
+      const bool is_bounded = drops_.drop(gap.id, need);
+      const double score = relief / (std::max(0.0, drops_.extra_ns() - ns) + 1);
+      if (is_bounded && !queue.empty() && score < kAlike * std::min(queue.top().score, offer.score)) {
+        drops_.undo();
+        offer.score = score;  // dearer than it looked: it waits for its turn
+        queue.push(offer);
+      } else if (is_bounded && drops_.stays_below(target_, LiveTree::kNothing)) {
+        helps = true;
+      } else {
+        drops_.undo();
+      }
+    }
+    return helps;
+  }
+
+  // Drops what lowers the highest stage, even when that pushes others over the target, but none as high as this.
+  bool lower_the_peak() {
+    bool helps = false;
+    while (is_over()) {
+      const int32_t peak = drops_.alive().find_highest();
+      const Bytes height = drops_.alive().highest();
+      if (keep_instead(peak, height)) {
+        helps = true;
+        continue;
+      }
+      std::vector<Offer> offers = list_offers_at(peak);
+      std::sort(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) { return b < a; });
+      bool is_lower = false;
+      for (const Offer& offer : offers) {
+        if (is_tired()) break;
+        is_lower = drops_.drop(offer.gap.id, drops_.find(offer.gap)) && drops_.stays_below(target_, height) &&
+                   drops_.alive().highest(peak, peak) < height;
+        if (is_lower) break;
+        drops_.undo();
+      }
+      if (!is_lower) break;
+      helps = true;
+    }
+    return helps;
+  }
+
+  // Keeps something until the highest stage that was made again there, where that is the lower way.
+  bool keep_instead(int32_t peak, Bytes height) {
+    for (const auto& [id, need] : drops_.remade_in(peak)) {
+      if (is_tired()) return false;
+      if (drops_.keep(id, need) && drops_.stays_below(target_, height) && drops_.alive().highest(peak, peak) < height)
+        return true;
+      drops_.undo();
+    }
+    return false;
+  }
+
+  // Drops whole runs of values made one after another, each run as long as its return stays below the target, with
+  // one value kept between runs. Early runs return late, when little else is alive, so they may be longer.
+  bool relieve_in_segments(bool may_stay_high) {
+    const int32_t peak = drops_.alive().find_highest();
+    std::vector<Gap> gaps;
+    for (const Offer& offer : list_offers_at(peak)) gaps.push_back(offer.gap);
+    std::sort(gaps.begin(), gaps.end(), [&](const Gap& a, const Gap& b) {
+      return std::pair(drops_.maker_of(a.id), a.id) < std::pair(drops_.maker_of(b.id), b.id);
+    });
+    const auto works = [&](size_t first, size_t count) {
+      if (drops_.drop_all(std::span(gaps).subspan(first, count)) && drops_.stays_below(target_, LiveTree::kNothing) &&
+          (may_stay_high || drops_.returns_below(target_)))
+        return true;
+      drops_.undo();
+      return false;
+    };
+    // A run need relieve no more than what is over, and cannot return when it is larger than the target.
+    const auto sensible = [&](size_t first) {
+      const Bytes excess = drops_.alive().highest(peak, peak) - target_;
+      size_t end = first;
+      for (Bytes bytes = 0; end < gaps.size() && bytes < excess; ++end) {
+        bytes += drops_.size_of(gaps[end].id);
+        if (bytes > target_) break;
+      }
+      return std::max<size_t>(end - first, 1);
+    };
+    bool helps = false;
+    size_t first = 0, count = gaps.size();
+    while (first < gaps.size() && is_over()) {
+      count = std::min(count, may_stay_high ? gaps.size() - first : sensible(first));
+      while (count > 0 && !works(first, count) && !is_tired()) count -= (count + 7) / 8;
+      helps = helps || count > 0;
+      first += count + 1;
+      count += count / 4 + 1;
+    }
+    return helps;
+  }
+
+  // Keeps again what need not have been dropped, the dearest first.
+  void take_back() {
+    const Bytes bound = std::max(target_, drops_.alive().highest());
+    drops_.set_target(bound);
+    std::vector<Offer> offers;
+    for (BufferId id = 0; id < buffers_; ++id) {
+      const std::vector<Need>& needs = drops_.needs(id);
+      for (size_t i = 1; i < needs.size(); ++i)
+        if (needs[i].is_remade)
+          offers.push_back({drops_.ns_of(id) / (static_cast<double>(drops_.size_of(id)) + 1), {id, 0, needs[i].stage}});
+    }
+    std::sort(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) { return b < a; });
+    for (const Offer& offer : offers) {
+      if (is_tired()) break;
+      const std::vector<Need>& needs = drops_.needs(offer.gap.id);
+      const auto at = std::lower_bound(needs.begin(), needs.end(), offer.gap.after,
+                                       [](const Need& need, int32_t stage) { return need.stage < stage; });
+      if (at == needs.end() || at->stage != offer.gap.after || !at->is_remade) continue;
+      const double ns = drops_.extra_ns();
+      const bool is_good = drops_.keep(offer.gap.id, static_cast<size_t>(at - needs.begin())) &&
+                           drops_.extra_ns() < ns && drops_.stays_below(bound, LiveTree::kNothing);
+      if (!is_good) drops_.undo();
+    }
+  }
+
+  Drops drops_;
+  const int32_t buffers_;
+  const Bytes target_;
+  int64_t most_work_;
+  const int64_t work_to_take_back_;
+  int64_t listed_ = 0;  // gaps looked at
+};
+
+// Searches for a fixed ladder of targets: down from the order as it is, each from there and from the rung above, then
+// up again, where each rung takes back what the one below it had to drop.
+class Ladder {
+ public:
+  Ladder(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place, int64_t batch)
+      : problem_(problem), sizes_(sizes), in_place_(in_place), plain_(problem, sizes, order, in_place, batch) {}
+
+  std::vector<Schedule> run(Bytes floor_bytes, Effort effort) {
+    const Bytes highest = plain_.alive().highest(), floor = std::max<Bytes>(floor_bytes - sizes_.variables, 1);
+    if (plain_.stages() == 0 || highest <= floor) return {};
+    constexpr int kFewestRungs = 16;
+    constexpr int kQuickRungs = 8;
+    const auto most = static_cast<int>(std::clamp(24'000 / plain_.stages(), kFewestRungs, 32));
+    is_large_ = most == kFewestRungs;
+    constexpr int kQuickRungsOfLarge = 3;
+    const bool is_quick = effort == Effort::Quick;
+    const int rungs = !is_quick ? most : is_large_ ? kQuickRungsOfLarge : kQuickRungs;
+    work_ = (is_large_ ? kWorkOfLarge : is_quick ? kQuickWork : kWork) / most;
+    std::vector<Drops> best;
+    for (int k = 1; k <= rungs; ++k) {
+      const double share =
+          std::pow(static_cast<double>(floor) / static_cast<double>(highest), static_cast<double>(k) / rungs);
+      const auto target = k == rungs ? floor : static_cast<Bytes>(static_cast<double>(highest) * share);
+      targets_.push_back(target);
+      // Where a search gets lost there is no use in asking for less, and it takes long.
+      if (is_large_) {
+        best.push_back(search(plain_, target, Start::Segments));
+        if (k > 1 && best.back().alive().highest() > best[best.size() - 2].alive().highest()) break;
+        continue;
+      }
+      best.push_back(search_rung(best.empty() ? nullptr : &best.back(), target, is_quick));
+    }
+    if (is_quick) return std::move(schedules_);
+    for (int k = static_cast<int>(best.size()) - 2; k >= 0; --k)
+      take_better(best[k], search(best[k + 1], targets_[k], Start::Relaxed), targets_[k]);
+    return std::move(schedules_);
+  }
+
+ private:
+  static constexpr int64_t kWork = 1'000'000, kQuickWork = 600'000, kWorkOfLarge = 12'000'000;
+
+  // From the rung above, and from the order as it is in the ways that have not got lost.
+  Drops search_rung(const Drops* above, Bytes target, bool is_quick) {
+    std::optional<Drops> best;
+    const auto take = [&](Drops found) {
+      if (best)
+        take_better(*best, std::move(found), target);
+      else
+        best = std::move(found);
+    };
+    if (above != nullptr) take(search(*above, target, Start::Pieces));
+    for (const Start start : {Start::Segments, Start::LongRuns, Start::Pieces}) {
+      int& losses = losses_[static_cast<size_t>(start)];
+      if (losses == kMostLosses || (is_quick && start != Start::Segments)) continue;
+      Drops found = search(plain_, target, start);
+      losses = found.alive().highest() > target ? losses + 1 : 0;
+      take(std::move(found));
+    }
+    return std::move(*best);
+  }
+
+  Drops search(const Drops& from, Bytes target, Start start) {
+    Drops drops = Search(from, static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);
+    Schedule schedule{drops.steps(), 0, drops.extra_ns()};
+    schedule.peak_bytes = find_stays(problem_, sizes_, schedule.steps, in_place_).peak_bytes;
+    schedules_.push_back(std::move(schedule));
+    return drops;
+  }
+
+  // The fastest that is below the target, else the lowest.
+  static void take_better(Drops& best, Drops&& other, Bytes target) {
+    const auto key = [&](const Drops& drops) {
+      return std::pair(std::max(drops.alive().highest(), target), drops.extra_ns());
+    };
+    if (key(other) < key(best)) best = std::move(other);
+  }
+
+  const Problem& problem_;
+  const Sizes& sizes_;
+  const bool in_place_;
+  const Drops plain_;
+  int64_t work_ = 0;
+  bool is_large_ = false;
+  static constexpr int kMostLosses = 2;
+  std::array<int, 3> losses_{};  // by start from the order as it is: targets missed one after another
+  std::vector<Bytes> targets_;
+  std::vector<Schedule> schedules_;
+};
+
+}  // namespace
+
+std::vector<Schedule> propose_schedules(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order,
+                                        bool in_place, int64_t batch, Bytes floor_bytes, Effort effort) {
+  return Ladder(problem, sizes, order, in_place, batch).run(floor_bytes, effort);
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,27 @@
+// Recompute: values are dropped and made again before their next use, at the lowest price in time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/problem.h"
+#include "plan/search/slots.h"
+
+namespace plimsoll::plan {
+
+// One way to run the problem: `order` with tasks that run again put in.
+struct Schedule {
+  std::vector<TaskId> steps;
+  Bytes peak_bytes = 0;  // variables included
+  double extra_ns = 0;
+};
+
+enum class Effort { Thorough, Quick };  // quick: fewer targets, each tried in one way
+
+// The cheapest schedules found for a fixed ladder of targets from the order's own peak down to `floor_bytes`. They do
+// not depend on any line, so that choosing among them is monotone. Effort is counted, never timed.
+std::vector<Schedule> propose_schedules(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order,
+                                        bool in_place, int64_t batch, Bytes floor_bytes,
+                                        Effort effort = Effort::Thorough);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,113 @@
+#include "plan/search/slots.h"
+
+#include <algorithm>
+
+namespace plimsoll::plan {
+namespace {
+
+// Into vectors that keep their memory from one order to the next.
+void find_spans(const Problem& problem, const std::vector<TaskId>& order, Timeline& timeline) {
+  const size_t buffers = problem.buffers.size();
+  timeline.first_step.assign(buffers, -1);
+  timeline.last_step.assign(buffers, -1);
+  const auto steps = static_cast<int32_t>(order.size());
+  for (int32_t s = 0; s < steps; ++s) {
+    const Task& task = problem.tasks[order[s]];
+    for (const auto* list : {&task.reads, &task.writes, &task.updates})
+      for (const BufferId id : *list) {
+        if (timeline.first_step[id] < 0) timeline.first_step[id] = s;
+        timeline.last_step[id] = s;
+      }
+  }
+  for (size_t b = 0; b < buffers; ++b) {
+    const BufferKind kind = problem.buffers[b].kind;
+    if (kind == BufferKind::Variable || kind == BufferKind::Input) timeline.first_step[b] = 0;
+    if (kind == BufferKind::Input) timeline.last_step[b] = std::max(timeline.last_step[b], 0);
+    if (kind == BufferKind::Variable || kind == BufferKind::Output) timeline.last_step[b] = std::max(steps - 1, 0);
+  }
+}
+
+// Gives each buffer a slot, taking over the slot of a value that this very task uses up where the task allows it.
+// Only equal sizes share: a small value would keep a large place for all of its life.
+void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place,
+                  Timeline& timeline) {
+  timeline.slot_of.assign(problem.buffers.size(), -1);
+  timeline.slots.clear();
+  std::vector<bool> is_handed_on(problem.buffers.size(), false);
+  const auto open = [&](BufferId id) {
+    timeline.slot_of[id] = static_cast<int32_t>(timeline.slots.size());
+    timeline.slots.push_back({timeline.first_step[id], timeline.last_step[id], sizes.buffers[id]});
+  };
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    if (problem.buffers[b].kind == BufferKind::Input) open(static_cast<BufferId>(b));
+  for (int32_t s = 0; s < static_cast<int32_t>(order.size()); ++s) {
+    const Task& task = problem.tasks[order[s]];
+    if (in_place)
+      for (const InPlace& pair : task.may_share) {
+        const BufferId from = task.reads[pair.read], to = task.writes[pair.write];
+        const BufferKind from_kind = problem.buffers[from].kind, to_kind = problem.buffers[to].kind;
+        const bool may = from_kind != BufferKind::Variable && from_kind != BufferKind::Output &&
+                         to_kind != BufferKind::Variable && to_kind != BufferKind::Input &&
+                         timeline.last_step[from] == s && timeline.first_step[to] == s && timeline.slot_of[to] < 0 &&
+                         !is_handed_on[from] && sizes.buffers[from] == sizes.buffers[to] &&
+                         std::count(task.reads.begin(), task.reads.end(), from) == 1;
+        if (!may) continue;
+        is_handed_on[from] = true;
+        timeline.slot_of[to] = timeline.slot_of[from];
+        timeline.slots[timeline.slot_of[to]].last_step = timeline.last_step[to];
+      }
+    for (const BufferId id : task.writes)
+      if (timeline.slot_of[id] < 0 && problem.buffers[id].kind != BufferKind::Variable) open(id);
+  }
+}
+
+}  // namespace
+
+Sizes measure(const Problem& problem, int64_t batch, int64_t part_samples) {
+  Sizes sizes;
+  sizes.buffers.reserve(problem.buffers.size());
+  for (const Buffer& buffer : problem.buffers) {
+    sizes.buffers.push_back(placed_bytes(buffer, holds_whole_batch(buffer) ? batch : part_samples));
+    if (buffer.kind == BufferKind::Variable) sizes.variables += sizes.buffers.back();
+  }
+  sizes.scratch.reserve(problem.tasks.size());
+  for (const Task& task : problem.tasks) sizes.scratch.push_back(scratch_bytes(task, part_samples));
+  return sizes;
+}
+
+Peak find_peak(const Sizes& sizes, const std::vector<Slot>& slots, const std::vector<TaskId>& steps) {
+  std::vector<Bytes> change(std::max<size_t>(steps.size(), 1) + 1, 0);
+  for (const Slot& slot : slots) {
+    change[slot.first_step] += slot.bytes;
+    change[slot.last_step + 1] -= slot.bytes;
+  }
+  Bytes alive = sizes.variables;
+  Peak peak{.bytes = alive + (steps.empty() ? change[0] : 0)};
+  for (size_t s = 0; s < steps.size(); ++s) {
+    alive += change[s];
+    const Bytes with_scratch = alive + sizes.scratch[steps[s]];
+    peak.area += static_cast<double>(alive);
+    if (peak.step >= 0 && with_scratch <= peak.bytes) continue;
+    peak.bytes = with_scratch;
+    peak.step = static_cast<int32_t>(s);
+  }
+  return peak;
+}
+
+Timeline make_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place) {
+  Timeline timeline;
+  find_timeline(problem, sizes, order, in_place, timeline);
+  return timeline;
+}
+
+void find_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place,
+                   Timeline& timeline) {
+  find_spans(problem, order, timeline);
+  assign_slots(problem, sizes, order, in_place, timeline);
+  const Peak peak = find_peak(sizes, timeline.slots, order);
+  timeline.peak_bytes = peak.bytes;
+  timeline.peak_step = peak.step;
+  timeline.area = peak.area;
+}
+
+}  // namespace plimsoll::plan

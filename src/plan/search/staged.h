@@ -1,0 +1,47 @@
+// The problem as the search sees it: tasks in the order they run, one part of the batch for all, transfers to and from
+// the scratch file as tasks.
+#pragma once
+
+#include <vector>
+
+#include "plan/limits.h"
+#include "plan/plan.h"
+#include "plan/problem.h"
+#include "plan/search/slots.h"
+#include "plan/search/split.h"
+
+namespace plimsoll::plan {
+
+// What lives in the scratch file, by buffer.
+struct Stored {
+  std::vector<bool> variables;  // between steps, and in memory only around their uses
+  std::vector<bool> values;     // saved after one use and loaded before the next, over the longest gap between them
+  Bytes bytes = 0;              // of the file
+};
+
+// With parts, the tasks between `begin` and `end` run once for each. These two are marks: at `begin` all sums and
+// collected rows come alive, at `end` they are still alive, and so is what the next part needs.
+//
+//   before   begin   inside   end   after          becomes          before   inside 0   inside 1   ...   after
+struct Staged {
+  Problem problem;
+  Sizes sizes;
+  std::vector<Step> meaning;        // by task: what the plan says for it; marks have no task and no buffer
+  std::vector<bool> has_rows;       // by task: its step names the part
+  std::vector<BufferId> buffer_of;  // by buffer: that of the plan; a loaded value is a buffer of its own
+  std::vector<int64_t> parts;       // samples of each
+  TaskId begin = -1, end = -1;
+  // Transfers are searched for with the speed of an ordinary disk, so that what fits does not depend on a measurement;
+  // these make it the time of the disk at hand.
+  double load_factor = 1, save_factor = 1;
+  double ns = 0;  // to compute all of it once, transfers not counted
+  Bytes disk_bytes = 0;
+  double transfer_ns(TaskId task) const {
+    return problem.tasks[task].fixed_ns * (meaning[task].kind == Step::Kind::Load ? load_factor : save_factor);
+  }
+  bool is_mark(TaskId task) const { return task == begin || task == end; }
+};
+Staged stage(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,
+             const Stored& stored);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,111 @@
+#include "plan/search/stays.h"
+
+#include <algorithm>
+
+namespace plimsoll::plan {
+namespace {
+
+// By buffer: the task that starts a new stay when it runs again; -1 when nothing may.
+std::vector<TaskId> find_first_writers(const Problem& problem) {
+  std::vector<TaskId> first(problem.buffers.size(), -1);
+  for (TaskId t = static_cast<TaskId>(problem.tasks.size()) - 1; t >= 0; --t)
+    for (const BufferId id : problem.tasks[t].writes)
+      if (problem.buffers[id].kind == BufferKind::Temporary) first[id] = t;
+  return first;
+}
+
+void find_spans(const Problem& problem, const std::vector<TaskId>& steps, Stays& found) {
+  const std::vector<TaskId> first_writer = find_first_writers(problem);
+  std::vector<int32_t> now(problem.buffers.size(), -1);
+  const int32_t last = std::max(static_cast<int32_t>(steps.size()) - 1, 0);
+  const auto open = [&](BufferId id, int32_t s) {
+    now[id] = static_cast<int32_t>(found.stays.size());
+    found.stays.push_back({id, s, s, -1});
+  };
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    if (problem.buffers[b].kind == BufferKind::Variable || problem.buffers[b].kind == BufferKind::Input)
+      open(static_cast<BufferId>(b), 0);
+  for (int32_t s = 0; s < static_cast<int32_t>(steps.size()); ++s) {
+    const Task& task = problem.tasks[steps[s]];
+    for (const auto* list : {&task.reads, &task.updates})
+      for (const BufferId id : *list) found.stays[now[id]].last_step = s;
+    for (const BufferId id : task.writes) {
+      if (now[id] < 0 || first_writer[id] == steps[s])
+        open(id, s);
+      else
+        found.stays[now[id]].last_step = s;
+    }
+  }
+  for (Stay& stay : found.stays) {
+    const BufferKind kind = problem.buffers[stay.buffer].kind;
+    if (kind == BufferKind::Variable || kind == BufferKind::Output) stay.last_step = last;
+  }
+}
+
+// Gives each stay a slot, taking over the slot of a value that this very task uses up where the task allows it. Only
+// equal sizes share: a small value would keep a large place for all of its life.
+void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place,
+                  Stays& found) {
+  std::vector<int32_t> now(problem.buffers.size(), -1);
+  std::vector<bool> is_handed_on(found.stays.size(), false);
+  size_t next = 0;
+  const auto take_place = [&](const Task& task, int32_t s) {
+    for (const InPlace& pair : task.may_share) {
+      const BufferId from = task.reads[pair.read], to = task.writes[pair.write];
+      const BufferKind kind = problem.buffers[from].kind, to_kind = problem.buffers[to].kind;
+      if (kind == BufferKind::Variable || kind == BufferKind::Output || to_kind == BufferKind::Variable) continue;
+      const Stay& before = found.stays[now[from]];
+      Stay& after = found.stays[now[to]];
+      const bool may = before.last_step == s && after.first_step == s && after.slot < 0 && !is_handed_on[now[from]] &&
+                       to_kind != BufferKind::Input && sizes.buffers[from] == sizes.buffers[to] &&
+                       std::count(task.reads.begin(), task.reads.end(), from) == 1;
+      if (!may) continue;
+      is_handed_on[now[from]] = true;
+      after.slot = before.slot;
+      found.slots[after.slot].last_step = after.last_step;
+    }
+  };
+  for (int32_t s = 0; s == 0 || s < static_cast<int32_t>(steps.size()); ++s) {
+    const size_t begin = next;
+    for (; next < found.stays.size() && found.stays[next].first_step == s; ++next) {
+      const Stay& stay = found.stays[next];
+      now[stay.buffer] = static_cast<int32_t>(next);
+    }
+    const auto open = [&](BufferKind kind) {
+      for (size_t i = begin; i < next; ++i) {
+        Stay& stay = found.stays[i];
+        const BufferKind mine = problem.buffers[stay.buffer].kind;
+        if (stay.slot >= 0 || mine == BufferKind::Variable || (kind == BufferKind::Input && mine != kind)) continue;
+        stay.slot = static_cast<int32_t>(found.slots.size());
+        found.slots.push_back({stay.first_step, stay.last_step, sizes.buffers[stay.buffer]});
+      }
+    };
+    if (s == 0) open(BufferKind::Input);
+    if (in_place && !steps.empty()) take_place(problem.tasks[steps[s]], s);
+    open(BufferKind::Temporary);
+  }
+}
+
+}  // namespace
+
+Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place) {
+  Stays found;
+  find_spans(problem, steps, found);
+  assign_slots(problem, sizes, steps, in_place, found);
+  const Peak peak = find_peak(sizes, found.slots, steps);
+  found.peak_bytes = peak.bytes;
+  found.peak_step = peak.step;
+  return found;
+}
+
+std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const std::vector<TaskId>& steps) {
+  std::vector<PackItem> items;
+  items.reserve(stays.slots.size() + steps.size());
+  for (const Slot& slot : stays.slots) items.push_back({slot.first_step, slot.last_step + 1, slot.bytes});
+  for (size_t s = 0; s < steps.size(); ++s)
+    if (const Bytes bytes = sizes.scratch[steps[s]]; bytes > 0)
+      items.push_back({static_cast<int64_t>(s), static_cast<int64_t>(s) + 1, bytes});
+  return items;
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,33 @@
+// From steps, in which a task may run several times, to places in time: every stay of every buffer, and who takes whose
+// place.
+#pragma once
+
+#include <vector>
+
+#include "plan/pack/pack.h"
+#include "plan/problem.h"
+#include "plan/search/slots.h"
+
+namespace plimsoll::plan {
+
+struct Stay {
+  BufferId buffer = 0;
+  int32_t first_step = 0;
+  int32_t last_step = 0;
+  int32_t slot = -1;  // -1 for variables
+};
+
+struct Stays {
+  std::vector<Stay> stays;  // by first step
+  std::vector<Slot> slots;
+  Bytes peak_bytes = 0;  // variables included
+  int32_t peak_step = -1;
+};
+
+// A value ends with its last use before the task that first writes it runs again.
+Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place);
+
+// Slots first, then the scratch of each step that has some.
+std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const std::vector<TaskId>& steps);
+
+}  // namespace plimsoll::plan
