@@ -6,8 +6,6 @@
 
 namespace plimsoll::testing {
 
-using namespace plan;
-
 // 0: the short form.
 inline double attack_minutes() {
   const char* const text = std::getenv("PLIMSOLL_ATTACK_MINUTES");

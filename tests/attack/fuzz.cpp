@@ -119,7 +119,7 @@ class FileFuzz : public ::testing::Test {
 };
 
 void read_source(const std::string& path, const std::string& scratch = "") {
-  const auto source = open_source(path, {scratch});
+  const auto source = data::open_source(path, {scratch});
   if (source->sample_bytes() > MiB) return;
   std::vector<std::byte> sample(static_cast<size_t>(source->sample_bytes()));
   source->read(0, 1, sample.data());
@@ -204,13 +204,13 @@ TEST_F(FileFuzz, PlanFiles) {
   std::vector<std::string> plans;
   for (const PlannedStep& step : net.session->steps()) {
     const std::string path = static_cast<const std::string&>(folder) + "/plan";
-    dump_plan(step, "net", path);
+    cli::dump_plan(step, "net", path);
     plans.push_back(content_of(path));
   }
   const MemoryFile file;
   attack(plans, 20'000, MiB, [&](const std::string& damaged) {
     file.set(damaged);
-    const PlanFile plan = read_plan(file.path());
+    const cli::PlanFile plan = cli::read_plan(file.path());
     if (check(plan.problem, plan.plan, plan.limits).empty()) count_work(plan.problem, plan.plan);
   });
 }
@@ -229,10 +229,10 @@ TEST_F(FileFuzz, GraphTexts) {
   }
   attack(texts, 20'000, 4 * MiB, [&](const std::string& damaged) {
     Graph graph;
-    parse_graph(damaged, find_op, graph);
+    parse_graph(damaged, ops::find_op, graph);
     const std::string text = to_string(graph);
     Graph again;
-    parse_graph(text, find_op, again);
+    parse_graph(text, ops::find_op, again);
     if (to_string(again) != text) throw std::runtime_error("a graph does not read back as it was printed");
   });
 }
@@ -245,7 +245,7 @@ TEST(GraphText, RefusesAnAxisThatIsNone) {
         "plimsoll graph 1\nplaceholder x f32[4,8]\ny = slice_grad(x) axis={} count=8 first=0 "
         "size=1024\n",
         axis);
-    EXPECT_THAT(error_of([&] { parse_graph(text, find_op, graph); }), ::testing::HasSubstr("is outside f32[4,8]"))
+    EXPECT_THAT(error_of([&] { parse_graph(text, ops::find_op, graph); }), ::testing::HasSubstr("is outside f32[4,8]"))
         << axis;
   }
 }

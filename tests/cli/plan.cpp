@@ -14,8 +14,6 @@
 namespace plimsoll::testing {
 namespace {
 
-using namespace plan;
-
 using ::testing::HasSubstr;
 
 std::string read_file(const std::string& path) {

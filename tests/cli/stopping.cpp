@@ -20,8 +20,6 @@
 namespace plimsoll::testing {
 namespace {
 
-using namespace plan;
-
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 

@@ -11,8 +11,6 @@
 namespace plimsoll::data {
 namespace {
 
-using namespace plan;
-
 const std::string kFolder = "/usr/share/datasets/fashion-mnist/";
 
 // Reads an epoch as training would and returns the sum of all pixels and labels.
@@ -25,7 +23,7 @@ double read_epoch(MemoryLine& line, const Source& images, const Source& labels) 
                   line);
   Prefetch prefetch(batches, 2, line);
   double sum = 0;
-  while (const Slot* slot = prefetch.next()) {
+  while (const BatchSlot* slot = prefetch.next()) {
     const auto* const x = static_cast<const float*>(slot->rows[0]);
     const auto* const y = static_cast<const int32_t*>(slot->rows[1]);
     for (int64_t i = 0; i < slot->samples * 784; ++i) sum += x[i];

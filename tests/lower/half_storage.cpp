@@ -35,7 +35,7 @@ Program lower_training(Graph& graph, Tensor loss, bool half, const std::vector<T
   LowerOptions options;
   options.batch = kBatch;
   options.half_values = half;
-  return lower(graph, fetches, {}, options, layouts, kernels);
+  return lower::lower(graph, fetches, {}, options, layouts, kernels);
 }
 
 const Buffer* find(const Program& program, const std::string& name) {

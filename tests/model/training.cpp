@@ -61,7 +61,7 @@ TEST_P(Training, SurvivesItsTextForm) {
   build_training(graph, find_model(GetParam(), small(GetParam())), Optimiser::adam());
   const std::string text = to_string(graph);
   Graph copy;
-  parse_graph(text, find_op, copy);
+  parse_graph(text, ops::find_op, copy);
   EXPECT_EQ(to_string(copy), text);
 }
 

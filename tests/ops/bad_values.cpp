@@ -31,17 +31,17 @@ bool takes_rows(const Op& op) {
 
 struct Case {
   const Op* op;
-  Sample sample;
+  ops::Sample sample;
   size_t input;
 };
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const Op* op : all_ops()) {
+  for (const Op* op : ops::all_ops()) {
     if (op->samples == nullptr || !takes_rows(*op)) continue;
-    for (const Sample& sample : op->samples()) {
+    for (const ops::Sample& sample : op->samples()) {
       Graph graph;
-      SampleBuilder builder(graph);
+      ops::SampleBuilder builder(graph);
       sample.build(builder);
       for (size_t i = 0; i < builder.inputs().size(); ++i)
         if (builder.inputs()[i].tensor.dtype() == DType::I32) cases.push_back({op, sample, i});
@@ -62,10 +62,10 @@ void expect_finite(const Evaluator& evaluator, const Graph& graph, ValueId value
 TEST_P(BadValuesTest, AreReportedAndTakeNoPart) {
   const auto& [op, sample, input] = GetParam();
   Graph graph;
-  SampleBuilder builder(graph);
+  ops::SampleBuilder builder(graph);
   std::vector<Tensor> outputs = sample.build(builder);
   std::vector<Tensor> wrt;
-  for (const SampleBuilder::Input& other : builder.inputs())
+  for (const ops::SampleBuilder::Input& other : builder.inputs())
     if (is_float(other.tensor.dtype()) && graph.value(other.tensor.id()).kind == ValueKind::Placeholder)
       wrt.push_back(other.tensor);
   if (!outputs.empty() && sample.has_gradient) {
@@ -78,7 +78,7 @@ TEST_P(BadValuesTest, AreReportedAndTakeNoPart) {
       SCOPED_TRACE(fmt::format("{} with {} threads", bad, threads));
       omp_set_num_threads(threads);
       Evaluator evaluator(graph, kBatch);
-      for (const SampleBuilder::Input& other : builder.inputs())
+      for (const ops::SampleBuilder::Input& other : builder.inputs())
         evaluator.set(other.tensor.id(), sample_contents(other.tensor.type(), std::string(other.tensor.name()),
                                                          other.low, other.high, kBatch));
       StepStatus status;
@@ -96,7 +96,8 @@ TEST_P(BadValuesTest, AreReportedAndTakeNoPart) {
       EXPECT_EQ(status.bad.value, bad);
       EXPECT_EQ(status.bad.index, static_cast<int64_t>(first));
       for (const Tensor& output : outputs) expect_finite(evaluator, graph, output.id());
-      for (const SampleBuilder::Input& other : builder.inputs()) expect_finite(evaluator, graph, other.tensor.id());
+      for (const ops::SampleBuilder::Input& other : builder.inputs())
+        expect_finite(evaluator, graph, other.tensor.id());
     }
   omp_set_num_threads(omp_get_num_procs());
 }

@@ -21,7 +21,7 @@ struct Case {
 // y, its mask, and the sum of two values where the mask lets it pass.
 void expect_definition(const Case& c, double low, double high) {
   Graph graph;
-  SampleBuilder s(graph);
+  ops::SampleBuilder s(graph);
   const Tensor x = s.input(c.shape);
   const Tensor y = c.convolved > 0 ? conv2d(x, s.input({c.convolved, c.shape[1].fixed(), 1, 1})) : scale(x, 2);
   const Tensor more = s.input(y.shape());
@@ -29,7 +29,7 @@ void expect_definition(const Case& c, double low, double high) {
   const Tensor one = masked(mask, y, {}, c.axis);
   const Tensor sum = masked(mask, more, y, c.axis);
   Evaluator evaluator(graph, kBatch);
-  for (const SampleBuilder::Input& input : s.inputs())
+  for (const ops::SampleBuilder::Input& input : s.inputs())
     evaluator.set(input.tensor.id(),
                   sample_contents(input.tensor.type(), std::string(input.tensor.name()), -1, 1, kBatch));
   evaluator.run();

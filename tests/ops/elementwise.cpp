@@ -177,7 +177,7 @@ Layout blocked(DType dtype, const Dims& dims) {
 
 TEST(Elementwise, ABlockedLayoutPassesThrough) {
   const Dims dims{2, 16, 3, 5};
-  const Op* op = find_op("add");
+  const Op* op = ops::find_op("add");
   const Attrs attrs;
   const ConcreteType plain{DType::F32, dims, {}, false};
   ConcreteType other = plain;
@@ -204,7 +204,7 @@ TEST(Elementwise, ABlockedLayoutPassesThrough) {
   // A comparison keeps the order for its one-byte result.
   const std::vector<ConcreteType> in{other, other};
   const ConcreteType truth{DType::Bool, dims, {}, false};
-  const Prepared compared = find_op("less")->prepare(Facts{attrs, in, std::span(&truth, 1), 2, 2, false});
+  const Prepared compared = ops::find_op("less")->prepare(Facts{attrs, in, std::span(&truth, 1), 2, 2, false});
   ASSERT_EQ(compared.out.size(), 1U);
   EXPECT_EQ(compared.out[0], blocked(DType::Bool, dims));
 
@@ -212,11 +212,13 @@ TEST(Elementwise, ABlockedLayoutPassesThrough) {
   const Dims odd{2, 3, 3, 5};
   ConcreteType padded{DType::F32, odd, blocked(DType::F32, odd), false};
   const ConcreteType odd_plain{DType::F32, odd, {}, false};
-  EXPECT_TRUE(
-      find_op("relu")->prepare(Facts{attrs, std::span(&padded, 1), std::span(&odd_plain, 1), 2, 2, false}).in.empty());
+  EXPECT_TRUE(ops::find_op("relu")
+                  ->prepare(Facts{attrs, std::span(&padded, 1), std::span(&odd_plain, 1), 2, 2, false})
+                  .in.empty());
   const Attrs drop{{"rate", 0.5}, {"key", int64_t{1}}, {"per_sample", int64_t{240}}};
-  EXPECT_TRUE(
-      find_op("dropout")->prepare(Facts{drop, std::span(&other, 1), std::span(&plain, 1), 2, 2, false}).in.empty());
+  EXPECT_TRUE(ops::find_op("dropout")
+                  ->prepare(Facts{drop, std::span(&other, 1), std::span(&plain, 1), 2, 2, false})
+                  .in.empty());
 }
 
 // A chain run as one node, against its steps run as nodes.
@@ -233,15 +235,15 @@ TEST(Elementwise, AFusedChainEqualsItsSteps) {
     const Tensor wide = cast(narrow, DType::F32);
     const Tensor y = sub(wide, x);
     const Tensor mask = greater(y, bias);
-    const std::vector<FusedStep> steps{{find_op("add"), {}, {0, 1}},
-                                       {find_op("gelu"), {}, {3}},
-                                       {find_op("mul"), {}, {4, 2}},
-                                       {find_op("cast"), {{"dtype", std::string("bf16")}}, {5}},
-                                       {find_op("cast"), {{"dtype", std::string("f32")}}, {6}},
-                                       {find_op("sub"), {}, {7, 0}},
-                                       {find_op("greater"), {}, {8, 1}}};
+    const std::vector<ops::FusedStep> steps{{ops::find_op("add"), {}, {0, 1}},
+                                            {ops::find_op("gelu"), {}, {3}},
+                                            {ops::find_op("mul"), {}, {4, 2}},
+                                            {ops::find_op("cast"), {{"dtype", std::string("bf16")}}, {5}},
+                                            {ops::find_op("cast"), {{"dtype", std::string("f32")}}, {6}},
+                                            {ops::find_op("sub"), {}, {7, 0}},
+                                            {ops::find_op("greater"), {}, {8, 1}}};
     const std::vector inputs{x, bias, gate};
-    const Outputs one = fused(graph, inputs, steps, {3, 6, 8, 9});
+    const Outputs one = ops::fused(graph, inputs, steps, {3, 6, 8, 9});
     Evaluator evaluator(graph, 1);
     evaluator.set_floats(x.id(), reals(rows * 10, 1));
     evaluator.set_floats(bias.id(), reals(10, 2));
@@ -257,16 +259,16 @@ TEST(Elementwise, AFusedChainEqualsItsSteps) {
 TEST(Elementwise, FusedProgramsAreChecked) {
   Graph graph;
   const std::vector inputs{graph.placeholder("x", DType::F32, {4, 10}), graph.placeholder("b", DType::F32, {10})};
-  const Op* relu = find_op("relu");
-  const Op* add = find_op("add");
-  EXPECT_THROW(fused(graph, inputs, {{relu, {}, {5}}}, {2}), Error);                        // unknown register
-  EXPECT_THROW(fused(graph, inputs, {{relu, {}, {0}}}, {0}), Error);                        // an input as output
-  EXPECT_THROW(fused(graph, inputs, {{relu, {}, {1}}}, {2}), Error);                        // smaller than the whole
-  EXPECT_THROW(fused(graph, inputs, {{find_op("matmul"), {}, {0, 1}}}, {2}), Error);        // not element-wise
-  EXPECT_THROW(fused(graph, inputs, {{relu, {}, {0}}, {add, {}, {2, 1}}}, {3, 3}), Error);  // twice
-  EXPECT_NO_THROW(fused(graph, inputs, {{relu, {}, {0}}, {add, {}, {2, 1}}}, {2, 3}));
+  const Op* relu = ops::find_op("relu");
+  const Op* add = ops::find_op("add");
+  EXPECT_THROW(ops::fused(graph, inputs, {{relu, {}, {5}}}, {2}), Error);  // unknown register
+  EXPECT_THROW(ops::fused(graph, inputs, {{relu, {}, {0}}}, {0}), Error);  // an input as output
+  EXPECT_THROW(ops::fused(graph, inputs, {{relu, {}, {1}}}, {2}), Error);  // smaller than the whole
+  EXPECT_THROW(ops::fused(graph, inputs, {{ops::find_op("matmul"), {}, {0, 1}}}, {2}), Error);   // not element-wise
+  EXPECT_THROW(ops::fused(graph, inputs, {{relu, {}, {0}}, {add, {}, {2, 1}}}, {3, 3}), Error);  // twice
+  EXPECT_NO_THROW(ops::fused(graph, inputs, {{relu, {}, {0}}, {add, {}, {2, 1}}}, {2, 3}));
   const Attrs drop{{"rate", 0.5}, {"key", int64_t{1}}, {"per_sample", int64_t{0}}};
-  EXPECT_THROW(fused(graph, inputs, {{find_op("dropout"), drop, {1}}, {add, {}, {0, 2}}}, {3}), Error);
+  EXPECT_THROW(ops::fused(graph, inputs, {{ops::find_op("dropout"), drop, {1}}, {add, {}, {0, 2}}}, {3}), Error);
 }
 
 TEST(Elementwise, LargeOutputsAreRight) {
@@ -286,7 +288,8 @@ TEST(Elementwise, LargeOutputsOfSeveralStepsAreRight) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {count});
   const std::vector inputs{x};
-  const Outputs got = fused(graph, inputs, {{find_op("neg"), {}, {0}}, {find_op("relu"), {}, {1}}}, {1, 2});
+  const Outputs got =
+      ops::fused(graph, inputs, {{ops::find_op("neg"), {}, {0}}, {ops::find_op("relu"), {}, {1}}}, {1, 2});
   const std::vector<float> in = reals(count, 1);
   Evaluator evaluator(graph, 1);
   evaluator.set_floats(x.id(), in);

@@ -36,14 +36,14 @@ const std::map<std::string_view, std::string_view> kWithout{
 
 struct Case {
   const Op* op;
-  Sample sample;
+  ops::Sample sample;
 };
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Op* op : all_ops())
+  for (const Op* op : ops::all_ops())
     if (op->samples != nullptr && !kWithout.contains(op->name))
-      for (const Sample& sample : op->samples()) all.push_back({op, sample});
+      for (const ops::Sample& sample : op->samples()) all.push_back({op, sample});
   return all;
 }
 
@@ -66,19 +66,19 @@ void expect_close(const std::vector<float>& got, const nlohmann::json& expected,
 class GoldenTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(GoldenTest, ValuesAndGradientsAgree) {
-  const Sample& sample = GetParam().sample;
+  const ops::Sample& sample = GetParam().sample;
   const nlohmann::json golden = stored(GetParam());
   const char* remedy = "run tests/ops/golden/make.py";
   ASSERT_FALSE(golden.is_null()) << "there are no golden values: " << remedy;
   Graph graph;
-  SampleBuilder builder(graph);
+  ops::SampleBuilder builder(graph);
   const std::vector<Tensor> outputs = sample.build(builder);
   ASSERT_EQ(golden["graph"].get<std::string>(), to_string(graph)) << "golden values are stale: " << remedy;
 
   std::vector<Tensor> wrt, seeds;
   std::vector<Gradient> sums;
   if (sample.has_gradient) {
-    for (const SampleBuilder::Input& input : builder.inputs())
+    for (const ops::SampleBuilder::Input& input : builder.inputs())
       if (is_float(input.tensor.dtype()) && graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
         wrt.push_back(input.tensor);
     sums.resize(wrt.size());
@@ -94,7 +94,7 @@ TEST_P(GoldenTest, ValuesAndGradientsAgree) {
     }
   }
   Evaluator evaluator(graph, kBatch);
-  for (const SampleBuilder::Input& input : builder.inputs())
+  for (const ops::SampleBuilder::Input& input : builder.inputs())
     evaluator.set(input.tensor.id(), sample_contents(input.tensor.type(), std::string(input.tensor.name()), input.low,
                                                      input.high, kBatch));
   for (const Tensor& seed : seeds)

@@ -30,7 +30,7 @@ TEST_P(LinearCrossEntropy, EqualsItsParts) {
   Attrs attrs{{"rows", Shape{Dim::batch()}}};
   if (transposed) attrs.set("transposed", int64_t{1});
   const Tensor slope = graph.placeholder("slope", DType::F32, {});
-  const Outputs at_once = graph.add(*find_op("linear_cross_entropy_with_grad"), {x, kernel, labels, slope}, attrs);
+  const Outputs at_once = graph.add(*ops::find_op("linear_cross_entropy_with_grad"), {x, kernel, labels, slope}, attrs);
   Evaluator evaluator(graph, kRows);
   evaluator.set_floats(slope.id(), {1});
   evaluator.set(x.id(), sample_contents(x.type(), "x", -1, 1, kRows));

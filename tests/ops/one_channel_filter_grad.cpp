@@ -13,7 +13,6 @@ namespace plimsoll::ops {
 namespace {
 
 using namespace kernels;
-using namespace plan;
 
 using testing::draw;
 using Sizes = OneChannelFilterGrad::Sizes;

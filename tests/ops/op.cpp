@@ -20,19 +20,19 @@ constexpr int64_t kBatch = 4;
 // A sample's graph with gradients of sum(seed x output) for each real input.
 struct Built {
   Graph graph;
-  std::unique_ptr<SampleBuilder> builder;
+  std::unique_ptr<ops::SampleBuilder> builder;
   std::vector<Tensor> outputs;
   std::vector<Tensor> seeds;      // one for each real output
   std::vector<Tensor> wrt;        // real placeholders
   std::vector<Tensor> gradients;  // of each of wrt, unset where none flows
 };
 
-std::unique_ptr<Built> build(const Sample& sample, bool with_gradient) {
+std::unique_ptr<Built> build(const ops::Sample& sample, bool with_gradient) {
   auto built = std::make_unique<Built>();
-  built->builder = std::make_unique<SampleBuilder>(built->graph);
+  built->builder = std::make_unique<ops::SampleBuilder>(built->graph);
   built->outputs = sample.build(*built->builder);
   if (!with_gradient) return built;
-  for (const SampleBuilder::Input& input : built->builder->inputs())
+  for (const ops::SampleBuilder::Input& input : built->builder->inputs())
     if (is_float(input.tensor.dtype()) && built->graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
       built->wrt.push_back(input.tensor);
   std::vector<Gradient> sums(built->wrt.size());
@@ -53,7 +53,7 @@ std::unique_ptr<Built> build(const Sample& sample, bool with_gradient) {
 }
 
 void feed(const Built& built, Evaluator& evaluator, int64_t batch) {
-  for (const SampleBuilder::Input& input : built.builder->inputs())
+  for (const ops::SampleBuilder::Input& input : built.builder->inputs())
     evaluator.set(input.tensor.id(),
                   sample_contents(input.tensor.type(), std::string(input.tensor.name()), input.low, input.high, batch));
   for (const Tensor& seed : built.seeds)
@@ -75,14 +75,14 @@ double weighted_sum(const Built& built, const Evaluator& evaluator) {
 
 struct Case {
   const Op* op;
-  Sample sample;
+  ops::Sample sample;
 };
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const Op* op : all_ops())
+  for (const Op* op : ops::all_ops())
     if (op->samples != nullptr)
-      for (const Sample& sample : op->samples()) cases.push_back({op, sample});
+      for (const ops::Sample& sample : op->samples()) cases.push_back({op, sample});
   return cases;
 }
 
@@ -102,7 +102,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST_P(OpTest, GradientMatchesFiniteDifferences) {
-  const Sample& sample = GetParam().sample;
+  const ops::Sample& sample = GetParam().sample;
   if (!sample.has_gradient) return;
   const auto built = build(sample, true);
   Evaluator at(built->graph, kBatch);
@@ -317,7 +317,7 @@ TEST_P(OpTest, GraphPrintsAndParsesBack) {
   const auto built = build(GetParam().sample, GetParam().sample.has_gradient);
   const std::string text = to_string(built->graph);
   Graph again;
-  parse_graph(text, find_op, again);
+  parse_graph(text, ops::find_op, again);
   EXPECT_EQ(to_string(again), text);
 }
 
@@ -336,12 +336,12 @@ TEST(Ops, EveryOperatorIsExercised) {
     const auto built = build(c.sample, c.sample.has_gradient);
     for (const Node& node : built->graph.nodes()) seen.insert(node.op->name);
   }
-  for (const Op* op : all_ops()) EXPECT_TRUE(seen.contains(op->name)) << op->name << " is in no sample";
+  for (const Op* op : ops::all_ops()) EXPECT_TRUE(seen.contains(op->name)) << op->name << " is in no sample";
 }
 
 TEST(Ops, NamesAreUnique) {
   std::set<std::string_view> names;
-  for (const Op* op : all_ops()) EXPECT_TRUE(names.insert(op->name).second) << op->name;
+  for (const Op* op : ops::all_ops()) EXPECT_TRUE(names.insert(op->name).second) << op->name;
 }
 
 }  // namespace

@@ -15,23 +15,24 @@ namespace {
 constexpr int kThreads[] = {2, 3, 5, 8};
 
 // The contents of every value that the graph computes, and of what it was fed, which updates change.
-std::vector<Contents> run_with(int threads, const Graph& graph, const SampleBuilder& builder, int64_t batch) {
+std::vector<Contents> run_with(int threads, const Graph& graph, const ops::SampleBuilder& builder, int64_t batch) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
   Evaluator evaluator(graph, batch);
-  for (const SampleBuilder::Input& input : builder.inputs())
+  for (const ops::SampleBuilder::Input& input : builder.inputs())
     evaluator.set(input.tensor.id(),
                   sample_contents(input.tensor.type(), std::string(input.tensor.name()), input.low, input.high, batch));
   evaluator.run();
   std::vector<Contents> contents;
   for (const Node& node : graph.nodes())
     for (int i = 0; i < node.outputs; ++i) contents.push_back(evaluator.contents(node.first_output + i));
-  for (const SampleBuilder::Input& input : builder.inputs()) contents.push_back(evaluator.contents(input.tensor.id()));
+  for (const ops::SampleBuilder::Input& input : builder.inputs())
+    contents.push_back(evaluator.contents(input.tensor.id()));
   omp_set_num_threads(before);
   return contents;
 }
 
-void expect_same_bits(const Graph& graph, const SampleBuilder& builder, int64_t batch) {
+void expect_same_bits(const Graph& graph, const ops::SampleBuilder& builder, int64_t batch) {
   const std::vector<Contents> one = run_with(1, graph, builder, batch);
   for (const int threads : kThreads) {
     const std::vector<Contents> many = run_with(threads, graph, builder, batch);
@@ -40,7 +41,7 @@ void expect_same_bits(const Graph& graph, const SampleBuilder& builder, int64_t 
       for (int i = 0; i < node.outputs; ++i, ++at)
         EXPECT_TRUE(many[at] == one[at]) << graph.name(node) << " (" << node.op->name << "), output " << i << ", batch "
                                          << batch << ", " << threads << " threads";
-    for (const SampleBuilder::Input& input : builder.inputs()) {
+    for (const ops::SampleBuilder::Input& input : builder.inputs()) {
       EXPECT_TRUE(many[at] == one[at]) << input.tensor.name() << ", " << threads << " threads";
       ++at;
     }
@@ -48,15 +49,15 @@ void expect_same_bits(const Graph& graph, const SampleBuilder& builder, int64_t 
 }
 
 TEST(Threads, DoNotChangeSamples) {
-  for (const Op* op : all_ops()) {
+  for (const Op* op : ops::all_ops()) {
     if (op->samples == nullptr) continue;
-    for (const Sample& sample : op->samples()) {
+    for (const ops::Sample& sample : op->samples()) {
       SCOPED_TRACE(fmt::format("{}, {}", op->name, sample.name));
       Graph graph;
-      SampleBuilder builder(graph);
+      ops::SampleBuilder builder(graph);
       const std::vector<Tensor> outputs = sample.build(builder);
       std::vector<Tensor> wrt;
-      for (const SampleBuilder::Input& input : builder.inputs())
+      for (const ops::SampleBuilder::Input& input : builder.inputs())
         if (is_float(input.tensor.dtype()) && graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
           wrt.push_back(input.tensor);
       if (sample.has_gradient)
@@ -74,7 +75,7 @@ struct Layer {
   bool bias = false;
 };
 
-void build(SampleBuilder& s, const Layer& layer, bool is_transposed) {
+void build(ops::SampleBuilder& s, const Layer& layer, bool is_transposed) {
   const int64_t groups = layer.window.groups;
   const Tensor x = s.input({Dim::batch(), layer.inputs, layer.size, layer.size + 1});
   const Shape shape = is_transposed ? Shape{layer.inputs, layer.outputs / groups, layer.kernel[0], layer.kernel[1]}
@@ -126,7 +127,7 @@ TEST(Threads, DoNotChangeConvolutions) {
     SCOPED_TRACE(fmt::format("{} -> {}, {}x{}, {} groups, images of {}", layer.inputs, layer.outputs, layer.kernel[0],
                              layer.kernel[1], layer.window.groups, layer.size));
     Graph graph;
-    SampleBuilder builder(graph);
+    ops::SampleBuilder builder(graph);
     build(builder, layer, false);
     expect_same_bits(graph, builder, layer.batch);
   }
@@ -137,7 +138,7 @@ TEST(Threads, DoNotChangeTransposedConvolutions) {
                              {5, 16, 24, 9, {3, 3}, Window::strided(2, 1), true},
                              {3, 5, 7, 11, {3, 3}, {}, true}}) {
     Graph graph;
-    SampleBuilder builder(graph);
+    ops::SampleBuilder builder(graph);
     build(builder, layer, true);
     expect_same_bits(graph, builder, layer.batch);
   }
@@ -147,7 +148,7 @@ TEST(Threads, DoNotChangeProductsPoolsAndSums) {
   const Dim batch = Dim::batch();
   for (const int64_t samples : {1, 3, 8}) {
     Graph graph;
-    SampleBuilder s(graph);
+    ops::SampleBuilder s(graph);
     const auto with_gradients = [&](Tensor y, std::vector<Tensor> wrt) { gradients(y, wrt, s.input(y.shape())); };
     const Tensor many_a = s.input({batch, 3, 70, 50}), many_b = s.input({batch, 3, 50, 90});
     with_gradients(matmul(many_a, many_b), {many_a, many_b});

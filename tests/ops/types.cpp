@@ -28,15 +28,15 @@ std::vector<float> rounded(std::vector<float> numbers, DType dtype) {
 // A sample with some inputs in another type, and its gradients for seeds of the type of each output.
 struct Typed {
   Graph graph;
-  std::unique_ptr<SampleBuilder> builder;
+  std::unique_ptr<ops::SampleBuilder> builder;
   std::vector<Tensor> outputs, seeds;
   std::map<std::string, Tensor> gradients;  // by the name of the input
   bool has_backward = false;
 };
 
-std::unique_ptr<Typed> build(const Sample& sample, const std::vector<size_t>& changed, DType dtype) {
+std::unique_ptr<Typed> build(const ops::Sample& sample, const std::vector<size_t>& changed, DType dtype) {
   auto typed = std::make_unique<Typed>();
-  typed->builder = std::make_unique<SampleBuilder>(typed->graph, changed, dtype);
+  typed->builder = std::make_unique<ops::SampleBuilder>(typed->graph, changed, dtype);
   typed->outputs = sample.build(*typed->builder);
   return typed;
 }
@@ -44,7 +44,7 @@ std::unique_ptr<Typed> build(const Sample& sample, const std::vector<size_t>& ch
 // False when a gradient rule refuses the types.
 bool add_backward(Typed& typed) {
   std::vector<Tensor> wrt;
-  for (const SampleBuilder::Input& input : typed.builder->inputs())
+  for (const ops::SampleBuilder::Input& input : typed.builder->inputs())
     if (is_float(input.tensor.dtype()) && typed.graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
       wrt.push_back(input.tensor);
   const Tensor y = typed.outputs[0];
@@ -127,7 +127,7 @@ struct Outcome {
   std::string refusal;
 };
 
-Outcome try_types(const Sample& sample, const std::vector<size_t>& changed, DType dtype) {
+Outcome try_types(const ops::Sample& sample, const std::vector<size_t>& changed, DType dtype) {
   std::unique_ptr<Typed> typed;
   try {
     typed = build(sample, changed, dtype);
@@ -146,7 +146,7 @@ Outcome try_types(const Sample& sample, const std::vector<size_t>& changed, DTyp
   for (size_t i = 0; i < original->outputs.size(); ++i)
     expect_near(expected.floats(original->outputs[i].id()), evaluator.floats(typed->outputs[i].id()),
                 typed->outputs[i].dtype(), relative, fmt::format("output {}", i));
-  for (const SampleBuilder::Input& input : original->builder->inputs()) {
+  for (const ops::SampleBuilder::Input& input : original->builder->inputs()) {
     if (original->graph.value(input.tensor.id()).kind != ValueKind::Variable) continue;
     const Tensor variable = typed->graph.find(input.tensor.name());
     expect_near(expected.floats(input.tensor.id()), evaluator.floats(variable.id()), variable.dtype(), relative,
@@ -160,7 +160,7 @@ Outcome try_types(const Sample& sample, const std::vector<size_t>& changed, DTyp
 }
 
 // The inputs of a sample that have the same type as the one of that number.
-std::vector<size_t> alike(const Sample& sample, size_t input) {
+std::vector<size_t> alike(const ops::Sample& sample, size_t input) {
   const auto typed = build(sample, {}, DType::F32);
   const auto& inputs = typed->builder->inputs();
   std::vector<size_t> all;
@@ -174,7 +174,7 @@ class TypesTest : public ::testing::TestWithParam<const Op*> {};
 TEST_P(TypesTest, RightOrRefused) {
   const Op& op = *GetParam();
   std::set<DType> accepted;
-  for (const Sample& sample : op.samples()) {
+  for (const ops::Sample& sample : op.samples()) {
     const size_t inputs = build(sample, {}, DType::F32)->builder->inputs().size();
     for (size_t i = 0; i < inputs; ++i)
       for (const DType dtype : kEveryType)
@@ -196,7 +196,7 @@ TEST_P(TypesTest, RightOrRefused) {
 
 std::vector<const Op*> ops_with_samples() {
   std::vector<const Op*> ops;
-  for (const Op* op : all_ops())
+  for (const Op* op : ops::all_ops())
     if (op->samples != nullptr) ops.push_back(op);
   return ops;
 }

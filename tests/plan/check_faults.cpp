@@ -14,8 +14,6 @@
 namespace plimsoll::plan {
 namespace {
 
-using namespace kernels;
-
 using testing::Dice;
 using testing::Fault;
 using testing::Subject;

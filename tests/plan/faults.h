@@ -11,7 +11,6 @@
 
 namespace plimsoll::testing {
 
-using namespace kernels;
 using namespace plan;
 
 struct Subject {

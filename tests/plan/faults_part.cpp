@@ -6,8 +6,6 @@
 namespace plimsoll::testing {
 namespace {
 
-using namespace kernels;
-
 bool is_run(const Step& step) { return step.kind == Step::Kind::Run; }
 
 bool is_split(const Subject& s) { return s.plan.part_samples.size() > 1; }

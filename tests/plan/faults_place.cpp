@@ -6,8 +6,6 @@
 namespace plimsoll::testing {
 namespace {
 
-using namespace kernels;
-
 constexpr Bytes kHuge = std::numeric_limits<Bytes>::max() / kAlignment * kAlignment;
 
 bool is_variable(const Subject& s, const Life& life) { return testing::is_variable(s, life.buffer); }

@@ -6,8 +6,6 @@
 namespace plimsoll::testing {
 namespace {
 
-using namespace kernels;
-
 using Kind = Step::Kind;
 
 bool is_run(const Step& step) { return step.kind == Kind::Run; }

@@ -6,8 +6,6 @@
 namespace plimsoll::testing {
 namespace {
 
-using namespace kernels;
-
 using Kind = BufferKind;
 
 bool is(const Subject& s, const Life& life, Kind kind) {

@@ -6,8 +6,6 @@
 namespace plimsoll::testing {
 namespace {
 
-using namespace kernels;
-
 using Kind = Step::Kind;
 
 // A transfer whose buffer is also moved the other way.

@@ -11,8 +11,6 @@
 namespace plimsoll::plan {
 namespace {
 
-using namespace kernels;
-
 using testing::cut_rectangle;
 using testing::Dice;
 

@@ -8,7 +8,6 @@
 
 namespace plimsoll::testing {
 
-using namespace kernels;
 using namespace plan;
 
 // Cuts time x height at random until there are `count` pieces. They fit back into exactly `height`, without a gap.

@@ -93,7 +93,7 @@ Bound bind_step(const Graph& graph, Tensor fetch, const std::vector<NodeId>& upd
   LowerOptions options;
   options.batch = 8;
   const ValueId fetches[] = {fetch.id()};
-  Program program = lower(graph, fetches, updates, options, layouts, kernels);
+  Program program = lower::lower(graph, fetches, updates, options, layouts, kernels);
   Limits limits;
   limits.batch = 8;
   Plan plan = std::get<Plan>(make_plan(program.problem, limits));

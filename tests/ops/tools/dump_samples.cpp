@@ -9,11 +9,11 @@
 int main() {
   using namespace plimsoll;
   auto all = nlohmann::json::array();
-  for (const Op* op : all_ops()) {
+  for (const Op* op : ops::all_ops()) {
     if (op->samples == nullptr) continue;
-    for (const Sample& sample : op->samples()) {
+    for (const ops::Sample& sample : op->samples()) {
       Graph graph;
-      SampleBuilder builder(graph);
+      ops::SampleBuilder builder(graph);
       const std::vector<Tensor> outputs = sample.build(builder);
       nlohmann::json entry{{"op", op->name},
                            {"sample", sample.name},
@@ -21,7 +21,7 @@ int main() {
                            {"has_gradient", sample.has_gradient},
                            {"inputs", nlohmann::json::array()},
                            {"outputs", nlohmann::json::array()}};
-      for (const SampleBuilder::Input& input : builder.inputs())
+      for (const ops::SampleBuilder::Input& input : builder.inputs())
         entry["inputs"].push_back({{"name", input.tensor.name()}, {"low", input.low}, {"high", input.high}});
       for (const Tensor& output : outputs) entry["outputs"].push_back(output.name());
       all.push_back(entry);
