@@ -7,7 +7,7 @@
 
 #include "memory/process.h"
 #include "model/training.h"
-#include "session/session.h"
+#include "session/engine.h"
 
 using namespace plimsoll;
 
@@ -45,11 +45,11 @@ int main(int argc, char** argv) {
     const Stage stage("build and differentiate");
     training = build_training(graph, find_model("dense-chain", options), Optimiser::adam());
   }
-  std::unique_ptr<Session> session;
+  std::unique_ptr<session::Engine> session;
   {
     const Stage stage("lower and plan");
-    session =
-        std::make_unique<Session>(graph, line, std::vector<Request>{{{training.loss}, training.updates.nodes, batch}});
+    session = std::make_unique<session::Engine>(
+        graph, line, std::vector<session::Request>{{{training.loss}, training.updates.nodes, batch}});
   }
   fmt::print("{} layers, {} nodes ({} bytes each), {} tasks, arena {}, peak resident {}\n", *options.layers,
              graph.nodes().size(), graph.size_bytes() / static_cast<Bytes>(graph.nodes().size()),

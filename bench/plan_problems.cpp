@@ -5,7 +5,7 @@
 
 #include "model/training.h"
 #include "plan/text/text.h"
-#include "session/session.h"
+#include "session/engine.h"
 
 using namespace plimsoll;
 
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     MemoryLine line;
     std::vector<Tensor> fetches{training.loss};
     if (training.correct.is_set()) fetches.push_back(training.correct);
-    const Session session(graph, line, {{fetches, training.updates.nodes, spec.batch}});
+    const session::Engine session(graph, line, {{fetches, training.updates.nodes, spec.batch}});
     Problem problem = session.steps().front().program.problem;
     problem.name = name;
     write(fmt::format("{}/{}.problem", directory, name), to_text(problem));

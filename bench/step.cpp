@@ -14,7 +14,7 @@
 #include "memory/process.h"
 #include "model/synthetic.h"
 #include "model/training.h"
-#include "session/session.h"
+#include "session/engine.h"
 
 using namespace plimsoll;
 
@@ -45,7 +45,7 @@ int64_t now_ns() {
 struct Work {
   Graph graph;
   Tensor input, labels;  // labels: training only
-  Request request;
+  session::Request request;
 };
 
 void build(Work& work, const ModelSpec& spec, const Arguments& arguments) {
@@ -62,7 +62,7 @@ void build(Work& work, const ModelSpec& spec, const Arguments& arguments) {
   work.request.updates = training.updates.nodes;
 }
 
-Bytes held(const PlannedStep& step, std::initializer_list<Tag> tags) {
+Bytes held(const session::PlannedStep& step, std::initializer_list<Tag> tags) {
   Bytes bytes = 0;
   for (const Tag tag : tags) bytes += step.plan.peak_by_tag[static_cast<size_t>(tag)];
   return bytes;
@@ -106,10 +106,10 @@ nlohmann::json measure(const Arguments& arguments) {
   if (!arguments.scratch.empty()) options.disk_limit = 64 * GiB;
   const int64_t plan_ns = now_ns();
   const std::clock_t plan_clock = std::clock();
-  Session session(work.graph, line, {work.request}, options);
+  session::Engine session(work.graph, line, {work.request}, options);
   const int64_t planned_ns = now_ns();
   const double plan_processor_s = static_cast<double>(std::clock() - plan_clock) / CLOCKS_PER_SEC;
-  const PlannedStep& step = session.steps().front();
+  const session::PlannedStep& step = session.steps().front();
   nlohmann::json result{
       {"weights", count_weights(work.graph)},
       {"tasks", step.program.problem.tasks.size()},

@@ -3,13 +3,13 @@
 
 #include <plimsoll/bytes.h>
 #include <plimsoll/error.h>
+#include <plimsoll/memory_line.h>
 #include "autodiff/gradients.h"
 #include "autodiff/optimiser.h"
 #include "data/batches.h"
 #include "data/prefetch.h"
 #include "graph/graph.h"
 #include "memory/default_line.h"
-#include "memory/line.h"
 #include "memory/process.h"
 #include "model/layers.h"
 #include "model/sequential.h"

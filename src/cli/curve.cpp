@@ -34,7 +34,7 @@ int run_curve(const Settings& settings) {
   open.memory = "1000TiB";  // the curve is about all lines, so none is set
   const auto load = make_workload(open, Purpose::Train);
   stop_if_asked();
-  const PlannedStep& step = load->session->steps().front();
+  const session::PlannedStep& step = load->session->steps().front();
   const std::vector<plan::Problem> problems = load->session->problems(Workload::Train);
   std::vector<const plan::Problem*> ways;
   for (const plan::Problem& problem : problems) ways.push_back(&problem);

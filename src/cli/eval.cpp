@@ -21,7 +21,7 @@ int run_eval(const Settings& settings) {
   plan_last_batch(*load, test);
   load->session->open();
   stop_if_asked();
-  load_weights(*load->session, load->graph, settings.weights);
+  session::load_weights(*load->session, load->graph, settings.weights);
   const Score score = evaluate(*load, test);
   stop_if_asked();
   if (settings.json) {

@@ -35,7 +35,7 @@ Score evaluate(Workload& load, Inputs& inputs) {
     const auto views = load.session->run(evaluate_request(load.training, slot->samples), feeds);
     const auto batch_loss = static_cast<double>(views[0].floats()[0]);
     if (!std::isfinite(batch_loss))
-      throw_bad_loss(
+      session::throw_bad_loss(
           batch_loss, feeds,
           fmt::format("while samples {} to {} were evaluated", score.samples, score.samples + slot->samples - 1),
           "the weights are not finite, or as large as from training that diverged");

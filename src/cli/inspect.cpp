@@ -44,12 +44,12 @@ nlohmann::json rows_json(const std::vector<Row>& rows) {
 
 // One line at a time: a file may list more tensors than fit in memory.
 int inspect_file(const Settings& settings) {
-  const WeightsReader file(settings.model);
+  const session::WeightsReader file(settings.model);
   int64_t shown = 0;
   if (settings.json) {
     fmt::print("{{\n  \"file\": {},\n  \"bytes\": {},\n  \"tensors\": [", nlohmann::json(settings.model).dump(),
                file.data_bytes());
-    file.for_each([&](const StoredTensor& tensor) {
+    file.for_each([&](const session::StoredTensor& tensor) {
       fmt::print("{}\n    {}", shown++ > 0 ? "," : "",
                  nlohmann::json{{"name", tensor.name},
                                 {"type", std::string(name_of(tensor.dtype)) + to_string(tensor.dims)},
@@ -61,7 +61,7 @@ int inspect_file(const Settings& settings) {
   }
   fmt::print("{}: {} tensors, {}\n", settings.model, file.tensors(), format_exact_bytes(file.data_bytes()));
   const int64_t wanted = settings.all ? file.tensors() : kShown;
-  file.for_each([&](const StoredTensor& tensor) {
+  file.for_each([&](const session::StoredTensor& tensor) {
     if (shown++ < wanted)
       print_row({tensor.name, std::string(name_of(tensor.dtype)) + to_string(tensor.dims), tensor.bytes});
   });

@@ -120,7 +120,7 @@ void add_run(CLI::App& app, Settings& s) {
 }
 
 constexpr const char* kGlossary = R"(
-plan::Levers, which make a step fit (--without takes them away, bit-identical unless said):
+Levers, which make a step fit (--without takes them away, bit-identical unless said):
   order        tasks run in the order with the lowest peak that gives the same numbers
   in place     a result is written over an input that nobody needs any more
   variants     a kernel is run in a form that needs less workspace and more time

@@ -9,7 +9,7 @@
 #include "memory/file.h"
 #include "memory/output_file.h"
 #include "plan/text/text.h"
-#include "session/session.h"
+#include "session/engine.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -51,7 +51,7 @@ std::string read_all(const std::string& path) {
 
 }  // namespace
 
-void dump_plan(const PlannedStep& step, const std::string& name, const std::string& path) {
+void dump_plan(const session::PlannedStep& step, const std::string& name, const std::string& path) {
   plan::Problem problem = step.program.problem;
   problem.name = name;
   OutputFile file(path);

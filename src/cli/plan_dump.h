@@ -6,7 +6,7 @@
 #include "plan/limits.h"
 #include "plan/plan.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 struct PlannedStep;
 }
 
@@ -19,7 +19,7 @@ struct PlanFile {
 };
 
 // Throws what OutputFile throws.
-void dump_plan(const PlannedStep& step, const std::string& name, const std::string& path);
+void dump_plan(const session::PlannedStep& step, const std::string& name, const std::string& path);
 
 bool is_plan_file(const std::string& path);
 // Throws Error(BadData) naming the file and the line. Whether the plan holds is for check to say.

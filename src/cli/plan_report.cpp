@@ -12,7 +12,7 @@ namespace plimsoll::cli {
 namespace {
 
 // The step that needs the most: training where there is any.
-const PlannedStep& main_step(const Workload& load) { return load.session->steps().front(); }
+const session::PlannedStep& main_step(const Workload& load) { return load.session->steps().front(); }
 
 Bytes around_arena(const Workload& load) { return load.session->runtime_bytes() + load.data_bytes; }
 
@@ -48,7 +48,7 @@ SmallestLine find_smallest_line(const Workload& load) {
 }
 
 std::string plan_text(const Workload& load, size_t most_decisions, const std::optional<SmallestLine>& smallest) {
-  const PlannedStep& step = main_step(load);
+  const session::PlannedStep& step = main_step(load);
   const plan::Problem& problem = step.program.problem;
   const plan::Plan& plan = step.plan;
   const Bytes around = around_arena(load);
@@ -75,7 +75,7 @@ std::string plan_text(const Workload& load, size_t most_decisions, const std::op
 }
 
 nlohmann::json plan_json(const Workload& load, const std::optional<SmallestLine>& smallest) {
-  const PlannedStep& step = main_step(load);
+  const session::PlannedStep& step = main_step(load);
   const plan::Problem& problem = step.program.problem;
   const plan::Plan& plan = step.plan;
   const Bytes around = around_arena(load);

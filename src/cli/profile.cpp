@@ -85,7 +85,7 @@ class Rows {
 };
 
 Profile make_profile(const Workload& load, const Times& times, size_t top) {
-  const PlannedStep& planned = load.session->steps().front();
+  const session::PlannedStep& planned = load.session->steps().front();
   Profile profile;
   profile.load = &load;
   profile.runs = static_cast<int64_t>(times.size());
@@ -115,7 +115,7 @@ Profile make_profile(const Workload& load, const Times& times, size_t top) {
 }
 
 // The work of all steps at the peak of this machine.
-double predict_here_ns(const PlannedStep& planned, const lower::MachineSpeed& peak) {
+double predict_here_ns(const session::PlannedStep& planned, const lower::MachineSpeed& peak) {
   double ns = 0;
   for (const plan::Step& step : planned.plan.steps)
     if (step.kind == plan::Step::Kind::Run)
@@ -131,7 +131,7 @@ void write_trace(const Profile& profile, const std::string& file) {
 
 }  // namespace
 
-ProfileRow describe_step(const PlannedStep& planned, const plan::Step& step) {
+ProfileRow describe_step(const session::PlannedStep& planned, const plan::Step& step) {
   const plan::Problem& problem = planned.program.problem;
   ProfileRow row;
   row.runs = 1;

@@ -44,7 +44,7 @@ struct Profile {
 };
 
 // What a step of the plan is and what it should take; without its times.
-ProfileRow describe_step(const PlannedStep& planned, const plan::Step& step);
+ProfileRow describe_step(const session::PlannedStep& planned, const plan::Step& step);
 
 std::string profile_text(const Profile& profile);
 nlohmann::json profile_json(const Profile& profile);

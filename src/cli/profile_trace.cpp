@@ -20,7 +20,7 @@ Tag track_of(const plan::Problem& problem, const plan::Step& step) {
 }
 
 // Bytes that each tag holds during each step. A life that starts in the very place of one that ends takes it over.
-std::vector<plan::BytesByTag> held_by_step(const PlannedStep& planned) {
+std::vector<plan::BytesByTag> held_by_step(const session::PlannedStep& planned) {
   const plan::Plan& plan = planned.plan;
   std::vector<plan::BytesByTag> held(plan.steps.size());
   std::vector<std::vector<std::pair<Bytes, const plan::Life*>>> ending(plan.steps.size());
@@ -48,7 +48,7 @@ nlohmann::json name_of_track(std::string_view what, int thread, std::string_view
 }  // namespace
 
 void write_trace(const Profile& profile, const std::function<void(std::string_view text)>& write_text) {
-  const PlannedStep& planned = profile.load->session->steps().front();
+  const session::PlannedStep& planned = profile.load->session->steps().front();
   const char* separator = "[";
   const auto write = [&](const nlohmann::json& event) {
     write_text(separator + event.dump());

@@ -46,7 +46,7 @@ std::string to_string(const HalfStorage& half) {
 
 Allowed parse_without(const std::vector<std::string>& without) {
   Allowed allowed;
-  plan::Levers& levers = allowed.levers;
+  Levers& levers = allowed.levers;
   const std::pair<std::string_view, bool*> known[] = {
       {"order", &levers.order},         {"in-place", &levers.in_place},       {"variants", &levers.variants},
       {"recompute", &levers.recompute}, {"micro-batch", &levers.micro_batch}, {"spill", &levers.spill},

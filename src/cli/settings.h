@@ -78,7 +78,7 @@ struct Changes {
 
 // What --without can switch off: the planner's levers, and what is done before it.
 struct Allowed {
-  plan::Levers levers;
+  Levers levers;
   bool masks = true;
   bool operator==(const Allowed&) const = default;
 };

@@ -99,8 +99,8 @@ class Training {
     const auto views = load_.session->run_step(Workload::Train, feeds);
     last_loss_ = static_cast<double>(views[0].floats()[0]);
     if (!std::isfinite(last_loss_))
-      throw_bad_loss(last_loss_, feeds, fmt::format("at step {}", load_.session->step_count()),
-                     "try a smaller --lr, or --clip 1");
+      session::throw_bad_loss(last_loss_, feeds, fmt::format("at step {}", load_.session->step_count()),
+                              "try a smaller --lr, or --clip 1");
     totals.loss += last_loss_;
     if (views.size() > 1) totals.correct += static_cast<double>(views[1].floats()[0]);
     totals.samples += slot.samples;
@@ -143,7 +143,7 @@ void report_end(const Settings& settings, const Workload& load, const Training& 
 
 // A rate that was asked for counts more than the one in the file.
 void take_weights(const Settings& settings, Workload& load) {
-  const LoadedWeights loaded = load_weights(*load.session, load.graph, settings.weights);
+  const session::LoadedWeights loaded = session::load_weights(*load.session, load.graph, settings.weights);
   auto rate = static_cast<float>(settings.learning_rate);
   const bool is_given = settings.learning_rate > 0;
   if (is_given)
@@ -175,7 +175,7 @@ int run_train(const Settings& settings) {
   Progress::parse_form(settings.progress, settings.json);  // a wrong word is refused before anything else
   const DataFiles files = find_data(settings);             // names only: nothing is opened before the plan stands
   const auto load = make_sized_workload(settings, Purpose::Train);
-  if (!settings.save.empty()) expect_room_for_weights(load->graph, settings.save);
+  if (!settings.save.empty()) session::expect_room_for_weights(load->graph, settings.save);
   print_now(stdout, settings.json ? plan_json(*load).dump() + "\n" : plan_text(*load, 3));
   stop_if_asked();
   Training training(settings, *load, files);
@@ -187,7 +187,7 @@ int run_train(const Settings& settings) {
   const bool finished = training.run();
   // Nothing was learned: what an earlier run saved there is worth more.
   if (!training.has_trained()) throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
-  if (!settings.save.empty()) save_weights(*load->session, load->graph, settings.save);
+  if (!settings.save.empty()) session::save_weights(*load->session, load->graph, settings.save);
   report_end(settings, *load, training, finished);
   expect_line_kept(load->line->limit());
   if (finished) return 0;

@@ -24,11 +24,11 @@ std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
 
 }  // namespace
 
-Request train_request(const TrainingGraph& training, int64_t batch) {
+session::Request train_request(const TrainingGraph& training, int64_t batch) {
   return {fetches(training.loss, training.correct), training.updates.nodes, batch};
 }
 
-Request evaluate_request(const TrainingGraph& training, int64_t batch) {
+session::Request evaluate_request(const TrainingGraph& training, int64_t batch) {
   return {fetches(training.eval_loss, training.eval_correct), {}, batch};
 }
 
@@ -46,15 +46,16 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
 
   const Bytes rows[] = {sample_bytes(load->spec.input), sample_bytes(load->spec.labels)};
   load->data_bytes = data::Prefetch::bytes_needed(rows, load->batch, kPrefetchSlots) + conversion_bytes(load->spec);
-  std::vector<Request> requests;
+  std::vector<session::Request> requests;
   if (purpose != Purpose::Evaluate) requests.push_back(train_request(load->training, load->batch));
   requests.push_back(evaluate_request(load->training, load->batch));
   SessionOptions options;
+  options.plans_other_batches = false;  // all steps are planned before it opens
   options.keeps_plans = purpose == Purpose::Profile;
   if (purpose == Purpose::Profile)
     options.caller_step_bytes = profile_runs(settings) * Bytes{sizeof(int64_t)};
   else
-    options.caller_bytes = settings.weights.empty() ? 2 * OutputFile::kBufferBytes : kWeightsFileBytes;
+    options.caller_bytes = settings.weights.empty() ? 2 * OutputFile::kBufferBytes : session::kWeightsFileBytes;
   options.later_plans = purpose == Purpose::Profile ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = load->data_bytes;
   options.seed = settings.seed;
@@ -65,7 +66,7 @@ std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpos
   const Scratch scratch = resolve_scratch(settings);
   load->scratch_folder = options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
-  load->session = std::make_unique<Session>(load->graph, *load->line, requests, options);
+  load->session = std::make_unique<session::Engine>(load->graph, *load->line, requests, options);
   stop_if_asked();
   load->changes.half.values = load->session->steps().front().program.half_values > 0;
   for (const Node& node : load->graph.nodes())

@@ -4,10 +4,10 @@
 #include <memory>
 #include <optional>
 
+#include <plimsoll/memory_line.h>
 #include "cli/settings.h"
-#include "memory/line.h"
 #include "model/training.h"
-#include "session/session.h"
+#include "session/engine.h"
 
 namespace plimsoll::cli {
 
@@ -23,7 +23,7 @@ struct Workload {
   DefaultLine line_origin;
   std::optional<MemoryLine> line;
   Bytes data_bytes = 0;  // slots, and the thread that fills them
-  std::unique_ptr<Session> session;
+  std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
   std::string batch_reason;    // when it was not asked for but found
   std::string scratch_folder;  // empty: nothing may be put on a disk
@@ -39,7 +39,7 @@ inline int64_t profile_runs(const Settings& settings) { return settings.steps > 
 std::unique_ptr<Workload> make_workload(const Settings& settings, Purpose purpose);
 
 // What training fetches, and what evaluation does: loss, and right answers where the model counts them.
-Request train_request(const TrainingGraph& training, int64_t batch);
-Request evaluate_request(const TrainingGraph& training, int64_t batch);
+session::Request train_request(const TrainingGraph& training, int64_t batch);
+session::Request evaluate_request(const TrainingGraph& training, int64_t batch);
 
 }  // namespace plimsoll::cli

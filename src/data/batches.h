@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <plimsoll/bytes.h>
+#include <plimsoll/memory_line.h>
 #include "data/convert.h"
 #include "data/permutation.h"
 #include "data/source.h"
-#include "memory/line.h"
 
 namespace plimsoll::data {
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
+#include <plimsoll/memory_line.h>
 #include "data/batches.h"
 #include "memory/arena.h"
-#include "memory/line.h"
 
 namespace plimsoll::data {
 

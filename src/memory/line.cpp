@@ -1,4 +1,4 @@
-#include "memory/line.h"
+#include <plimsoll/memory_line.h>
 
 #include <algorithm>
 #include <array>
@@ -29,6 +29,8 @@ constexpr Bytes kDiffers = 4 * MiB;
 constexpr Bytes kFragments = 16;
 
 }  // namespace
+
+namespace memory {
 
 class Ledger {
  public:
@@ -97,7 +99,7 @@ class Ledger {
   }
 
  private:
-  friend class MemoryLine;
+  friend class plimsoll::MemoryLine;
 
   Bytes free() const { return std::max<Bytes>(0, limit_ - used_); }
 
@@ -151,7 +153,9 @@ class Ledger {
   Reservation held_by_parent_;
 };
 
-Reservation::Reservation(std::shared_ptr<Ledger> ledger, Tag tag, Bytes bytes)
+}  // namespace memory
+
+Reservation::Reservation(std::shared_ptr<memory::Ledger> ledger, Tag tag, Bytes bytes)
     : ledger_(std::move(ledger)), tag_(tag), bytes_(bytes) {}
 
 Reservation::Reservation(Reservation&& other) noexcept
@@ -191,7 +195,7 @@ void Reservation::release() noexcept {
   bytes_ = 0;
 }
 
-MemoryLine::MemoryLine(Bytes limit) : ledger_(std::make_shared<Ledger>(limit, false)) {}
+MemoryLine::MemoryLine(Bytes limit) : ledger_(std::make_shared<memory::Ledger>(limit, false)) {}
 
 MemoryLine MemoryLine::process(std::string_view text) {
   MemoryFacts facts = gather_memory_facts();
@@ -205,7 +209,7 @@ MemoryLine MemoryLine::process(Bytes limit) {
 // The pool's threads and stacks exist before the process is measured.
 #pragma omp parallel
   {}
-  MemoryLine line(std::make_shared<Ledger>(limit, true));
+  MemoryLine line(std::make_shared<memory::Ledger>(limit, true));
   line.measure_process();
   return line;
 }
@@ -216,7 +220,7 @@ Reservation MemoryLine::reserve(Tag tag, Bytes bytes) {
 }
 
 MemoryLine MemoryLine::share(Tag tag, Bytes bytes) {
-  auto child = std::make_shared<Ledger>(bytes, false);
+  auto child = std::make_shared<memory::Ledger>(bytes, false);
   child->held_by_parent_ = reserve(tag, bytes);
   child->parent_ = ledger_;
   return MemoryLine(std::move(child));
@@ -225,19 +229,19 @@ MemoryLine MemoryLine::share(Tag tag, Bytes bytes) {
 Bytes MemoryLine::limit() const { return ledger_->limit(); }
 bool MemoryLine::covers_process() const { return ledger_->covers_process(); }
 Bytes MemoryLine::used() const {
-  return ledger_->read([](const Ledger& books) { return books.used_; });
+  return ledger_->read([](const memory::Ledger& books) { return books.used_; });
 }
 Bytes MemoryLine::used(Tag tag) const {
-  return ledger_->read([tag](const Ledger& books) { return books.used_by_tag_[static_cast<size_t>(tag)]; });
+  return ledger_->read([tag](const memory::Ledger& books) { return books.used_by_tag_[static_cast<size_t>(tag)]; });
 }
 Bytes MemoryLine::free() const {
-  return ledger_->read([](const Ledger& books) { return books.free(); });
+  return ledger_->read([](const memory::Ledger& books) { return books.free(); });
 }
 Bytes MemoryLine::peak() const {
-  return ledger_->read([](const Ledger& books) { return books.peak_; });
+  return ledger_->read([](const memory::Ledger& books) { return books.peak_; });
 }
 Bytes MemoryLine::process_bytes() const {
-  return ledger_->read([](const Ledger& books) { return books.process_bytes_; });
+  return ledger_->read([](const memory::Ledger& books) { return books.process_bytes_; });
 }
 void MemoryLine::measure_process(Bytes leaving) { ledger_->measure_process(leaving); }
 void MemoryLine::expect_no_growth() { ledger_->expect_no_growth(); }

@@ -7,19 +7,9 @@
 #include <vector>
 
 #include <plimsoll/bytes.h>
+#include <plimsoll/levers.h>
 
 namespace plimsoll::plan {
-
-// Each lever can be switched off.
-struct Levers {
-  bool order = true;
-  bool in_place = true;
-  bool variants = true;
-  bool recompute = true;
-  bool micro_batch = true;
-  bool spill = true;
-  bool operator==(const Levers&) const = default;
-};
 
 struct Limits {
   Bytes bytes = std::numeric_limits<Bytes>::max();  // the arena, and what the plan itself takes, never pass this

@@ -8,9 +8,9 @@
 
 #include <plimsoll/error.h>
 #include "kernels/elementwise.h"
-#include "session/session.h"
+#include "session/engine.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 // Where an element of a value lies: the sample, and the place among what one sample has.
@@ -87,4 +87,4 @@ void throw_bad_loss(double loss, std::span<const Feed> feeds, std::string_view w
               ErrorKind::BadNumbers);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 
+#include <plimsoll/session.h>
 #include "lower/program.h"
-#include "session/feed.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 
 struct PlannedStep;
 
@@ -30,4 +30,4 @@ std::optional<BadNumber> find_bad_number(std::span<const Feed> feeds);
 [[noreturn]] void throw_bad_loss(double loss, std::span<const Feed> feeds, std::string_view when,
                                  std::string_view advice);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace plimsoll {
+namespace plimsoll::session {
 
 std::vector<Bytes> Homes::place_in_file(const plan::Problem& problem, const plan::Plan& plan, Bytes* file_bytes) {
   std::vector<Bytes> places(problem.buffers.size(), -1);
@@ -82,4 +82,4 @@ void Homes::write(const lower::Port& port, const std::byte* from) {
   });
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

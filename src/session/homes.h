@@ -10,7 +10,7 @@
 #include "plan/plan.h"
 #include "run/executor.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 
 class Homes {
  public:
@@ -46,4 +46,4 @@ class Homes {
   std::unique_ptr<run::Transfers> transfers_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

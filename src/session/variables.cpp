@@ -8,7 +8,7 @@
 #include "kernels/dnnl_kernel.h"
 #include "kernels/parallel.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 void reorder(const kernels::ConcreteType& from, const kernels::Layout& to, const void* source, void* target) {
@@ -74,4 +74,4 @@ void expect_bytes(Tensor variable, const kernels::ConcreteType& type, Bytes byte
                             to_string(variable.type()), want, bytes));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -7,7 +7,7 @@
 #include "graph/tensor.h"
 #include "kernels/kernel.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 
 // Fills a variable at `place`. One that is not row-major is made in `staging` first.
 void initialize_variable(const Init& init, uint64_t seed, std::string_view name, const kernels::ConcreteType& type,
@@ -19,4 +19,4 @@ void copy_from_plain(const kernels::ConcreteType& type, const void* from, void* 
 // Throws Error that names the variable when `bytes` is not its row-major size.
 void expect_bytes(Tensor variable, const kernels::ConcreteType& type, Bytes bytes);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -15,7 +15,7 @@
 #include "kernels/elementwise.h"
 #include "memory/process.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 // Floats of one width into those of another: the optimiser's state may be kept in 16 bits now and not then, or the
@@ -132,7 +132,7 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
                 ErrorKind::DiskFull);
 }
 
-void save_weights(Session& session, Graph& graph, const std::string& path) {
+void save_weights(Engine& session, Graph& graph, const std::string& path) {
   OutputFile file(path);
   const auto length = static_cast<uint64_t>(header_bytes(graph, session.step_count()));
   file.write(&length, sizeof length);
@@ -154,7 +154,7 @@ void save_weights(Session& session, Graph& graph, const std::string& path) {
   file.finish();
 }
 
-LoadedWeights load_weights(Session& session, Graph& graph, const std::string& path) {
+LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path) {
   const WeightsReader file(path);
   std::vector<bool> is_there(graph.variables().size(), false);
   file.for_each([&](const StoredTensor& stored) {
@@ -185,4 +185,4 @@ LoadedWeights load_weights(Session& session, Graph& graph, const std::string& pa
   return loaded;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

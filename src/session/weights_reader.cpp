@@ -17,7 +17,7 @@
 #include <plimsoll/error.h>
 #include "base/random.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 constexpr Bytes kLargestHeader = 100 * MiB;  // the format's own limit
@@ -425,4 +425,4 @@ void WeightsReader::read(Bytes offset, void* into, Bytes bytes) const {
   read_exactly(file_, path_, offset, bytes, into);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

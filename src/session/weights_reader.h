@@ -8,7 +8,7 @@
 #include "graph/shape.h"
 #include "memory/file.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 
 struct StoredTensor {
   std::string name;
@@ -54,4 +54,4 @@ class WeightsReader {
   int64_t steps_ = 0;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -113,7 +113,7 @@ class FailingCalls : public ::testing::Test {
     for (std::string line; std::getline(lines, line);) messages += line.starts_with("plimsoll: ");
     EXPECT_EQ(messages, outcome.exit_code == 0 ? 0 : 1) << fault << ": exit code " << outcome.exit_code << "\n"
                                                         << outcome.errors;
-    EXPECT_NO_THROW(WeightsReader{weights()}) << fault;
+    EXPECT_NO_THROW(session::WeightsReader{weights()}) << fault;
     for (const auto& entry : std::filesystem::directory_iterator(here()))
       EXPECT_EQ(entry.path().string().find(".plimsoll-"), std::string::npos) << fault << ": " << entry.path();
   }

@@ -163,7 +163,7 @@ TEST_F(FileFuzz, PackedFiles) {
 struct SmallNet {
   Graph graph;
   MemoryLine line;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<session::Engine> session;
   SmallNet() {
     ModelOptions options;
     options.classes = 3;
@@ -171,8 +171,9 @@ struct SmallNet {
     options.width = 8;
     const ModelSpec spec = find_model("mlp", options);
     const TrainingGraph training = build_training(graph, spec, {});
-    session = std::make_unique<Session>(
-        graph, line, std::vector<Request>{{{training.loss}, training.updates.nodes, 4}, {{training.eval_loss}, {}, 4}});
+    session = std::make_unique<session::Engine>(
+        graph, line,
+        std::vector<session::Request>{{{training.loss}, training.updates.nodes, 4}, {{training.eval_loss}, {}, 4}});
     session->open();
   }
 };
@@ -186,15 +187,15 @@ TEST_F(FileFuzz, WeightsFiles) {
   SmallNet net;
   const DiskFolder folder;
   const std::string saved = static_cast<const std::string&>(folder) + "/weights";
-  save_weights(*net.session, net.graph, saved);
+  session::save_weights(*net.session, net.graph, saved);
   const std::string header = R"({"__metadata__":{"format":"pt","steps":"12"},"a":{"dtype":"F16","shape":[2,3],)"
                              R"("data_offsets":[0,12]},"b\u00e9":{"dtype":"BOOL","shape":[],"data_offsets":[12,13]}})";
   uint64_t length = header.size();
   const std::string other = std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(13, 'x');
   const MemoryFile file;
-  attack({content_of(saved), other}, 40'000, WeightsReader::kBytes, [&](const std::string& damaged) {
+  attack({content_of(saved), other}, 40'000, session::WeightsReader::kBytes, [&](const std::string& damaged) {
     file.set(damaged);
-    load_weights(*net.session, net.graph, file.path());
+    session::load_weights(*net.session, net.graph, file.path());
   });
 }
 
@@ -202,7 +203,7 @@ TEST_F(FileFuzz, PlanFiles) {
   SmallNet net;
   const DiskFolder folder;
   std::vector<std::string> plans;
-  for (const PlannedStep& step : net.session->steps()) {
+  for (const session::PlannedStep& step : net.session->steps()) {
     const std::string path = static_cast<const std::string&>(folder) + "/plan";
     cli::dump_plan(step, "net", path);
     plans.push_back(content_of(path));

@@ -32,23 +32,23 @@ constexpr int64_t kCount = 300'000;  // elements of each weight: a save takes so
   const Tensor b = graph.variable("b", DType::F32, {kCount}, Init::zeros());
   const Tensor sum = add(a, b);
   MemoryLine line;
-  Session session(graph, line, {{{sum}, {}, 1}});
+  session::Engine session(graph, line, {{{sum}, {}, 1}});
   for (float number = first;; ++number) {
     const std::vector<float> values(kCount, number);
     session.set(a, values.data(), kCount * 4);
     session.set(b, values.data(), kCount * 4);
     session.set_step_count(static_cast<int64_t>(number));
-    save_weights(session, graph, path);
+    session::save_weights(session, graph, path);
   }
 }
 
 // The number of the save that the file is of; fails the test when it is of several.
 float number_of(const std::string& path) {
-  const WeightsReader file(path);
+  const session::WeightsReader file(path);
   EXPECT_EQ(file.tensors(), 2);
   std::vector<float> values(kCount);
   const auto number = static_cast<float>(file.steps());
-  file.for_each([&](const StoredTensor& stored) {
+  file.for_each([&](const session::StoredTensor& stored) {
     file.read(stored.offset, values.data(), stored.bytes);
     for (const float value : values) ASSERT_EQ(value, number) << stored.name;
   });

@@ -21,20 +21,20 @@ TEST(WeightsMemory, DoesNotGrowWithTheNumberOfTensors) {
                    Init::zeros());
   sum = add(sum, sum);
   MemoryLine line;
-  Session session(graph, line, {{{sum}, {}, 1}});
+  session::Engine session(graph, line, {{{sum}, {}, 1}});
   session.open();
   const DiskFolder folder;
   const std::string path = static_cast<const std::string&>(folder) + "/weights";
 
   reset_peak_allocated();
   Bytes before = allocated_bytes();
-  save_weights(session, graph, path);
+  session::save_weights(session, graph, path);
   EXPECT_LE(peak_allocated_bytes() - before, 2 * OutputFile::kBufferBytes);
   ASSERT_GT(std::filesystem::file_size(path), 400'000U);  // nearly all of it header
 
   reset_peak_allocated();
   before = allocated_bytes();
-  load_weights(session, graph, path);
+  session::load_weights(session, graph, path);
   EXPECT_LE(peak_allocated_bytes() - before, 256 * KiB);
 }
 

@@ -10,7 +10,7 @@
 #include <plimsoll/error.h>
 #include "laws/models.h"
 #include "model/training.h"
-#include "session/session.h"
+#include "session/engine.h"
 #include "session/weights_file.h"
 #include "support/disk_folder.h"
 
@@ -35,7 +35,8 @@ class Trained {
     training_ = build_training(graph_, spec, optimiser);
     input_ = random_values(spec.input, batch, spec.classes);
     labels_ = random_values(spec.labels, batch, spec.classes);
-    session_.emplace(graph_, line_, std::vector<Request>{{{training_.loss}, training_.updates.nodes, batch}}, options);
+    session_.emplace(graph_, line_, std::vector<session::Request>{{{training_.loss}, training_.updates.nodes, batch}},
+                     options);
   }
 
   float step() {
@@ -57,17 +58,17 @@ class Trained {
     }
     return all;
   }
-  const PlannedStep& planned() const { return session_->steps()[0]; }
+  const session::PlannedStep& planned() const { return session_->steps()[0]; }
   Bytes line_used() const { return line_.peak(); }
-  void save(const std::string& path) { save_weights(*session_, graph_, path); }
-  void load(const std::string& path) { load_weights(*session_, graph_, path); }
+  void save(const std::string& path) { session::save_weights(*session_, graph_, path); }
+  void load(const std::string& path) { session::load_weights(*session_, graph_, path); }
 
  private:
   Graph graph_;
   MemoryLine line_;
   TrainingGraph training_;
   std::vector<std::byte> input_, labels_;
-  std::optional<Session> session_;
+  std::optional<session::Engine> session_;
 };
 
 class HalfStorage : public ::testing::TestWithParam<Case> {};

@@ -8,7 +8,7 @@
 #include <plimsoll/error.h>
 #include "laws/models.h"
 #include "model/training.h"
-#include "session/session.h"
+#include "session/engine.h"
 #include "support/disk_folder.h"
 
 namespace plimsoll {
@@ -38,7 +38,7 @@ Result train(const Case& c, Bytes bytes, const Way& way) {
   Graph graph;
   const TrainingGraph training = build_training(graph, spec, way.optimiser);
   MemoryLine line(bytes);
-  Session session(graph, line, {{{training.loss}, training.updates.nodes, c.batch}}, way.session);
+  session::Engine session(graph, line, {{{training.loss}, training.updates.nodes, c.batch}}, way.session);
   const auto input = random_values(spec.input, c.batch, spec.classes);
   const auto labels = random_values(spec.labels, c.batch, spec.classes);
   const Feed feeds[] = {{training.input, spec.input.dtype, input.data(), static_cast<Bytes>(input.size())},

@@ -8,7 +8,7 @@
 
 #include "laws/models.h"
 #include "model/training.h"
-#include "session/session.h"
+#include "session/engine.h"
 
 namespace plimsoll {
 namespace {
@@ -37,8 +37,8 @@ Result train(const Case& c, int threads) {
   Graph graph;
   const TrainingGraph training = build_training(graph, spec, Optimiser::adam());
   MemoryLine line(MemoryLine::kUnlimited);
-  Session session(graph, line,
-                  {{{training.loss}, training.updates.nodes, c.batch}, {{training.eval_loss}, {}, c.batch}});
+  session::Engine session(graph, line,
+                          {{{training.loss}, training.updates.nodes, c.batch}, {{training.eval_loss}, {}, c.batch}});
   const int64_t classes = std::max<int64_t>(1, spec.classes);
   const auto input = random_values(spec.input, c.batch, classes);
   const auto labels = random_values(spec.labels, c.batch, classes);

@@ -1,4 +1,4 @@
-#include "memory/line.h"
+#include <plimsoll/memory_line.h>
 
 #include <thread>
 #include <utility>

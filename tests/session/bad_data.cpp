@@ -9,9 +9,9 @@
 
 #include "autodiff/optimiser.h"
 #include "ops/ops.h"
-#include "session/session.h"
+#include "session/engine.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 using namespace kernels;
@@ -47,7 +47,7 @@ TEST(BadData, ALabelOutsideOfTheClassesIsNamed) {
     omp_set_num_threads(threads);
     Classifier net;
     MemoryLine line;
-    Session session(net.graph, line, {{{net.loss}, net.updates.nodes, 6}});
+    Engine session(net.graph, line, {{{net.loss}, net.updates.nodes, 6}});
     const std::vector<float> x(48, 0.5F);
     std::vector<int32_t> labels{0, 1, 2, 7, 1, -1};
     const Feed feeds[] = {{net.x, x}, {net.labels, labels}};
@@ -72,7 +72,7 @@ TEST(BadData, ALabelOutsideOfTheClassesIsNamed) {
 TEST(BadData, TheGradientAloneNamesIt) {
   Classifier net;
   MemoryLine line;
-  Session session(net.graph, line, {{{}, net.updates.nodes, 2}});
+  Engine session(net.graph, line, {{{}, net.updates.nodes, 2}});
   const std::vector<float> x(16, 0.5F);
   const std::vector<int32_t> labels{0, 4};
   const Feed feeds[] = {{net.x, x}, {net.labels, labels}};
@@ -97,7 +97,7 @@ struct Words {
 std::string run_words(Bytes bytes, int64_t batch, size_t bad_token, size_t bad_label, std::string* how) {
   Words net;
   MemoryLine line(bytes);
-  Session session(net.graph, line, {{{net.loss}, net.updates.nodes, batch}});
+  Engine session(net.graph, line, {{{net.loss}, net.updates.nodes, batch}});
   for (const Decision& decision : session.steps().front().plan.decisions) *how += decision.what + ". ";
   const auto count = static_cast<size_t>(batch) * 5;
   std::vector<int32_t> tokens(count, 3), labels(count, 5);
@@ -180,4 +180,4 @@ TEST(BadData, ABadLossIsBlamedOnTheDataOrOnTheStep) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -9,10 +9,10 @@
 #include <plimsoll/error.h>
 #include "autodiff/optimiser.h"
 #include "ops/ops.h"
-#include "session/session.h"
+#include "session/engine.h"
 #include "support/disk_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 using namespace lower;
@@ -38,7 +38,7 @@ struct Net {
 Bytes smallest_line(Net& net, const SessionOptions& options) {
   MemoryLine none(1);
   try {
-    const Session session(net.graph, none, net.requests(), options);
+    const Engine session(net.graph, none, net.requests(), options);
   } catch (const DoesNotFit& e) {
     return e.refusal().need;
   }
@@ -52,7 +52,7 @@ class HomesTest : public ::testing::Test {
     options_.disk_limit = GiB;
   }
   // Of each kind: one in the file, one in memory (unset if there is none).
-  void find(Session& session, bool is_optimisers, Tensor* in_file, Tensor* in_memory) {
+  void find(Engine& session, bool is_optimisers, Tensor* in_file, Tensor* in_memory) {
     const PlannedStep& step = session.steps().front();
     for (const Port& port : step.program.variables) {
       const bool fits = (net_.graph.variable_of(port.value).role == VariableRole::Optimiser) == is_optimisers;
@@ -61,7 +61,7 @@ class HomesTest : public ::testing::Test {
       *(is_stored ? in_file : in_memory) = Tensor(net_.graph, port.value);
     }
   }
-  void expect_round_trips(Session& session, Tensor variable) {
+  void expect_round_trips(Engine& session, Tensor variable) {
     const auto count = static_cast<size_t>(element_count(variable.shape()).count());
     const Bytes bytes = static_cast<Bytes>(count) * 4;
     std::vector<float> written(count), read(count);
@@ -88,7 +88,7 @@ class HomesTest : public ::testing::Test {
 
 TEST_F(HomesTest, StoredVariablesAreReadAndWrittenLikeOthers) {
   MemoryLine line(smallest_line(net_, options_) + 512 * KiB);
-  Session session(net_.graph, line, net_.requests(), options_);
+  Engine session(net_.graph, line, net_.requests(), options_);
   ASSERT_GT(session.file_bytes(), 0);
   Tensor state, weight, ignored;
   find(session, true, &state, &ignored);
@@ -101,7 +101,7 @@ TEST_F(HomesTest, StoredVariablesAreReadAndWrittenLikeOthers) {
 
 TEST_F(HomesTest, NeighboursAreLeftAlone) {
   MemoryLine line(smallest_line(net_, options_) + 512 * KiB);
-  Session session(net_.graph, line, net_.requests(), options_);
+  Engine session(net_.graph, line, net_.requests(), options_);
   const auto all = [&] {
     std::vector<std::vector<std::byte>> values;
     for (const Variable& variable : net_.graph.variables()) {
@@ -129,7 +129,7 @@ TEST_F(HomesTest, StepsSeeWhatWasSet) {
     SessionOptions options = options_;
     if (!on_disk) options.scratch_folder.clear();
     options.levers.micro_batch = false;
-    Session session(net.graph, line, net.requests(), options);
+    Engine session(net.graph, line, net.requests(), options);
     EXPECT_EQ(session.file_bytes() > 0, on_disk);
     const Tensor first = net.graph.find("w0");
     const std::vector<float> ones(Net::kWidth * Net::kWidth, 0.01F);
@@ -145,7 +145,7 @@ TEST_F(HomesTest, StepsSeeWhatWasSet) {
 
 TEST_F(HomesTest, PlacesInTheFileDoNotOverlap) {
   MemoryLine line(smallest_line(net_, options_) + 512 * KiB);
-  const Session session(net_.graph, line, net_.requests(), options_);
+  const Engine session(net_.graph, line, net_.requests(), options_);
   const PlannedStep& step = session.steps().front();
   Bytes file_bytes = 0;
   const std::vector<Bytes> places = Homes::place_in_file(step.program.problem, step.plan, &file_bytes);
@@ -162,4 +162,4 @@ TEST_F(HomesTest, PlacesInTheFileDoNotOverlap) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -9,10 +9,10 @@
 #include "autodiff/gradients.h"
 #include "autodiff/optimiser.h"
 #include "ops/ops.h"
-#include "session/session.h"
+#include "session/engine.h"
 #include "support/error_of.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 using namespace ops;
@@ -43,7 +43,7 @@ class Misuse : public ::testing::Test {
  protected:
   Net net_;
   MemoryLine line_;
-  Session session_{net_.graph, line_, {net_.train()}};
+  Engine session_{net_.graph, line_, {net_.train()}};
   std::vector<float> x_ = std::vector<float>(32, 0.5F);
   std::vector<int32_t> labels_ = std::vector<int32_t>(4, 1);
 
@@ -106,7 +106,7 @@ TEST_F(Misuse, FetchOfNothingOrOfAnotherGraph) {
   for (const Tensor& fetch : {other.loss, Tensor()}) {
     const Tensor fetches[] = {fetch};
     EXPECT_THAT(error_of([&] { session_.run(fetches, feeds); }), HasSubstr("a fetch is unset or belongs to another"));
-    EXPECT_THAT(error_of([&] { Session(net_.graph, line_, {{{fetch}, {}, 4}}); }), HasSubstr("a fetch is unset"));
+    EXPECT_THAT(error_of([&] { Engine(net_.graph, line_, {{{fetch}, {}, 4}}); }), HasSubstr("a fetch is unset"));
   }
 }
 
@@ -123,7 +123,7 @@ TEST_F(Misuse, UpdatesThatAreNone) {
 
 TEST_F(Misuse, ABatchOfNothing) {
   for (const int64_t batch : {0, -1})
-    EXPECT_THAT(error_of([&] { Session(net_.graph, line_, {net_.train(batch)}); }), HasSubstr("batch"));
+    EXPECT_THAT(error_of([&] { Engine(net_.graph, line_, {net_.train(batch)}); }), HasSubstr("batch"));
   const std::vector<float> no_x;
   const std::vector<int32_t> no_labels;
   const Feed feeds[] = {{net_.x, no_x}, {net_.labels, no_labels}};
@@ -150,7 +150,7 @@ TEST_F(Misuse, AViewAfterClose) {
 
 TEST_F(Misuse, AViewAfterItsSession) {
   const Feed feeds[] = {{net_.x, x_}, {net_.labels, labels_}};
-  std::optional<Session> session;
+  std::optional<Engine> session;
   session.emplace(net_.graph, line_, std::vector<Request>{net_.train()});
   const View view = session->run_step(0, feeds)[0];
   session.reset();
@@ -161,7 +161,7 @@ TEST_F(Misuse, AViewAsAnotherType) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 4});
   const Tensor best = argmax(x);
-  Session session(graph, line_, {{{best}, {}, 2}});
+  Engine session(graph, line_, {{{best}, {}, 2}});
   const std::vector<float> numbers{1, 5, 2, 0, 9, 1, 1, 1};
   const Feed feeds[] = {{x, numbers}};
   const auto views = session.run_step(0, feeds);
@@ -173,7 +173,7 @@ TEST_F(Misuse, AViewAsAnotherType) {
 TEST(MisuseLives, AGraphThatIsGone) {
   std::optional<Net> net(std::in_place);
   MemoryLine line;
-  Session session(net->graph, line, {net->train()});
+  Engine session(net->graph, line, {net->train()});
   const std::vector<float> x(32, 0.5F);
   const std::vector<int32_t> labels(4, 1);
   const std::vector<Feed> feeds{{net->x, x}, {net->labels, labels}};
@@ -191,7 +191,7 @@ TEST(MisuseLives, AGraphThatIsGone) {
 TEST(MisuseLives, ALineThatIsGone) {
   Net net;
   std::optional<MemoryLine> line(std::in_place, 64 * MiB);
-  Session session(net.graph, *line, {net.train()});
+  Engine session(net.graph, *line, {net.train()});
   line.reset();
   const std::vector<float> x(16, 0.5F);
   const std::vector<int32_t> labels(2, 1);
@@ -416,7 +416,7 @@ TEST(MisuseTypes, TrainingThroughHalves) {
   const Tensor loss = reduce_mean(cast(half, DType::F32));
   const Updates updates = minimize(loss, Optimiser::sgd(0.25));
   MemoryLine line;
-  Session session(graph, line, {{{loss}, updates.nodes, 4}});
+  Engine session(graph, line, {{{loss}, updates.nodes, 4}});
   const std::vector<float> numbers(12, 1.0F);
   const Feed feeds[] = {{x, numbers}};
   EXPECT_NEAR(session.run_step(0, feeds)[0].floats()[0], 3.5, 1e-3);
@@ -426,4 +426,4 @@ TEST(MisuseTypes, TrainingThroughHalves) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -4,10 +4,10 @@
 #include "autodiff/optimiser.h"
 #include "memory/process.h"
 #include "ops/ops.h"
-#include "session/session.h"
+#include "session/engine.h"
 #include "support/sanitizer.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 struct Net {
@@ -21,7 +21,7 @@ struct Net {
       y = relu(matmul(y, graph.variable(name, DType::F32, {16, 16}, Init::glorot_uniform(16, 16))));
     }
   }
-  std::vector<float> run(Session& session, int64_t batch) const {
+  std::vector<float> run(Engine& session, int64_t batch) const {
     const std::vector<float> rows(static_cast<size_t>(batch * 16), 0.5F);
     const Feed feeds[] = {{x, rows}};
     const Tensor fetches[] = {y};
@@ -37,7 +37,7 @@ TEST(PlanCache, FiveHundredBatchSizesLeaveMemoryFlat) {
   MemoryLine line(64 * MiB);
   SessionOptions options;
   options.plan_cache_bytes = MiB;
-  Session session(net.graph, line, {{{net.y}, {}, 600}}, options);
+  Engine session(net.graph, line, {{{net.y}, {}, 600}}, options);
   const std::vector<float> expected = net.run(session, 600);
   for (int64_t batch = 1; batch <= 100; ++batch) EXPECT_EQ(net.run(session, batch), expected);
   const size_t kept = session.steps().size();
@@ -57,7 +57,7 @@ TEST(PlanCache, TheLeastRecentlyUsedGoesFirst) {
   MemoryLine line(64 * MiB);
   SessionOptions options;
   options.plan_cache_bytes = 256 * KiB;
-  Session session(net.graph, line, {{{net.y}, {}, 64}}, options);
+  Engine session(net.graph, line, {{{net.y}, {}, 64}}, options);
   const auto has = [&](int64_t batch) {
     for (const PlannedStep& step : session.steps())
       if (step.request.batch == batch) return true;
@@ -74,4 +74,4 @@ TEST(PlanCache, TheLeastRecentlyUsedGoesFirst) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -1,4 +1,4 @@
-#include "session/session.h"
+#include "session/engine.h"
 
 #include <cmath>
 #include <numeric>
@@ -13,7 +13,7 @@
 #include "support/error_of.h"
 #include "support/sanitizer.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 using namespace kernels;
@@ -58,7 +58,7 @@ struct Batch {
 TEST(Session, Learns) {
   Net net(Optimiser::adam(0.01));
   MemoryLine line;
-  Session session(net.graph, line, {net.train(32)});
+  Engine session(net.graph, line, {net.train(32)});
   const Batch batch(32);
   const auto feeds = batch.feeds(net);
   const float first = session.run_step(0, feeds)[0].floats()[0];
@@ -74,7 +74,7 @@ TEST(Session, SameSeedGivesTheSameBits) {
     MemoryLine line;
     SessionOptions options;
     options.seed = seed;
-    Session session(net.graph, line, {net.train(16)}, options);
+    Engine session(net.graph, line, {net.train(16)}, options);
     const Batch batch(16);
     const auto feeds = batch.feeds(net);
     std::vector<float> all;
@@ -88,7 +88,7 @@ TEST(Session, SameSeedGivesTheSameBits) {
 TEST(Session, PlansAnotherBatchWhenItComes) {
   Net net;
   MemoryLine line;
-  Session session(net.graph, line, {net.train(16)});
+  Engine session(net.graph, line, {net.train(16)});
   const Batch batch(16);
   session.run_step(0, batch.feeds(net));
   const Batch small(5);
@@ -104,7 +104,7 @@ TEST(Session, PlansAnotherBatchWhenItComes) {
 TEST(Session, VariablesCanBeReadAndSet) {
   Net net;
   MemoryLine line;
-  Session session(net.graph, line, {net.train(4)});
+  Engine session(net.graph, line, {net.train(4)});
   const Tensor b1 = net.graph.find("b1");
   std::vector<float> values(16, 7.0F);
   session.set(b1, values.data(), 64);
@@ -118,7 +118,7 @@ TEST(Session, VariablesCanBeReadAndSet) {
 TEST(Session, RefusesWrongFeeds) {
   Net net;
   MemoryLine line;
-  Session session(net.graph, line, {net.train(4)});
+  Engine session(net.graph, line, {net.train(4)});
   const Batch batch(4);
   auto feeds = batch.feeds(net);
   EXPECT_THAT(error_of([&] { session.run_step(0, {feeds.data(), 1}); }), HasSubstr("placeholder 'labels'"));
@@ -134,7 +134,7 @@ TEST(Session, LineTooSmallIsRefusedWithTheSmallestThatWorks) {
   MemoryLine small(MiB);
   Bytes smallest = 0;
   try {
-    Session session(net.graph, small, {net.train(64)});
+    Engine session(net.graph, small, {net.train(64)});
     FAIL();
   } catch (const DoesNotFit& e) {
     EXPECT_EQ(e.exit_code(), 3);
@@ -146,12 +146,12 @@ TEST(Session, LineTooSmallIsRefusedWithTheSmallestThatWorks) {
   }
   EXPECT_EQ(small.used(), 0);
   MemoryLine enough(smallest);
-  Session session(net.graph, enough, {net.train(64)});
+  Engine session(net.graph, enough, {net.train(64)});
   const Batch batch(64);
   EXPECT_TRUE(std::isfinite(session.run_step(0, batch.feeds(net))[0].floats()[0]));
   EXPECT_LE(enough.peak(), smallest);
   MemoryLine tight(smallest - MiB);
-  EXPECT_THROW(Session(net.graph, tight, {net.train(64)}), DoesNotFit);
+  EXPECT_THROW(Engine(net.graph, tight, {net.train(64)}), DoesNotFit);
 }
 
 // A weight in blocks is set and read through a copy in rows, which may need more than the step itself.
@@ -164,19 +164,19 @@ TEST(Session, RoomToSetVariablesIsPartOfTheRefusal) {
   constexpr Bytes kWeight = 256 * 256 * 9 * 4;
   Graph probe;
   MemoryLine unlimited;
-  const Session any(probe, unlimited, {request(probe)});
+  const Engine any(probe, unlimited, {request(probe)});
   if (any.arena_bytes() < 2 * kWeight) GTEST_SKIP() << "here the convolution keeps its weight in rows";
   ASSERT_LT(any.steps().front().plan.arena_bytes, kWeight * 3 / 2);
   Graph graph;
   const Request step = request(graph);
   MemoryLine tight(kWeight * 3 / 2);
   try {
-    Session session(graph, tight, {step});
+    Engine session(graph, tight, {step});
     FAIL();
   } catch (const DoesNotFit& e) {
     EXPECT_EQ(e.refusal().need, any.arena_bytes() + any.runtime_bytes());
     MemoryLine enough(e.refusal().need);
-    Session session(graph, enough, {step});
+    Engine session(graph, enough, {step});
     EXPECT_NO_THROW(session.open());
   }
 }
@@ -185,7 +185,7 @@ TEST(Session, PlannedPeakIsTheMeasuredOne) {
   PLIMSOLL_SKIP_UNDER_SANITIZER();
   Net net(Optimiser::adam(), 20000);
   MemoryLine line;
-  Session session(net.graph, line, {net.train(256)});
+  Engine session(net.graph, line, {net.train(256)});
   const Bytes before = resident_bytes();
   session.open();
   const Bytes opened = resident_bytes() - before;
@@ -216,7 +216,7 @@ TEST(Session, LogitsAreMadeAgainWhenTheLineLeavesNoRoomForThem) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
     for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(i * 117);
     const Feed feeds[] = {{net.x, x}, {net.labels, labels}};
-    Session session(net.graph, line, {{{net.loss}, net.updates.nodes, 1}});
+    Engine session(net.graph, line, {{{net.loss}, net.updates.nodes, 1}});
     for (const Decision& decision : session.steps().front().plan.decisions) *did += decision.what + ". ";
     std::vector<float> losses;
     for (int i = 0; i < 3; ++i) losses.push_back(session.run_step(0, feeds)[0].floats()[0]);
@@ -234,7 +234,7 @@ TEST(Session, LogitsAreMadeAgainWhenTheLineLeavesNoRoomForThem) {
 TEST(Session, ClosingGivesEveryByteBack) {
   MemoryLine line;
   Net net;
-  Session session(net.graph, line, {net.train(4)});
+  Engine session(net.graph, line, {net.train(4)});
   session.open();
   EXPECT_GT(line.used(), 0);
   session.close();
@@ -250,7 +250,7 @@ TEST(Session, AThousandSessionsLeaveNothingBehind) {
   for (int i = 0; i < 1000; ++i) {
     Net net;
     MemoryLine line;
-    Session session(net.graph, line, {net.train(4)});
+    Engine session(net.graph, line, {net.train(4)});
     session.run_step(0, batch.feeds(net));
     session.close();
     if (i == 50) {
@@ -266,7 +266,7 @@ TEST(Session, AHundredThousandStepsLeaveMemoryFlat) {
   PLIMSOLL_SKIP_UNDER_SANITIZER();
   Net net;
   MemoryLine line;
-  Session session(net.graph, line, {net.train(4)});
+  Engine session(net.graph, line, {net.train(4)});
   const Batch batch(4);
   const auto feeds = batch.feeds(net);
   for (int i = 0; i < 1000; ++i) session.run_step(0, feeds);
@@ -276,4 +276,4 @@ TEST(Session, AHundredThousandStepsLeaveMemoryFlat) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -13,7 +13,7 @@
 #include "support/error_of.h"
 #include "support/file_size_limit.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 using namespace ops;
@@ -34,7 +34,7 @@ struct Net {
   }
 };
 
-std::vector<std::byte> value_of(Session& session, Graph& graph, const char* name) {
+std::vector<std::byte> value_of(Engine& session, Graph& graph, const char* name) {
   const auto view = session.peek(graph.find(name));
   return {view.begin(), view.end()};
 }
@@ -44,7 +44,7 @@ class WeightsFile : public ::testing::Test {
   std::string path = ::testing::TempDir() + "weights_" + std::to_string(::getpid());
   Net net;
   MemoryLine line;
-  Session session{net.graph, line, {{{net.y}, {}, 2}}};
+  Engine session{net.graph, line, {{{net.y}, {}, 2}}};
   ~WeightsFile() override { std::filesystem::remove(path); }
 };
 
@@ -56,7 +56,7 @@ TEST_F(WeightsFile, GivesBackWhatWasSaved) {
   MemoryLine other_line;
   SessionOptions options;
   options.seed = 99;
-  Session again(other.graph, other_line, {{{other.y}, {}, 2}}, options);
+  Engine again(other.graph, other_line, {{{other.y}, {}, 2}}, options);
   EXPECT_NE(value_of(again, other.graph, "k"), k);
   load_weights(again, other.graph, path);
   EXPECT_EQ(value_of(again, other.graph, "k"), k);
@@ -132,7 +132,7 @@ TEST_F(WeightsFile, WritesEveryTensorAligned) {
   graph.variable("step", DType::I64, {}, Init::zeros(), VariableRole::Optimiser);
   const Tensor out = mul(x, w);
   MemoryLine own_line;
-  Session own(graph, own_line, {{{out}, {}, 1}});
+  Engine own(graph, own_line, {{{out}, {}, 1}});
   save_weights(own, graph, path);
   load_weights(own, graph, path);
   EXPECT_EQ(WeightsReader(path).tensors(), 3);
@@ -179,4 +179,4 @@ TEST_F(WeightsFile, ATargetIsRefusedBeforeTraining) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::session

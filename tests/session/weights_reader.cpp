@@ -15,7 +15,7 @@
 #include "support/error_of.h"
 #include "support/sanitizer.h"
 
-namespace plimsoll {
+namespace plimsoll::session {
 namespace {
 
 using testing::error_of;
@@ -150,4 +150,4 @@ TEST_F(WeightsReaderTest, LongHeadersTakeNoMemory) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::session

@@ -11,7 +11,9 @@
 
 namespace plimsoll {
 
-class Ledger;
+namespace memory {
+class Ledger;  // the books
+}
 
 // Bytes of a process are counted in steps of this size: the count differs by a few KiB from run to run.
 constexpr Bytes kProcessQuantum = MiB / 2;
@@ -33,9 +35,9 @@ class Reservation {
 
  private:
   friend class MemoryLine;
-  Reservation(std::shared_ptr<Ledger> ledger, Tag tag, Bytes bytes);
+  Reservation(std::shared_ptr<memory::Ledger> ledger, Tag tag, Bytes bytes);
 
-  std::shared_ptr<Ledger> ledger_;
+  std::shared_ptr<memory::Ledger> ledger_;
   Tag tag_ = Tag::Runtime;
   Bytes bytes_ = 0;
   Bytes resident_ = 0;
@@ -81,8 +83,8 @@ class MemoryLine {
   [[nodiscard]] std::unique_lock<std::mutex> take_planning_turn();
 
  private:
-  explicit MemoryLine(std::shared_ptr<Ledger> ledger) : ledger_(std::move(ledger)) {}
-  std::shared_ptr<Ledger> ledger_;
+  explicit MemoryLine(std::shared_ptr<memory::Ledger> ledger) : ledger_(std::move(ledger)) {}
+  std::shared_ptr<memory::Ledger> ledger_;
 };
 
 }  // namespace plimsoll

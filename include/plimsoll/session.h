@@ -1,0 +1,204 @@
+// A graph made ready to run under a line: steps are planned before memory is taken, and runs allocate nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <plimsoll/levers.h>
+#include <plimsoll/memory_line.h>
+#include "autodiff/optimiser.h"
+#include "graph/graph.h"
+
+namespace plimsoll {
+
+class Session;
+namespace session {
+class Engine;
+struct State;
+Engine* engine_of(Session& session);
+}  // namespace session
+
+template <class Range>
+concept NumberRange = std::ranges::contiguous_range<Range> && std::ranges::borrowed_range<Range> &&
+    Element<std::ranges::range_value_t<Range>>;
+
+// Host memory that a placeholder takes its value from: row-major. The memory must live until the run is over.
+struct Feed {
+  Tensor placeholder;
+  DType dtype;
+  const void* data;
+  Bytes bytes;
+
+  // Any contiguous range of numbers that stays where it is: a vector, a span, an array.
+  template <NumberRange Numbers>
+  Feed(Tensor to, Numbers&& numbers)
+      : Feed(to, std::ranges::data(numbers),
+             static_cast<Bytes>(std::ranges::size(numbers) * sizeof(std::ranges::range_value_t<Numbers>))) {}
+  template <Element T>
+  Feed(Tensor to, const T* numbers, Bytes size) : Feed(to, dtype_of<T>(), numbers, size) {}
+  // Memory whose type the compiler does not know.
+  Feed(Tensor to, DType type, const void* from, Bytes size) : placeholder(to), dtype(type), data(from), bytes(size) {}
+};
+
+// A fetched value, in place: it changes with the next run, and can't be read any more when the session is closed.
+class View {
+ public:
+  View(DType type, const Dims& sizes, const void* data, Bytes size, std::shared_ptr<const std::atomic<bool>> is_open)
+      : dtype(type), dims(sizes), bytes(size), data_(data), is_open_(std::move(is_open)) {}
+
+  DType dtype;
+  Dims dims;
+  Bytes bytes;
+
+  // These throw Error when the session is closed, or the value is of another type.
+  const void* data() const;
+  template <Element T>
+  std::span<const T> as() const {
+    expect_type(dtype_of<T>());
+    return {static_cast<const T*>(data()), static_cast<size_t>(bytes) / sizeof(T)};
+  }
+  std::span<const float> floats() const { return as<float>(); }
+  // The only element; throws Error when there are several.
+  template <Element T>
+  T item() const {
+    const std::span<const T> all = as<T>();
+    if (all.size() != 1) throw_not_single(all.size());
+    return all[0];
+  }
+
+ private:
+  void expect_type(DType wanted) const;
+  [[noreturn]] static void throw_not_single(size_t elements);
+
+  const void* data_;
+  std::shared_ptr<const std::atomic<bool>> is_open_;
+};
+
+// The fetched values of one run, in the order of StepSpec::fetch. Valid until the next run of the step.
+class Results {
+ public:
+  explicit Results(std::span<const View> views) : views_(views) {}
+  size_t size() const { return views_.size(); }
+  const View& operator[](size_t i) const;  // throws Error when there is none
+  auto begin() const { return views_.begin(); }
+  auto end() const { return views_.end(); }
+
+ private:
+  std::span<const View> views_;
+};
+
+struct SessionOptions {
+  // Held beside the arena for who feeds the steps: buffers of the input pipeline; Session::data_line hands them out.
+  Bytes data_bytes = 0;
+  // On a line that covers the process, what the caller takes while the session is open: in all, and for each action of
+  // a plan.
+  Bytes caller_bytes = 0;
+  Bytes caller_step_bytes = 0;
+  // Steps like the last of the requests that are planned before the session opens: their plans have room.
+  int later_plans = 0;
+  // On a line that covers the process, room is left to plan a step for another batch size while the session is open.
+  bool plans_other_batches = true;
+  // Plans that run() makes for other batch sizes hold at most this together; the least recently used goes first.
+  Bytes plan_cache_bytes = 16 * MiB;
+  // False: what is only there to be looked at (tasks, names, lives) is given back when the session opens.
+  bool keeps_plans = true;
+  uint64_t seed = 0;
+  Levers levers;
+  bool masks = true;  // keep one bit an element instead of the output of relu or clip where that is enough
+  // Values that the backward pass reads again are kept in 16 bits between their uses: other results, though the same
+  // under every line. The optimiser's state has a setting of its own: Optimiser::half_state.
+  bool half_values = false;
+  // A folder on a disk where a scratch file may be made, and how large it may grow; empty: nothing is spilled.
+  std::string scratch_folder = {};
+  Bytes disk_limit = 0;
+};
+
+// What one kind of step computes: values to hand out and variables to change.
+struct StepSpec {
+  std::vector<Tensor> fetch = {};
+  Updates update = {};
+  int64_t batch = 1;
+};
+
+// A planned step of a session: a handle that is cheap to copy. Throws Error when its session is gone.
+class Step {
+ public:
+  // One feed for each placeholder that the step reads, of its type. Fewer or more samples than the planned batch (the
+  // last batch of an epoch) are planned when they first come. Throws Error(BadData) after a step that met a label or a
+  // row outside of its range: these took no part in it.
+  Results operator()(std::initializer_list<Feed> feeds) { return (*this)({feeds.begin(), feeds.size()}); }
+  Results operator()(std::span<const Feed> feeds);
+
+  int64_t batch() const;     // as planned
+  Bytes peak_bytes() const;  // of the whole session, this step included
+  double slowdown() const;   // predicted time over that of the same step without a line
+  bool is_bit_identical() const;
+
+ private:
+  friend class Session;
+  Step(std::shared_ptr<session::State> state, size_t number) : state_(std::move(state)), number_(number) {}
+  std::shared_ptr<session::State> state_;
+  size_t number_;
+};
+
+// For one thread at a time: a second one that comes in while a step runs, or a variable is read or set, gets an Error.
+// Several sessions, on one line or on several, may be used by as many threads. The graph must outlive the session:
+// when it is destroyed first, every later use but close() throws Error.
+class Session {
+ public:
+  Session(Graph& graph, const MemoryLine& line, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // Plans one more step and reserves its arena; takes no memory for tensors yet. Throws DoesNotFit when it can't be
+  // planned under the line together with the steps before.
+  Step step(const StepSpec& spec);
+
+  // Takes the arena, touches it, and gives every variable its initial value. The first run does it when needed. From
+  // then on the graph can't grow.
+  void open();
+  // Gives every byte of the line back. A closed session can't run again.
+  void close();
+  bool is_open() const;
+
+  // Row-major numbers of a variable, which the range must match in type and size.
+  template <NumberRange Numbers>
+  void get(Tensor variable, Numbers&& into) {
+    read(variable, dtype_of<std::ranges::range_value_t<Numbers>>(), std::ranges::data(into),
+         static_cast<Bytes>(std::ranges::size(into) * sizeof(*std::ranges::data(into))));
+  }
+  template <NumberRange Numbers>
+  void set(Tensor variable, Numbers&& from) {
+    write(variable, dtype_of<std::ranges::range_value_t<Numbers>>(), std::ranges::data(from),
+          static_cast<Bytes>(std::ranges::size(from) * sizeof(*std::ranges::data(from))));
+  }
+
+  // All variables, the optimiser's too, and the number of training steps as a safetensors file. A crash leaves the old
+  // file or the new one; a damaged file or one of another model changes nothing.
+  void save(const std::string& path);
+  void load(const std::string& path);
+
+  // Training steps so far; random operators draw from this number.
+  int64_t step_count() const;
+
+  const MemoryLine& line() const;
+  MemoryLine& data_line();    // a share of SessionOptions::data_bytes
+  Bytes arena_bytes() const;  // what open() takes
+  Bytes peak_bytes() const;   // of arena, input buffers, runtime and planning
+  Bytes file_bytes() const;   // of the scratch file
+
+ private:
+  friend session::Engine* session::engine_of(Session& session);
+  void read(Tensor variable, DType dtype, void* into, Bytes bytes);
+  void write(Tensor variable, DType dtype, const void* from, Bytes bytes);
+  std::shared_ptr<session::State> state_;
+};
+
+}  // namespace plimsoll

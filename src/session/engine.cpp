@@ -1,0 +1,337 @@
+#include "session/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "session/bad_data.h"
+#include "session/variables.h"
+
+namespace plimsoll::session {
+namespace {
+
+// The buffer's place at the start of the step.
+Bytes first_place(const plan::Plan& plan, plan::BufferId buffer) {
+  for (const plan::Life& life : plan.lives)
+    if (life.buffer == buffer) return life.offset;
+  return -1;
+}
+
+// A fetched value lies where the last life of its buffer is.
+Bytes last_place(const plan::Plan& plan, plan::BufferId buffer) {
+  Bytes place = -1;
+  for (const plan::Life& life : plan.lives)
+    if (life.buffer == buffer) place = life.offset;
+  return place;
+}
+
+void expect_memory(Tensor variable, const void* memory) {
+  if (memory == nullptr) throw Error(fmt::format("the memory given for variable '{}' is null", variable.name()));
+}
+
+}  // namespace
+
+Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
+               const SessionOptions& options)
+    : graph_(graph),
+      options_(options),
+      budget_(line, options_),
+      lowering_(graph, options_),
+      planner_(graph, options_, budget_, lowering_) {
+  const auto turn = budget_.line().take_planning_turn();
+  state_.seed = options.seed;
+  planner_.plan_all(requests);
+}
+
+Engine::~Engine() { close(); }
+
+Bytes Engine::peak_bytes() const {
+  return std::max(arena_bytes() + runtime_bytes() + options_.data_bytes, planner_.planning_peak_bytes());
+}
+
+void Engine::expect_graph() const {
+  if (!graph_lives_->load(std::memory_order_relaxed))
+    throw Error("the graph of this session is gone; keep the graph for as long as the session is used");
+}
+
+void Engine::open() {
+  expect_graph();
+  if (is_closed_) throw Error("the session is closed and can't run again; make another one");
+  if (arena_) return;
+  graph_.finalize();
+  MemoryLine& line = budget_.line();
+  const Bytes most = line.limit() == MemoryLine::kUnlimited ? 1024 * GiB : round_up(line.limit(), Arena::kPage);
+  arena_.emplace(most);
+  planner_.set_open();
+  std::vector<PlannedStep>& steps = planner_.steps();
+  if (!steps.empty())
+    homes_ =
+        Homes(steps.front().program.problem, steps.front().plan, arena_->data(), options_.scratch_folder, file_bytes());
+  if (homes_.transfers() != nullptr) budget_.set_transfers_resident();
+  for (PlannedStep& step : steps) {
+    bind(step);
+    if (!options_.keeps_plans) step.forget_details();
+  }
+  budget_.release_later_plans();
+  // What planning and binding needed for themselves is given back before the arena is touched; executors are measured
+  // with the process from now on.
+  budget_.release_plans();
+  line.measure_process();
+  commit_arena();
+  initialize();
+}
+
+void Engine::commit_arena() {
+  arena_->commit(arena_bytes());
+  budget_.set_arena_resident();
+}
+
+void Engine::close() {
+  if (is_closed_) return;
+  is_readable_->store(false);
+  for (PlannedStep& step : planner_.steps()) step.executor.reset();
+  homes_ = {};
+  arena_.reset();
+  budget_.release_all();
+  lowering_.release();
+  is_closed_ = true;
+}
+
+void Engine::bind(PlannedStep& step) {
+  step.executor = std::make_unique<run::Executor>(step.program, step.plan, arena_->data(),
+                                                  run::FilePlaces{homes_.transfers(), step.file_places});
+  step.origins.clear();
+  step.origins.reserve(step.plan.steps.size());
+  for (const plan::Step& action : step.plan.steps)
+    step.origins.push_back(
+        {action.task < 0 ? -1 : step.program.tasks[static_cast<size_t>(action.task)].origin, action.part});
+  step.feed_places.clear();
+  for (const lower::Port& port : step.program.feeds)
+    step.feed_places.push_back(arena_->data() + first_place(step.plan, port.buffer));
+  step.views.clear();
+  for (const lower::Port& port : step.program.fetches)
+    step.views.emplace_back(port.type.dtype, port.type.dims, arena_->data() + last_place(step.plan, port.buffer),
+                            port.type.bytes(), is_readable_);
+}
+
+void Engine::initialize() {
+  if (steps().empty()) return;
+  const PlannedStep& step = steps().front();
+  for (const lower::Port& port : step.program.variables) {
+    const Variable& variable = graph_.variable_of(port.value);
+    std::byte* place = homes_.place(port, staging());
+    initialize_variable(variable.init, options_.seed, graph_.name(graph_.value(port.value)), port.type, place,
+                        plain_staging(port));
+    homes_.write(port, place);
+  }
+  for (const lower::Port& port : step.program.constants) {
+    const Constant& constant = graph_.constant_of(port.value);
+    std::memcpy(arena_->data() + homes_.arena_place(port.buffer), constant.bytes.data(), constant.bytes.size());
+  }
+}
+
+std::byte* Engine::staging() { return arena_->data() + steps().front().plan.variable_bytes; }
+std::byte* Engine::plain_staging(const lower::Port& port) {
+  return homes_.is_resident(port) ? staging() : staging() + round_up(port.type.bytes(), kAlignment);
+}
+
+size_t Engine::plan(const Request& request) {
+  if (arena_ || is_closed_) throw Error("a step can be added to a session before it opens, not after");
+  budget_.give_to_later_plan();
+  const size_t number = find_or_plan(request);
+  planner_.keep(number);
+  return number;
+}
+
+size_t Engine::find_or_plan(const Request& request) {
+  ++runs_;
+  std::vector<PlannedStep>& steps = planner_.steps();
+  if (const std::optional<size_t> found = planner_.find(request)) {
+    steps[*found].last_used = runs_;
+    return *found;
+  }
+  if (is_closed_) throw Error("the session is closed and can't run again; make another one");
+  const auto turn = budget_.line().take_planning_turn();
+  const size_t number = planner_.plan_more(request);
+  steps[number].last_used = runs_;
+  if (arena_) {
+    commit_arena();
+    bind(steps[number]);
+    if (!options_.keeps_plans) steps[number].forget_details();
+    budget_.release_plans();
+  }
+  budget_.line().measure_process(planner_.leaving_bytes());
+  if (arena_) budget_.hold_other_batches();
+  return number;
+}
+
+std::span<const View> Engine::run(std::span<const Tensor> fetches, std::span<const Feed> feeds) {
+  return run(Request{{fetches.begin(), fetches.end()}, {}, 0}, feeds);
+}
+
+std::span<const View> Engine::run(const Request& request, std::span<const Feed> feeds) {
+  expect_graph();
+  check_feeds(feeds);
+  for (const Tensor& fetch : request.fetches)
+    if (fetch.owner() != &graph_) throw Error("a fetch is unset or belongs to another graph");
+  Request exact = request;
+  exact.batch = batch_of(feeds);
+  return run_step(find_or_plan(exact), feeds);
+}
+
+std::span<const View> Engine::run_like(size_t number, std::span<const Feed> feeds) {
+  expect_graph();
+  check_feeds(feeds);
+  if (number < steps().size()) {
+    const Request& planned = steps()[number].request;
+    if (batch_of(feeds, planned.batch) != planned.batch) return run(Request(planned), feeds);
+  }
+  return run_step(number, feeds);
+}
+
+int64_t Engine::batch_of(std::span<const Feed> feeds, int64_t otherwise) const {
+  for (const Feed& feed : feeds) {
+    const TensorType& type = feed.placeholder.type();
+    const Dim count = element_count(type.shape);
+    if (!count.is_batch()) continue;
+    const Bytes sample_bytes = count.count() * size_of(type.dtype);
+    if (feed.bytes % sample_bytes != 0)
+      throw Error(fmt::format("feed '{}' has {} bytes, which is no multiple of the {} bytes of a sample",
+                              feed.placeholder.name(), feed.bytes, sample_bytes));
+    return feed.bytes / sample_bytes;
+  }
+  return otherwise;
+}
+
+class Engine::Turn {
+ public:
+  explicit Turn(Engine& engine) : is_busy_(engine.is_busy_) {
+    if (is_busy_.exchange(true, std::memory_order_acquire))
+      throw Error("the session is in use by another thread; give each thread a session of its own, or a lock");
+  }
+  ~Turn() { is_busy_.store(false, std::memory_order_release); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<bool>& is_busy_;
+};
+
+// A few comparisons for each feed: steps are short.
+void Engine::check_feeds(std::span<const Feed> feeds) const {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const Feed& feed = feeds[i];
+    if (feed.placeholder.owner() != &graph_)
+      throw Error(fmt::format("feed {} is for a tensor that is unset or belongs to another graph", i));
+    const Value& value = graph_.value(feed.placeholder.id());
+    if (value.kind != ValueKind::Placeholder)
+      throw Error(fmt::format("'{}' is no placeholder and can't be fed", graph_.name(value)));
+    if (feed.dtype != value.type.dtype)
+      throw Error(fmt::format("feed '{}' has numbers of {} but the placeholder is {}", graph_.name(value),
+                              name_of(feed.dtype), to_string(value.type)));
+    if (feed.bytes < 0 || (feed.data == nullptr && feed.bytes > 0))
+      throw Error(fmt::format("feed '{}' has {} bytes at a null address", graph_.name(value), feed.bytes));
+    for (size_t j = 0; j < i; ++j)
+      if (feeds[j].placeholder.id() == feed.placeholder.id())
+        throw Error(fmt::format("placeholder '{}' is fed twice", graph_.name(value)));
+  }
+}
+
+PlannedStep& Engine::take_feeds(size_t number, std::span<const Feed> feeds) {
+  open();
+  std::vector<PlannedStep>& steps = planner_.steps();
+  if (number >= steps.size()) throw Error(fmt::format("there is no step {}: the session has {}", number, steps.size()));
+  check_feeds(feeds);
+  budget_.line().expect_no_growth();
+  PlannedStep& step = steps[number];
+  for (size_t i = 0; i < step.program.feeds.size(); ++i) {
+    const lower::Port& port = step.program.feeds[i];
+    const auto feed =
+        std::find_if(feeds.begin(), feeds.end(), [&](const Feed& f) { return f.placeholder.id() == port.value; });
+    if (feed == feeds.end())
+      throw Error(fmt::format("placeholder '{}' {} needs a feed", graph_.name(graph_.value(port.value)),
+                              to_string(graph_.value(port.value).type)));
+    if (feed->bytes != port.type.bytes())
+      throw Error(fmt::format("feed '{}' has {} bytes but {}{} needs {}", feed->placeholder.name(), feed->bytes,
+                              name_of(port.type.dtype), to_string(port.type.dims), port.type.bytes()));
+    std::memcpy(step.feed_places[i], feed->data, static_cast<size_t>(feed->bytes));
+  }
+  status_ = {};
+  state_.status = &status_;
+  return step;
+}
+
+// The step has changed what it changes, bad values or not: it counts.
+std::span<const View> Engine::finish(PlannedStep& step) {
+  if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
+  if (!step.request.updates.empty()) ++state_.step;
+  if (!status_.is_good()) throw Error(describe_bad_value(status_, graph_, step), ErrorKind::BadData);
+  return step.views;
+}
+
+std::span<const View> Engine::run_step(size_t number, std::span<const Feed> feeds) {
+  const Turn turn(*this);
+  PlannedStep& step = take_feeds(number, feeds);
+  step.executor->run(state_);
+  return finish(step);
+}
+
+std::span<const View> Engine::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> action_ns) {
+  const Turn turn(*this);
+  PlannedStep& step = take_feeds(number, feeds);
+  if (action_ns.size() < step.executor->steps())
+    throw Error(fmt::format("{} times have no room in {}", step.executor->steps(), action_ns.size()));
+  step.executor->run_timed(state_, action_ns);
+  return finish(step);
+}
+
+lower::Port Engine::port_of(Tensor variable) {
+  open();
+  if (variable.owner() != &graph_ || graph_.value(variable.id()).kind != ValueKind::Variable || steps().empty())
+    throw Error("only variables of this session's graph have a value to get or set");
+  // A program lists all variables, in the order of the graph.
+  return steps().front().program.variables[static_cast<size_t>(graph_.value(variable.id()).extra)];
+}
+
+void Engine::get(Tensor variable, void* into, Bytes bytes) {
+  const Turn turn(*this);
+  const lower::Port port = port_of(variable);
+  expect_bytes(variable, port.type, bytes);
+  expect_memory(variable, into);
+  copy_to_plain(port.type, homes_.read(port, staging()), into);
+}
+
+std::span<const std::byte> Engine::peek(Tensor variable) {
+  const Turn turn(*this);
+  const lower::Port port = port_of(variable);
+  const std::byte* value = homes_.read(port, staging());
+  const auto bytes = static_cast<size_t>(port.type.count() * size_of(port.type.dtype));
+  if (port.type.layout.is_plain()) return {value, bytes};
+  std::byte* plain = plain_staging(port);
+  copy_to_plain(port.type, value, plain);
+  return {plain, bytes};
+}
+
+void Engine::fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write) {
+  const Turn turn(*this);
+  const lower::Port port = port_of(variable);
+  std::byte* place = homes_.place(port, staging());
+  std::byte* plain = port.type.layout.is_plain() ? place : plain_staging(port);
+  write(plain, port.type.count() * size_of(port.type.dtype));
+  if (plain != place) copy_from_plain(port.type, plain, place);
+  homes_.write(port, place);
+}
+
+void Engine::set(Tensor variable, const void* from, Bytes bytes) {
+  const Turn turn(*this);
+  const lower::Port port = port_of(variable);
+  expect_bytes(variable, port.type, bytes);
+  expect_memory(variable, from);
+  std::byte* place = homes_.place(port, staging());
+  copy_from_plain(port.type, from, place);
+  homes_.write(port, place);
+}
+
+}  // namespace plimsoll::session

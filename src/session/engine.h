@@ -1,0 +1,101 @@
+// What a session is made of: lowering, planning, the budget, the arena, variables, and the run of a step.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <plimsoll/session.h>
+#include "memory/arena.h"
+#include "session/budget.h"
+#include "session/homes.h"
+#include "session/lowering.h"
+#include "session/planning.h"
+
+namespace plimsoll::session {
+
+class Engine {
+ public:
+  // Lowers and plans the requests, and reserves their arena. Throws DoesNotFit.
+  Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
+         const SessionOptions& options = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // One more step, planned like those of the constructor; returns its number. For an engine that is not open yet.
+  size_t plan(const Request& request);
+
+  void open();
+  void close();
+  bool is_open() const { return arena_.has_value(); }
+
+  // One step. The batch is that of the feeds; a combination not planned yet is planned now. Each placeholder that the
+  // step reads needs one feed of its type and size; feeds of other placeholders of the graph are left alone.
+  std::span<const View> run(std::span<const Tensor> fetches, std::span<const Feed> feeds);
+  std::span<const View> run(const Request& request, std::span<const Feed> feeds);
+  // The same without looking anything up: the number of a planned step.
+  std::span<const View> run_step(size_t number, std::span<const Feed> feeds);
+  // The step of that number, planned again where the feeds have another batch.
+  std::span<const View> run_like(size_t number, std::span<const Feed> feeds);
+  // Like run_step, with the time of each action of the plan; `action_ns` has room for all of them.
+  std::span<const View> run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> action_ns);
+
+  // Row-major values of a variable; `bytes` must match.
+  void get(Tensor variable, void* into, Bytes bytes);
+  void set(Tensor variable, const void* from, Bytes bytes);
+  // Without memory of one's own: a variable row-major, valid until the next call; and one filled by `write`.
+  std::span<const std::byte> peek(Tensor variable);
+  void fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write);
+
+  const std::vector<PlannedStep>& steps() const { return planner_.steps(); }
+  const MemoryLine& line() const { return budget_.line(); }
+  MemoryLine& data_line() { return budget_.data_line(); }
+  Bytes arena_bytes() const { return planner_.arena_bytes(); }
+  Bytes file_bytes() const { return planner_.file_bytes(); }
+  // Beside arena and data: the process where the line covers it, executors, and what moves to and from the scratch
+  // file. As it was when the steps were planned.
+  Bytes runtime_bytes() const { return budget_.runtime_bytes() + (file_bytes() > 0 ? Homes::kBytes : 0); }
+  // The most that all of it takes at once: a deep model of small layers may take more to plan than to run.
+  Bytes peak_bytes() const;
+  int64_t step_count() const { return state_.step; }
+  void set_step_count(int64_t steps) { state_.step = steps; }
+
+  // All ways to set up that step, for a look at other lines: the whole first, then micro-batches.
+  std::vector<plan::Problem> problems(size_t number) { return lowering_.list_problems(steps().at(number)); }
+
+ private:
+  class Turn;  // of the thread that uses the engine
+  void expect_graph() const;
+  size_t find_or_plan(const Request& request);
+  int64_t batch_of(std::span<const Feed> feeds, int64_t otherwise = 1) const;
+  void check_feeds(std::span<const Feed> feeds) const;
+  PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
+  std::span<const View> finish(PlannedStep& step);
+  void commit_arena();
+  void bind(PlannedStep& step);
+  void initialize();
+  lower::Port port_of(Tensor variable);
+  std::byte* staging();                               // behind the variables
+  std::byte* plain_staging(const lower::Port& port);  // behind that, for the same variable row-major
+
+  Graph& graph_;
+  const std::shared_ptr<const std::atomic<bool>> graph_lives_ = graph_.lifetime();
+  const SessionOptions options_;
+  Budget budget_;
+  StepLowering lowering_;
+  StepPlanner planner_;
+  std::optional<Arena> arena_;
+  Homes homes_;
+  std::atomic<bool> is_busy_ = false;
+  int64_t runs_ = 0;
+  kernels::StepStatus status_;
+  kernels::StepState state_;
+  bool is_closed_ = false;
+  // False when the arena is gone: views ask before they read.
+  const std::shared_ptr<std::atomic<bool>> is_readable_ = std::make_shared<std::atomic<bool>>(true);
+};
+
+}  // namespace plimsoll::session

@@ -1,0 +1,39 @@
+// The steps of a session as programs: one set of kernels and of variable layouts for all of them.
+#pragma once
+
+#include <vector>
+
+#include "lower/lower.h"
+#include "session/request.h"
+
+namespace plimsoll::session {
+
+class StepLowering {
+ public:
+  StepLowering(const Graph& graph, const SessionOptions& options) : graph_(graph), options_(options) {}
+
+  // The whole batch at once. Throws Error for a request that makes no sense.
+  void lower(PlannedStep& step, const Request& request);
+  // The step in micro-batches of several sizes; `whole` is the same step at once.
+  std::vector<lower::Program> lower_splits(const Request& request, const lower::Program& whole);
+  // Whether the programs of all sizes may exist together while planning is allowed so many bytes.
+  bool has_room_for_splits(const PlannedStep& step, Bytes search_bytes) const;
+  // All ways to set up the step: the whole first, then micro-batches. Kernels made for it are dropped.
+  std::vector<plan::Problem> list_problems(const PlannedStep& step);
+
+  // Variables that no kernel met become row-major: a later step must not move them.
+  void close_layouts();
+  void drop_unused_kernels() { kernels_.drop_unused(); }
+  void release() { kernels_ = lower::KernelStore(); }
+
+ private:
+  lower::LowerOptions options_for(const Request& request) const;
+  std::vector<int64_t> split_sizes(const Request& request, const lower::Program& whole) const;
+
+  const Graph& graph_;
+  const SessionOptions& options_;
+  lower::KernelStore kernels_;
+  lower::VariableLayouts layouts_;
+};
+
+}  // namespace plimsoll::session

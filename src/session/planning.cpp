@@ -1,0 +1,256 @@
+#include "session/planning.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "memory/kept_facts.h"
+#include "memory/process.h"
+#include "plan/check/check.h"
+#include "plan/effort.h"
+#include "session/homes.h"
+
+namespace plimsoll::session {
+namespace {
+
+// Where the line has less left, planning still takes this much.
+constexpr Bytes kLeastSearchBytes = 8 * MiB;
+
+// A variable passes through memory behind all variables on its way from or to row-major memory or the file.
+Bytes staging_bytes(const PlannedStep& step) {
+  const std::vector<plan::BufferId>& stored = step.plan.stored;
+  Bytes most = 0;
+  for (const lower::Port& port : step.program.variables) {
+    Bytes bytes = 0;
+    if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
+    const auto first = std::lower_bound(stored.begin(), stored.end(), port.buffer);
+    if (first != stored.end() && *first < port.buffer + port.tiles) bytes += round_up(port.type.bytes(), kAlignment);
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+}  // namespace
+
+StepPlanner::StepPlanner(const Graph& graph, const SessionOptions& options, Budget& budget, StepLowering& lowering)
+    : graph_(graph), options_(options), budget_(budget), lowering_(lowering) {}
+
+void StepPlanner::plan_all(const std::vector<Request>& requests) {
+  // Kernels of a training step decide the layouts of variables, so it is lowered before others.
+  std::vector<size_t> order(requests.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].updates.size() > requests[b].updates.size(); });
+  steps_.resize(requests.size());
+  kept_steps_ = requests.size();
+  Bytes before = 0;
+  for (const size_t i : order) {
+    before = counted_bytes();
+    lowering_.lower(steps_[i], requests[i]);
+  }
+  if (!order.empty() && budget_.covers_process()) leave_room_for_later(steps_[order.back()], counted_bytes() - before);
+  int64_t most_tasks = 0;
+  for (const PlannedStep& step : steps_) most_tasks = std::max(most_tasks, step.lowered_tasks);
+  if (budget_.covers_process() && options_.plans_other_batches)
+    budget_.leave_for_other_batches(round_up(bytes_to_plan_another(most_tasks), kProcessQuantum / 2));
+  lowering_.close_layouts();
+  if (options_.levers.spill && !options_.scratch_folder.empty())
+    disk_speed_ = kept_disk_speed(options_.scratch_folder, options_.disk_limit).speed;
+  if (may_spill()) budget_.allow_transfers();
+  plan_in_order(order);
+}
+
+Bytes StepPlanner::counted_bytes() const {
+  if (!budget_.covers_process() || options_.later_plans == 0) return 0;
+  const ProcessMemory memory = measure_process_memory();
+  return memory.heap_bytes + memory.generated_code_bytes;
+}
+
+// A step that is planned later takes what the last one took: its tasks, until the session opens, and its kernels, of
+// which micro-batches have up to twice as many.
+void StepPlanner::leave_room_for_later(const PlannedStep& last, Bytes lowered_bytes) {
+  const Bytes details = options_.keeps_plans ? 0 : last.detail_bytes();
+  const Bytes each =
+      2 * std::max<Bytes>(0, lowered_bytes - details) + std::ssize(last.program.tasks) * budget_.action_bytes();
+  budget_.leave_for_later_plans(options_.later_plans * round_up(each, kProcessQuantum / 2));
+}
+
+// What a plan turns out to take beside its arena can be more than was left for it: kernels of micro-batches, actions of
+// later steps. All are then planned again, and leave that much.
+void StepPlanner::plan_in_order(const std::vector<size_t>& order) {
+  constexpr int kRounds = 5;
+  Bytes process_before = MemoryLine::kUnlimited;
+  for (int round = 1;; ++round) {
+    budget_.hold_surroundings(leaving_bytes(), is_open_);
+    // What grew in the round before and stayed, such as tables of libraries, is measured now and not left twice.
+    budget_.reduce_left_free(budget_.line().process_bytes() - process_before);
+    process_before = budget_.line().process_bytes();
+    Bytes missing = 0;
+    for (auto i = order.begin(); i != order.end() && missing == 0; ++i) {
+      int64_t later_actions = 0;
+      for (auto later = i + 1; later != order.end(); ++later) later_actions += std::ssize(steps_[*later].program.tasks);
+      budget_.expect_later_actions(later_actions);
+      missing = plan_step(steps_[*i]);
+    }
+    if (missing == 0) {
+      int64_t actions = 0;
+      for (const PlannedStep& step : steps_) actions += step.planned_actions;
+      missing = budget_.settle(actions, leaving_bytes());
+    }
+    if (missing == 0) {
+      budget_.forget_left_free();  // it exists now, and is measured
+      return;
+    }
+    if (round == kRounds) refuse_grown(steps_[order.front()]);
+    budget_.leave_free(missing);
+    forget_plans(order);
+  }
+}
+
+void StepPlanner::forget_plans(const std::vector<size_t>& order) {
+  stored_.reset();
+  arena_bytes_ = file_bytes_ = 0;
+  budget_.release_arena();
+  for (const size_t i : order) {
+    PlannedStep again;
+    again.request = std::move(steps_[i].request);
+    steps_[i] = std::move(again);
+    lowering_.lower(steps_[i], Request(steps_[i].request));
+  }
+}
+
+std::optional<size_t> StepPlanner::find(const Request& request) const {
+  for (size_t i = 0; i < steps_.size(); ++i)
+    if (steps_[i].request == request) return i;
+  return std::nullopt;
+}
+
+size_t StepPlanner::plan_more(const Request& request) {
+  evict_plans();
+  budget_.expect_later_actions(0);
+  if (is_open_) {
+    budget_.release_other_batches();
+    budget_.line().measure_process();
+    expect_room_to_plan();
+  }
+  PlannedStep step;
+  lowering_.lower(step, request);
+  if (plan_step(step) > 0) refuse_grown(step);
+  steps_.push_back(std::move(step));
+  return steps_.size() - 1;
+}
+
+// Room for one more: the least recently used go. Kernels that only they had go with them.
+void StepPlanner::evict_plans() {
+  Bytes held = 0;
+  for (size_t i = kept_steps_; i < steps_.size(); ++i) held += steps_[i].estimated_bytes();
+  const Bytes more = steps_.empty() ? 0 : steps_.back().estimated_bytes();
+  while (steps_.size() > kept_steps_ && held + more > options_.plan_cache_bytes) {
+    const auto oldest =
+        std::min_element(steps_.begin() + static_cast<int64_t>(kept_steps_), steps_.end(),
+                         [](const PlannedStep& a, const PlannedStep& b) { return a.last_used < b.last_used; });
+    held -= oldest->estimated_bytes();
+    steps_.erase(oldest);
+  }
+  lowering_.drop_unused_kernels();
+}
+
+Bytes StepPlanner::leaving_bytes() const {
+  Bytes bytes = 0;
+  if (!options_.keeps_plans && !is_open_)
+    for (const PlannedStep& step : steps_) bytes += step.detail_bytes();
+  return bytes;
+}
+
+plan::Limits StepPlanner::limits_for(const PlannedStep& step) const {
+  plan::Limits limits;
+  limits.bytes = budget_.limit_for_arena();
+  limits.batch = step.request.batch;
+  limits.levers = options_.levers;
+  limits.step_bytes = budget_.action_bytes();
+  // Planning is done before the arena is taken, in the memory that will be the arena's.
+  if (budget_.covers_process() && limits.bytes < MemoryLine::kUnlimited)
+    limits.search_bytes =
+        std::max(kLeastSearchBytes,
+                 is_open_ ? budget_.line().free() : limits.bytes + budget_.surrounding_bytes() - leaving_bytes());
+  if (may_spill()) {
+    limits.disk_bytes = options_.disk_limit;
+    limits.disk_read_bytes_per_s = disk_speed_.read_bytes_per_s;
+    limits.disk_write_bytes_per_s = disk_speed_.write_bytes_per_s;
+  }
+  limits.stored = stored_;
+  return limits;
+}
+
+// The whole step first. Micro-batches are looked at when that costs time or does not fit.
+Bytes StepPlanner::plan_step(PlannedStep& step) {
+  const plan::Problem& whole = step.program.problem;
+  const plan::Limits limits = limits_for(step);
+  const plan::Problem* const one[] = {&whole};
+  plan::Choice choice = choose_plan(whole, one, limits);
+  const auto* plan = std::get_if<plan::Plan>(&choice.answer);
+  if (plan != nullptr && plan->predicted_ns <= plan->unconstrained_ns)
+    return accept(step, std::move(std::get<plan::Plan>(choice.answer)), limits);
+  std::vector<lower::Program> splits;
+  if (lowering_.has_room_for_splits(step, limits.search_bytes))
+    splits = lowering_.lower_splits(step.request, step.program);
+  std::vector<const plan::Problem*> problems;
+  for (const lower::Program& split : splits) problems.push_back(&split.problem);
+  std::optional<plan::Choice> better;
+  if (!splits.empty())
+    better = plan == nullptr ? choose_plan(whole, problems, limits)
+                             : choose_faster_plan(whole, problems, limits, plan->predicted_ns);
+  if (better && std::holds_alternative<plan::Plan>(better->answer)) {
+    step.program = std::move(splits[better->problem]);
+    splits.clear();
+    lowering_.drop_unused_kernels();
+    return accept(step, std::move(std::get<plan::Plan>(better->answer)), limits);
+  }
+  if (plan != nullptr) return accept(step, std::move(std::get<plan::Plan>(choice.answer)), limits);
+  const auto need = [](const plan::Choice& made) { return std::get<plan::Shortfall>(made.answer).need_bytes; };
+  if (better && need(*better) < need(choice)) refuse(step, problems, limits, *better);
+  refuse(step, one, limits, choice);
+}
+
+Bytes StepPlanner::accept(PlannedStep& step, plan::Plan plan, const plan::Limits& limits) {
+  step.plan = std::move(plan);
+  step.plan.steps.shrink_to_fit();
+  step.plan.lives.shrink_to_fit();
+  step.limits = limits;
+  step.planned_actions = std::ssize(step.plan.steps);
+  const std::string fault = check(step.program.problem, step.plan, limits);
+  if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
+  const Bytes staging = staging_bytes(step);
+  const Bytes own = std::max(step.plan.arena_bytes, step.plan.variable_bytes + staging);
+  const Bytes for_actions = limits.bytes_of_steps(std::ssize(step.plan.steps));
+  if (own > limits.bytes - for_actions) {
+    plan::Shortfall shortfall;
+    shortfall.need_bytes = own + for_actions;
+    shortfall.holders = {{"all variables", Tag::Weights, step.plan.variable_bytes},
+                         {"one of them in another order, on its way in or out", Tag::Staging, staging}};
+    throw DoesNotFit(describe(step.program.problem, shortfall, 0));
+  }
+  expect_room_for_planning(step.program.problem, step.plan);
+  if (arena_bytes_ > limits.bytes - for_actions) return arena_bytes_ + for_actions - limits.bytes;
+  arena_bytes_ = std::max(arena_bytes_, own);
+  budget_.hold_plans(for_actions);
+  if (!stored_) stored_ = step.plan.stored;
+  step.file_places = Homes::place_in_file(step.program.problem, step.plan, &file_bytes_);
+  hold_arena(step);
+  return 0;
+}
+
+// Under the tags of the plan with the largest arena.
+void StepPlanner::hold_arena(const PlannedStep& accepted) {
+  const PlannedStep* largest = &accepted;
+  for (const PlannedStep& step : steps_)
+    if (step.plan.arena_bytes > largest->plan.arena_bytes) largest = &step;
+  budget_.hold_arena(arena_bytes_, largest->plan.peak_by_tag);
+}
+
+Bytes StepPlanner::peak_of_planning(Bytes planning_bytes) const {
+  return budget_.peak_of_planning(std::max(planning_bytes, kBytesToLowerNode * std::ssize(graph_.nodes())),
+                                  leaving_bytes());
+}
+
+}  // namespace plimsoll::session
