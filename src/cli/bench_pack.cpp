@@ -20,32 +20,32 @@ constexpr plan::PackBudget kEffort{.scans = 2'000'000'000, .nodes = 20'000'000};
 
 }  // namespace
 
-int run_bench_pack(const PackSettings& settings) {
-  File::open(settings.file);  // refuses what is no regular file, where a stream would wait
-  std::ifstream in(settings.file);
-  if (!in) throw Error(fmt::format("'{}' can't be opened", settings.file), ErrorKind::BadData);
+int run_bench_pack(const PackArguments& arguments) {
+  File::open(arguments.file);  // refuses what is no regular file, where a stream would wait
+  std::ifstream in(arguments.file);
+  if (!in) throw Error(fmt::format("'{}' can't be opened", arguments.file), ErrorKind::BadData);
   plan::PackTable table;
   try {
     table = plan::read_packing_csv(in);
   } catch (const Error& e) {
-    throw Error(fmt::format("'{}': {}", settings.file, e.what()), ErrorKind::BadData);
+    throw Error(fmt::format("'{}': {}", arguments.file, e.what()), ErrorKind::BadData);
   }
   const auto started = std::chrono::steady_clock::now();
-  const plan::Packing packing =
-      settings.capacity > 0 ? pack_into(table.items, 1, settings.capacity, kEffort) : pack(table.items, 1, 0, kEffort);
+  const plan::Packing packing = arguments.capacity > 0 ? pack_into(table.items, 1, arguments.capacity, kEffort)
+                                                       : pack(table.items, 1, 0, kEffort);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   fmt::print("{} buffers · lower bound {} · height {} ({:.4f} x) · {:.2f} s\n", table.items.size(), packing.lower_bound,
              packing.height, static_cast<double>(packing.height) / static_cast<double>(packing.lower_bound), seconds);
-  if (!settings.out.empty()) {
+  if (!arguments.out.empty()) {
     std::ostringstream text;
     write_packing_csv(text, table, packing);
-    OutputFile out(settings.out);
+    OutputFile out(arguments.out);
     out.write(text.view());
     out.finish();
   }
-  if (settings.capacity > 0 && packing.height > settings.capacity)
-    throw Error(fmt::format("does not fit: needs {} of {}, {} too much", packing.height, settings.capacity,
-                            packing.height - settings.capacity),
+  if (arguments.capacity > 0 && packing.height > arguments.capacity)
+    throw Error(fmt::format("does not fit: needs {} of {}, {} too much", packing.height, arguments.capacity,
+                            packing.height - arguments.capacity),
                 ErrorKind::DoesNotFit);
   return 0;
 }

@@ -5,42 +5,46 @@
 #include <nlohmann/json.hpp>
 
 #include <plimsoll/error.h>
-#include "cli/evaluate.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
 #include "session/weights_file.h"
+#include "train/evaluate.h"
 
 namespace plimsoll::cli {
+namespace {
 
-int run_eval(const Settings& settings) {
-  const DataFiles files = find_data(settings);
-  if (files.test_x.empty() || files.test_y.empty())
-    throw Error("no test data: give --data FOLDER, or --test-x and --test-y", ErrorKind::Usage);
-  const auto load = make_workload(settings, Purpose::Evaluate);
-  Inputs test(*load, files.test_x, files.test_y, settings, false, false);
-  plan_last_batch(*load, test);
-  load->session->open();
-  stop_if_asked();
-  session::load_weights(*load->session, load->graph, settings.weights);
-  const Score score = evaluate(*load, test);
-  stop_if_asked();
-  if (settings.json) {
+void print(const train::Score& score, Bytes line, bool as_json) {
+  if (as_json) {
     nlohmann::json result{{"event", "eval"},
                           {"version", 1},
                           {"samples", score.samples},
                           {"loss", score.loss},
                           {"measured_peak_bytes", peak_resident_bytes()},
-                          {"line_bytes", load->line->limit()}};
+                          {"line_bytes", line}};
     if (!std::isnan(score.accuracy)) result["accuracy"] = score.accuracy;
-    fmt::print("{}\n", result.dump());
-    expect_line_kept(load->line->limit());
-    return 0;
+    return fmt::print("{}\n", result.dump());
   }
   fmt::print("loss    {:.4f} on {} samples\n", score.loss, score.samples);
   if (!std::isnan(score.accuracy)) fmt::print("correct {:.2f} %\n", 100 * score.accuracy);
-  fmt::print("peak    measured {} (VmHWM) of {}\n", format_bytes(peak_resident_bytes()),
-             format_exact_bytes(load->line->limit()));
-  expect_line_kept(load->line->limit());
+  fmt::print("peak    measured {} (VmHWM) of {}\n", format_bytes(peak_resident_bytes()), format_exact_bytes(line));
+}
+
+}  // namespace
+
+int run_eval(const Arguments& arguments) {
+  const train::DataFiles files = find_data(arguments);
+  if (files.test_x.empty() || files.test_y.empty())
+    throw Error("no test data: give --data FOLDER, or --test-x and --test-y", ErrorKind::Usage);
+  const auto training = train::make_training(spec_of(arguments, train::Purpose::Evaluate), is_stop_asked);
+  train::Inputs test(*training, files.test_x, files.test_y, {.scratch_folder = arguments.scratch});
+  plan_last_batch(*training, test);
+  training->session->open();
+  stop_if_asked();
+  load_weights(*training->session, training->graph, arguments.weights);
+  const train::Score score = evaluate(*training, test, is_stop_asked);
+  stop_if_asked();
+  print(score, training->line->limit(), arguments.json);
+  expect_line_kept(training->line->limit());
   return 0;
 }
 

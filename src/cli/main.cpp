@@ -1,41 +1,31 @@
 // The command line: verbs, flags, exit codes.
 #include <cstdio>
 #include <exception>
-#include <locale>
 #include <sstream>
 #include <system_error>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <plimsoll/error.h>
 #include "cli/output.h"
-#include "cli/plan_report.h"
-#include "cli/remedies.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
 
 namespace plimsoll::cli {
 namespace {
 
-// Thousands are grouped in what people read.
-struct Grouped : std::numpunct<char> {
-  char do_thousands_sep() const override { return ','; }
-  std::string do_grouping() const override { return "\3"; }
-};
+void add_output(CLI::App& app, Arguments& s) { app.add_flag("--json", s.json, "JSON on standard output"); }
 
-void add_output(CLI::App& app, Settings& s) { app.add_flag("--json", s.json, "JSON on standard output"); }
-
-void add_memory(CLI::App& app, Settings& s) {
+void add_memory(CLI::App& app, Arguments& s) {
   app.add_option("-m,--memory", s.memory,
                  "The line: 512MiB, 1G (= 1GiB), 1.5GB (= 10^9), 80% (default: what the surroundings allow)");
 }
 
-void add_scratch(CLI::App& app, Settings& s, const char* what) { app.add_option("--scratch", s.scratch, what); }
+void add_scratch(CLI::App& app, Arguments& s, const char* what) { app.add_option("--scratch", s.scratch, what); }
 
 // What every plan has: of training and of evaluation.
-void add_line(CLI::App& app, Settings& s) {
+void add_line(CLI::App& app, Arguments& s) {
   add_memory(app, s);
   app.add_option("--without", s.without,
                  "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill,masks; none takes back")
@@ -53,7 +43,7 @@ void add_line(CLI::App& app, Settings& s) {
 }
 
 // What only training can do to fit.
-void add_training_line(CLI::App& app, Settings& s) {
+void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
   app.add_option("--split", s.split,
                  "Changes results: batch_norm, which mixes samples and so forbids parts of a batch, may take each part "
@@ -65,19 +55,19 @@ void add_training_line(CLI::App& app, Settings& s) {
       ->delimiter(',');
 }
 
-void add_batch(CLI::App& app, Settings& s) {
+void add_batch(CLI::App& app, Arguments& s) {
   app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(CLI::PositiveNumber);
 }
 
-void add_auto_batch(CLI::App& app, Settings& s) {
+void add_auto_batch(CLI::App& app, Arguments& s) {
   app.add_flag("--auto-batch", s.auto_batch, "The largest batch that fits the line whole; --batch is then the most");
 }
 
-void add_optimiser(CLI::App& app, Settings& s) {
+void add_optimiser(CLI::App& app, Arguments& s) {
   app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop")->capture_default_str();
 }
 
-void add_model(CLI::App& app, Settings& s, const char* also = "") {
+void add_model(CLI::App& app, Arguments& s, const char* also = "") {
   app.add_option("model", s.model, fmt::format("Built-in model{}: {}", also, fmt::join(model_names(), ", ")))
       ->required();
   app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
@@ -90,7 +80,7 @@ void add_model(CLI::App& app, Settings& s, const char* also = "") {
 
 // What a training step has besides the model. A plan does not depend on the rate: it takes the flag, so that the flags
 // of a training can be pasted there, and does not list it.
-void add_training(CLI::App& app, Settings& s, bool lists_rate) {
+void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   add_optimiser(app, s);
   auto* rate =
@@ -101,7 +91,7 @@ void add_training(CLI::App& app, Settings& s, bool lists_rate) {
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
 }
 
-void add_data(CLI::App& app, Settings& s, bool trains) {
+void add_data(CLI::App& app, Arguments& s, bool trains) {
   app.add_option("--data", s.data, "Folder with idx or npy files under their usual names");
   if (trains) {
     app.add_option("--train-x", s.train_x, "Training inputs: idx(.gz) or npy(.gz)");
@@ -111,7 +101,7 @@ void add_data(CLI::App& app, Settings& s, bool trains) {
   app.add_option("--test-y", s.test_y, "Test labels");
 }
 
-void add_run(CLI::App& app, Settings& s) {
+void add_run(CLI::App& app, Arguments& s) {
   app.add_option("-e,--epochs", s.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--steps", s.steps, "Stop after so many steps");
   app.add_option("--seed", s.seed, "Of initial weights, dropout and shuffling")->capture_default_str();
@@ -141,32 +131,9 @@ Numbers:
   lower bound  no plan of this step can have a lower peak
   micro-batch, part   so many samples of the batch that are computed at once)";
 
-// The refusal with what works instead: on standard error for people, as one JSON document for programs.
-int refuse(const Settings& settings, Purpose purpose, const DoesNotFit& e) {
-  std::fflush(stdout);
-  // The machine has less than the line: no other line helps.
-  if (e.refusal().smallest_line == 0) {
-    print_error(fmt::format("plimsoll: {}\n", e.what()));
-    return e.exit_code();
-  }
-  const Refusal refusal = verify_smallest_line(settings, purpose, e.refusal());
-  print_error(fmt::format("plimsoll: {} (--memory {})\n", describe(refusal), line_text(refusal.smallest_line)));
-  const std::vector<Remedy> remedies =
-      settings.no_remedies ? std::vector<Remedy>{} : find_remedies(settings, purpose, refusal);
-  print_error(remedies_text(remedies));
-  if (settings.json) {
-    nlohmann::json json = refusal_json(refusal);
-    json["remedies"] = remedies_json(remedies);
-    print_now(stdout, json.dump(2) + "\n");
-  }
-  stop_if_asked();
-  return e.exit_code();
-}
-
 int run(int argc, char** argv) {
-  std::locale::global(std::locale(std::locale::classic(), new Grouped));
-  Settings s;
-  PackSettings pack;
+  Arguments s;
+  PackArguments pack;
   int exit_code = 0;
   CLI::App app("Plimsoll: training inside a line of memory.", "plimsoll");
   app.set_version_flag("--version", PLIMSOLL_VERSION);
@@ -206,7 +173,7 @@ int run(int argc, char** argv) {
   plan->footer(kGlossary);
   plan->callback([&] { exit_code = run_plan(s); });
 
-  auto* profile = app.add_subcommand("profile", "Measure where the time of a training step goes, on made-up data");
+  auto* profile = app.add_subcommand("profile", "Measure where the time of a training step goes, on synthetic data");
   add_model(*profile, s);
   add_batch(*profile, s);
   add_training(*profile, s, false);
@@ -233,7 +200,7 @@ int run(int argc, char** argv) {
   doctor->callback([&] { exit_code = run_doctor(s); });
 
   auto* demo = app.add_subcommand("demo", "Train on Fashion-MNIST under 48 MiB");
-  Settings d;
+  Arguments d;
   d.epochs = 5;
   demo->add_option("-e,--epochs", d.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
   demo->add_option("--seed", d.seed, "Seed")->capture_default_str();
@@ -266,8 +233,13 @@ int run(int argc, char** argv) {
     print_error(errors.str());
     return is_fine ? 0 : static_cast<int>(ErrorKind::Usage);
   } catch (const DoesNotFit& e) {
-    const Purpose purpose = eval->parsed() ? Purpose::Evaluate : profile->parsed() ? Purpose::Profile : Purpose::Train;
+    const train::Purpose purpose = eval->parsed()      ? train::Purpose::Evaluate
+                                   : profile->parsed() ? train::Purpose::Profile
+                                                       : train::Purpose::Train;
     return refuse(demo->parsed() ? d : s, purpose, e);
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::Stopped) stop_if_asked();  // says who asked
+    throw;
   }
   return exit_code;
 }

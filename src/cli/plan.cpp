@@ -2,28 +2,43 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "cli/auto_batch.h"
-#include "cli/plan_dump.h"
-#include "cli/plan_report.h"
 #include "cli/verbs.h"
+#include "report/plan_file.h"
+#include "train/batch_search.h"
 
 namespace plimsoll::cli {
-int run_plan(const Settings& settings) {
-  if (settings.curve) return run_curve(settings);
-  const auto load = make_sized_workload(settings, Purpose::Train);
-  if (!settings.dump.empty())
-    dump_plan(load->session->steps().front(),
-              load->changes.half.any()
-                  ? fmt::format("{}, {} in 16 bits", load->spec.name(), to_string(load->changes.half))
-                  : load->spec.name(),
-              settings.dump);
-  const SmallestLine smallest = find_smallest_line(*load);
-  if (settings.json)
-    fmt::print("{}\n", plan_json(*load, smallest).dump(2));
-  else
-    fmt::print("{}", plan_text(*load, settings.all ? std::numeric_limits<size_t>::max() : 10, smallest));
+namespace {
+
+constexpr int kCurvePoints = 20;
+constexpr int kIndent = 2;
+
+int run_curve(const Arguments& arguments) {
+  const report::Curve curve = train::plan_curve(spec_of(arguments, train::Purpose::Train), kCurvePoints, is_stop_asked);
+  fmt::print("{}", arguments.json ? report::curve_json(curve, kIndent) + "\n" : report::curve_text(curve));
+  return 0;
+}
+
+void dump(const train::Training& training, const std::string& path) {
+  const report::ResultChanges& changes = training.changes;
+  std::string name = training.model.name();
+  if (changes.is_lossy())
+    name += fmt::format(", {} in 16 bits", report::half_storage_text(changes.half_values, changes.half_state));
+  const PlannedStep& step = training.main_step();
+  report::write_plan(step.limits, step.program.problem, step.plan, name, path);
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments) {
+  if (arguments.curve) return run_curve(arguments);
+  const auto training = train::make_sized_training(spec_of(arguments, train::Purpose::Train), is_stop_asked);
+  if (!arguments.dump.empty()) dump(*training, arguments.dump);
+  report::PlanFacts facts = train::plan_facts(*training);
+  facts.lower_bound = train::find_lower_bound(*training);
+  const size_t most = arguments.all ? std::numeric_limits<size_t>::max() : 10;
+  fmt::print("{}",
+             arguments.json ? report::plan_json(facts, kIndent) + "\n" : report::plan_text(facts, {most, "--all"}));
   return 0;
 }
 

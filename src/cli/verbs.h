@@ -1,26 +1,30 @@
 // One function for each verb of the command line; each returns the exit code.
 #pragma once
 
-#include "cli/settings.h"
+#include <string>
+
+#include <plimsoll/error.h>
+#include "cli/arguments.h"
 
 namespace plimsoll::cli {
 
-int run_train(const Settings& settings);
-int run_eval(const Settings& settings);
-int run_plan(const Settings& settings);
-int run_profile(const Settings& settings);
-int run_curve(const Settings& settings);
-int run_doctor(const Settings& settings);
-int run_inspect(const Settings& settings);
-int inspect_plan(const Settings& settings);  // a file that plan --dump wrote
-void complete_demo(Settings& settings);      // model, line and data of the demo, where none were given
+int run_train(const Arguments& arguments);
+int run_eval(const Arguments& arguments);
+int run_plan(const Arguments& arguments);
+int run_profile(const Arguments& arguments);
+int run_doctor(const Arguments& arguments);
+int run_inspect(const Arguments& arguments);
+void complete_demo(Arguments& arguments);  // model, line and data of the demo, where none were given
 
-struct PackSettings {
+// Says why it does not fit and what works instead: on standard error for people, as one JSON document for programs.
+int refuse(const Arguments& arguments, train::Purpose purpose, const DoesNotFit& e);
+
+struct PackArguments {
   std::string file;
   int64_t capacity = 0;  // 0: as low as possible
   std::string out;
 };
-int run_bench_pack(const PackSettings& settings);
+int run_bench_pack(const PackArguments& arguments);
 
 // SIGINT, SIGTERM, SIGHUP, a closed pipe and a full standard output ask to stop: polled between stages and steps. A
 // second SIGINT or SIGTERM ends the process at once.

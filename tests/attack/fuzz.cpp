@@ -17,12 +17,12 @@
 #include "attack/effort.h"
 #include "attack/mutate.h"
 #include "base/random.h"
-#include "cli/plan_dump.h"
 #include "data/files.h"
 #include "data/source.h"
 #include "model/training.h"
 #include "ops/ops.h"
 #include "plan/check/check.h"
+#include "report/plan_file.h"
 #include "session/weights_file.h"
 #include "support/disk_folder.h"
 #include "support/error_of.h"
@@ -205,13 +205,13 @@ TEST_F(FileFuzz, PlanFiles) {
   std::vector<std::string> plans;
   for (const session::PlannedStep& step : net.session->steps()) {
     const std::string path = static_cast<const std::string&>(folder) + "/plan";
-    cli::dump_plan(step, "net", path);
+    report::write_plan(step.limits, step.program.problem, step.plan, "net", path);
     plans.push_back(content_of(path));
   }
   const MemoryFile file;
   attack(plans, 20'000, MiB, [&](const std::string& damaged) {
     file.set(damaged);
-    const cli::PlanFile plan = cli::read_plan(file.path());
+    const report::PlanFile plan = report::read_plan(file.path());
     if (check(plan.problem, plan.plan, plan.limits).empty()) count_work(plan.problem, plan.plan);
   });
 }

@@ -1,0 +1,171 @@
+#include "cli/arguments.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <plimsoll/error.h>
+
+namespace plimsoll::cli {
+namespace {
+
+Optimiser optimiser_of(const Arguments& arguments) {
+  Optimiser optimiser;
+  if (arguments.optimiser == "sgd")
+    optimiser = Optimiser::sgd();
+  else if (arguments.optimiser == "adam")
+    optimiser = Optimiser::adam();
+  else if (arguments.optimiser == "adamw")
+    optimiser = Optimiser::adamw();
+  else if (arguments.optimiser == "rmsprop")
+    optimiser = Optimiser::rmsprop();
+  else
+    throw Error(fmt::format("optimiser '{}' is unknown; known are sgd, adam, adamw, rmsprop", arguments.optimiser),
+                ErrorKind::Usage);
+  if (arguments.momentum > 0) optimiser.momentum = arguments.momentum;
+  if (arguments.global_clip_norm > 0) optimiser.global_clip_norm = arguments.global_clip_norm;
+  return optimiser;
+}
+
+void set_half_storage(const std::vector<std::string>& words, train::Spec& spec) {
+  for (const std::string& word : words) {
+    if (word == "values")
+      spec.half_values = true;
+    else if (word == "state")
+      spec.optimiser.half_state = true;
+    else
+      throw Error(fmt::format("--half-storage '{}' is unknown; known are values, state", word), ErrorKind::Usage);
+  }
+}
+
+std::vector<std::pair<std::string_view, bool*>> levers_of(train::Spec& spec) {
+  plan::Levers& levers = spec.levers;
+  return {{"order", &levers.order},
+          {"in-place", &levers.in_place},
+          {"variants", &levers.variants},
+          {"recompute", &levers.recompute},
+          {"micro-batch", &levers.micro_batch},
+          {"spill", &levers.spill},
+          {"masks", &spec.masks}};
+}
+
+void take_away(const std::vector<std::string>& without, train::Spec& spec) {
+  const auto levers = levers_of(spec);
+  for (const std::string& name : without) {
+    bool is_known = name == "none";
+    for (const auto& [lever, is_on] : levers) {
+      if (name == "none") *is_on = true;
+      if (name != lever) continue;
+      *is_on = false;
+      is_known = true;
+    }
+    if (!is_known)
+      throw Error(
+          fmt::format(
+              "lever '{}' is unknown; known are order, in-place, variants, recompute, micro-batch, spill, masks", name),
+          ErrorKind::Usage);
+  }
+}
+
+train::DiskLimit disk_limit_of(const Arguments& arguments) {
+  if (arguments.disk_limit.empty()) return {};
+  if (arguments.scratch.empty())
+    throw Error("--disk-limit says how large the scratch file may be; say where it may be made with --scratch DIR",
+                ErrorKind::Usage);
+  constexpr Bytes kWhole = Bytes{1} << 52;  // a share of it is exact to the last digit that matters
+  const Bytes bytes = std::max<Bytes>(1, parse_bytes(arguments.disk_limit, kWhole));
+  if (arguments.disk_limit.find('%') == std::string::npos) return {.bytes = bytes};
+  return {.share = static_cast<double>(bytes) / static_cast<double>(kWhole)};
+}
+
+std::string without_flag(const train::Spec& after) {
+  train::Spec spec = after;
+  std::string flag = "--without none";
+  for (const auto& [lever, is_on] : levers_of(spec))
+    if (!*is_on) flag += fmt::format(",{}", lever);
+  return flag;
+}
+
+}  // namespace
+
+train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
+  train::Spec spec;
+  spec.model = arguments.model;
+  spec.model_options = arguments.model_options;
+  spec.batch = arguments.batch;
+  spec.finds_batch = arguments.auto_batch;
+  spec.optimiser = optimiser_of(arguments);
+  if (arguments.learning_rate > 0) spec.learning_rate = arguments.learning_rate;
+  spec.seed = arguments.seed;
+  spec.purpose = purpose;
+  if (purpose == train::Purpose::Profile && arguments.steps > 0) spec.profile_steps = arguments.steps;
+  spec.loads_weights = !arguments.weights.empty();
+  set_half_storage(arguments.half_storage, spec);
+  for (const std::string& op : arguments.split)
+    if (op != "batch_norm")
+      throw Error(fmt::format("--split '{}' is unknown; what mixes samples and can be split is batch_norm", op),
+                  ErrorKind::Usage);
+  spec.split_ops = arguments.split;
+  if (!arguments.memory.empty()) spec.line = std::max<Bytes>(1, line_of(arguments).bytes);
+  spec.threads = arguments.threads;
+  take_away(arguments.without, spec);
+  spec.scratch_folder = arguments.scratch;
+  spec.disk_limit = disk_limit_of(arguments);
+  return spec;
+}
+
+std::string flags_of(const train::Spec& before, const train::Spec& after) {
+  std::vector<std::string> flags;
+  if (after.batch != before.batch) flags.push_back(fmt::format("--batch {}", after.batch));
+  if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum) {
+    const bool is_sgd = after.optimiser.kind == Optimiser::Kind::Sgd;
+    const char* rest = after.optimiser.kind == Optimiser::Kind::Adam ? "adam" : "rmsprop";
+    flags.push_back(fmt::format("--optimizer {}", is_sgd ? "sgd" : rest));
+    if (after.optimiser.momentum != before.optimiser.momentum)
+      flags.push_back(fmt::format("--momentum {}", after.optimiser.momentum));
+  }
+  if (after.split_ops != before.split_ops) flags.push_back(fmt::format("--split {}", fmt::join(after.split_ops, ",")));
+  if (after.half_values != before.half_values || after.optimiser.half_state != before.optimiser.half_state) {
+    std::vector<const char*> words;
+    if (after.half_values) words.push_back("values");
+    if (after.optimiser.half_state) words.push_back("state");
+    flags.push_back(fmt::format("--half-storage {}", fmt::join(words, ",")));
+  }
+  if (after.levers != before.levers || after.masks != before.masks) flags.push_back(without_flag(after));
+  if (after.scratch_folder != before.scratch_folder) flags.push_back("--scratch " + after.scratch_folder);
+  if (after.disk_limit != before.disk_limit)
+    flags.push_back(after.disk_limit.share > 0 ? fmt::format("--disk-limit {:g}%", 100 * after.disk_limit.share)
+                                               : fmt::format("--disk-limit {}", after.disk_limit.bytes));
+  if (after.line != before.line) flags.push_back("--memory " + line_text(after.line));
+  return fmt::format("{}", fmt::join(flags, " "));
+}
+
+train::DataFiles find_data(const Arguments& arguments) {
+  const auto expect_both = [](const std::string& x, const std::string& y, const char* x_flag, const char* y_flag) {
+    if (x.empty() == y.empty()) return;
+    throw Error(fmt::format("{} is given without {}: inputs and labels belong together", y.empty() ? x_flag : y_flag,
+                            y.empty() ? y_flag : x_flag),
+                ErrorKind::Usage);
+  };
+  expect_both(arguments.train_x, arguments.train_y, "--train-x", "--train-y");
+  expect_both(arguments.test_x, arguments.test_y, "--test-x", "--test-y");
+  if (!arguments.train_x.empty() || !arguments.test_x.empty())
+    return {arguments.train_x, arguments.train_y, arguments.test_x, arguments.test_y};
+  if (arguments.data.empty())
+    throw Error("no data: give --data FOLDER, or files with --train-x and --train-y (and --test-x, --test-y)",
+                ErrorKind::Usage);
+  return train::find_data_files(arguments.data);
+}
+
+DefaultLine line_of(const Arguments& arguments) {
+  MemoryFacts facts = gather_memory_facts();
+  if (arguments.memory.empty()) return default_line(facts);
+  // A share is one of what the surroundings allow.
+  facts.plimsoll_memory = arguments.memory;
+  facts.asked_with = "--memory";
+  return {default_line(facts).bytes, "as asked"};
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,71 @@
+// What the command line says: its words as they were parsed, and the typed spec that they stand for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "memory/default_line.h"
+#include "train/inputs.h"
+#include "train/spec.h"
+
+namespace plimsoll::cli {
+
+struct Arguments {
+  // The model and its step.
+  std::string model;
+  ModelOptions model_options;
+  int64_t batch = 0;  // 0: the model's own
+  std::string optimiser = "adam";
+  double learning_rate = 0;  // 0: the optimiser's own
+  double momentum = 0;
+  double global_clip_norm = 0;
+  uint64_t seed = 1;
+  int threads = 0;  // 0: all
+
+  // The line.
+  std::string memory;
+  std::vector<std::string> without;       // levers that must not be pulled
+  std::vector<std::string> split;         // operators that may take each micro-batch for a batch of its own
+  std::vector<std::string> half_storage;  // what is kept in 16 bits: values, state
+  std::string disk_limit;                 // of the scratch file; empty: what is free, less a reserve
+  bool auto_batch = false;                // the largest batch that fits whole
+
+  // The data.
+  std::string data;              // folder with files under their usual names
+  std::string train_x, train_y;  // or file by file
+  std::string test_x, test_y;
+  std::string scratch;  // folder for temporary files, and for what does not fit in memory
+
+  // The run.
+  int64_t epochs = 1;
+  int64_t steps = 0;    // stop after so many; 0: whole epochs
+  std::string weights;  // to start from
+  std::string save;     // to write at the end
+
+  // The output.
+  bool json = false;
+  bool measure = false;      // doctor: the disk, again
+  bool no_remedies = false;  // a refusal names the smallest line and searches no further
+  std::string progress = "auto";
+  bool curve = false;  // plan: the whole trade of memory against time
+  std::string dump;    // plan: write the plan as text
+  std::string trace;   // profile: write the times of one step to this file
+  int64_t top = 0;     // profile: so many single tasks
+  bool all = false;    // inspect: everything
+  bool graph = false;  // inspect: the graph as text
+};
+
+// Throws Error(Usage) that names what is known when a word is not.
+train::Spec spec_of(const Arguments& arguments, train::Purpose purpose);
+
+// What `after` sets otherwise than `before`, to put behind the command that gave `before`: "--batch 12".
+std::string flags_of(const train::Spec& before, const train::Spec& after);
+
+// The files that --data or the flags for single files name. Throws Error(Usage) when neither is given.
+train::DataFiles find_data(const Arguments& arguments);
+
+// The line of --memory in bytes; without it, what the surroundings allow.
+DefaultLine line_of(const Arguments& arguments);
+
+}  // namespace plimsoll::cli

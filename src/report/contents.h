@@ -1,0 +1,33 @@
+// What a model or a weights file holds: its tensors, one a row.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/plan_report.h"
+
+namespace plimsoll::report {
+
+struct TensorRow {
+  std::string name, type;
+  Bytes bytes = 0;
+};
+std::string tensor_text(const TensorRow& row);
+std::string tensor_json(const TensorRow& row);
+
+struct ModelFacts {
+  std::string name, input, labels;
+  int64_t weights = 0;  // trained numbers
+  Bytes weight_bytes = 0;
+  Bytes optimiser_bytes = 0;
+  int64_t nodes = 0;
+  Bytes graph_bytes = 0;
+  std::map<std::string, int64_t> operators;  // how often each occurs
+  std::vector<TensorRow> variables;          // but those of the optimiser
+};
+
+std::string model_text(const ModelFacts& facts);  // without its variables
+std::string model_json(const ModelFacts& facts, int indent = kOneLine);
+
+}  // namespace plimsoll::report

@@ -1,0 +1,139 @@
+#include "report/plan_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "report/json.h"
+
+namespace plimsoll::report {
+namespace {
+
+bool planning_is_highest(const PlanFacts& facts) { return facts.peak_bytes > facts.arena_bytes + facts.around_arena(); }
+
+std::string percent(Bytes part, Bytes whole) {
+  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+plan::BytesByTag peak_by_tag(const PlanFacts& facts) {
+  plan::BytesByTag bytes = facts.plan.peak_by_tag;
+  bytes[static_cast<size_t>(Tag::Data)] += facts.data_bytes;
+  bytes[static_cast<size_t>(Tag::Runtime)] += facts.runtime_bytes;
+  return bytes;
+}
+
+}  // namespace
+
+std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
+  const plan::Problem& problem = facts.problem;
+  const plan::Plan& plan = facts.plan;
+  const Bytes around = facts.around_arena();
+  std::string text = fmt::format("plan    {} · batch {} · {} weights · {} tasks\n", facts.model, facts.batch,
+                                 grouped_text(facts.weights), problem.tasks.size());
+  if (!facts.batch_reason.empty()) text += "        " + facts.batch_reason + "\n";
+  text += fmt::format("line    {}, {}\n", format_exact_bytes(facts.line_bytes), facts.line_reason);
+  text += "holds   " + holders_text(peak_by_tag(facts)) + "\n";
+  text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
+          decisions_text(plan, options.most_decisions, options.see_all);
+  text += fmt::format("time    predicted {}\n", time_text(plan));
+  if (facts.scratch_file_bytes > 0)
+    text += fmt::format("disk    {} in {}\n", format_bytes(facts.scratch_file_bytes), facts.scratch_folder);
+  text += fmt::format("memory  as written {} · planned {}", format_bytes(plan.unconstrained_bytes + around),
+                      format_bytes(plan.arena_bytes + around));
+  // Known only when all ways to set the step up were looked at.
+  text += facts.lower_bound ? fmt::format(" · smallest possible {}\n        where {}\n",
+                                          format_bytes(facts.lower_bound->bytes), facts.lower_bound->reason)
+                            : "\n";
+  text += fmt::format("peak    planned {} ({} of the line) at {}\n", format_exact_bytes(facts.peak_bytes),
+                      percent(facts.peak_bytes, facts.line_bytes),
+                      planning_is_highest(facts) ? "planning itself, before the first step" : peak_task(problem, plan));
+  return text;
+}
+
+std::string plan_json(const PlanFacts& facts, int indent) {
+  const plan::Problem& problem = facts.problem;
+  const plan::Plan& plan = facts.plan;
+  const Bytes around = facts.around_arena();
+  const plan::Tally tally = count_work(problem, plan);
+  nlohmann::json by_tag;
+  const plan::BytesByTag bytes = peak_by_tag(facts);
+  for (size_t i = 0; i < kTagCount; ++i) by_tag[std::string(name_of(static_cast<Tag>(i)))] = bytes[i];
+  nlohmann::json json{
+      {"event", "plan"},
+      {"version", 1},
+      {"model", facts.model},
+      {"batch", facts.batch},
+      {"weights", facts.weights},
+      {"tasks", problem.tasks.size()},
+      {"line_bytes", facts.line_bytes},
+      {"line_reason", facts.line_reason},
+      {"fits", true},
+      {"arena_bytes", facts.arena_bytes},
+      {"runtime_bytes", facts.runtime_bytes},
+      {"data_bytes", facts.data_bytes},
+      {"planned_peak_bytes", facts.peak_bytes},
+      {"unconstrained_bytes", plan.unconstrained_bytes + around},
+      {"lower_bound_bytes", facts.lower_bound ? facts.lower_bound->bytes : plan.lower_bound_bytes + around},
+      {"peak_task", peak_task(problem, plan)},
+      {"predicted_step_ns", plan.predicted_ns},
+      {"unconstrained_step_ns", plan.unconstrained_ns},
+      {"steps", plan.steps.size()},
+      {"parts", plan.part_samples},
+      {"reruns", tally.reruns},
+      {"rerun_ns", tally.rerun_ns},
+      {"variants", tally.variants},
+      {"variant_ns", tally.variant_ns},
+      {"streamed_bytes", tally.streamed_bytes},
+      {"spilled_bytes", tally.spilled_bytes},
+      {"scratch_file_bytes", facts.scratch_file_bytes},
+      {"exactness", exactness_word(plan, facts.changes)},
+      {"half_storage", {{"values", facts.half_values}, {"state", facts.changes.half_state}}},
+      {"decisions", decisions_json(plan)},
+      {"by_tag", by_tag}};
+  if (facts.lower_bound) json["lower_bound_reason"] = facts.lower_bound->reason;
+  if (!facts.batch_reason.empty()) json["batch_reason"] = facts.batch_reason;
+  return json.dump(indent);
+}
+
+std::string remedies_text(const std::vector<RemedyRow>& remedies) {
+  if (remedies.empty()) return "";
+  const auto first_column = [](const RemedyRow& row) { return row.flags.empty() ? row.change : row.flags; };
+  size_t width = 0;
+  for (const RemedyRow& row : remedies) width = std::max(width, first_column(row).size());
+  std::string text = "what works instead, planned just now, with the predicted time for a sample against no line:\n";
+  for (const RemedyRow& row : remedies)
+    text += fmt::format("  {:<{}}  {:>9}  {}\n", first_column(row), width, percent_more(row.slowdown, 1), row.what);
+  return text;
+}
+
+std::string refusal_json(const Refusal& refusal, const std::vector<RemedyRow>& remedies, int indent) {
+  nlohmann::json holders = nlohmann::json::array();
+  for (const Holder& holder : refusal.holders)
+    holders.push_back({{"name", holder.name}, {"tag", std::string(name_of(holder.tag))}, {"bytes", holder.bytes}});
+  nlohmann::json list = nlohmann::json::array();
+  for (const RemedyRow& row : remedies) {
+    list.push_back({{"change", row.change},
+                    {"what", row.what},
+                    {"slowdown", row.slowdown},
+                    {"changes_results", row.changes_results},
+                    {"lossy", row.is_lossy},
+                    {"scratch_file_bytes", row.scratch_file_bytes}});
+    if (!row.flags.empty()) list.back()["flags"] = row.flags;
+  }
+  return nlohmann::json{{"event", "plan"},
+                        {"version", 1},
+                        {"fits", false},
+                        {"line_bytes", refusal.line},
+                        {"need_bytes", refusal.need},
+                        {"deficit_bytes", refusal.deficit()},
+                        {"smallest_line_bytes", refusal.smallest_line},
+                        {"runtime_bytes", refusal.runtime},
+                        {"data_bytes", refusal.data},
+                        {"tightest_task", refusal.tightest_task},
+                        {"holders", holders},
+                        {"remedies", list}}
+      .dump(indent);
+}
+
+}  // namespace plimsoll::report

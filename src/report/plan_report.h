@@ -1,0 +1,67 @@
+// A planned step and what is around it, for people and for programs; and the refusal when there is no plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <plimsoll/error.h>
+#include "report/words.h"
+
+namespace plimsoll::report {
+
+// No plan of this step goes below so many bytes of the process, because one task needs them at once.
+struct LowerBound {
+  Bytes bytes = 0;
+  std::string reason;
+};
+
+// All that the description of a planned step needs. Problem and plan must outlive it.
+struct PlanFacts {
+  const plan::Problem& problem;
+  const plan::Plan& plan;
+  std::string model = {};
+  int64_t batch = 1;
+  std::string batch_reason = {};  // when the batch was searched for
+  int64_t weights = 0;            // trained numbers
+  Bytes line_bytes = 0;
+  std::string line_reason = {};
+  Bytes arena_bytes = 0;
+  Bytes runtime_bytes = 0;  // beside arena and data
+  Bytes data_bytes = 0;
+  Bytes peak_bytes = 0;  // of all of it, planning included
+  Bytes scratch_file_bytes = 0;
+  std::string scratch_folder = {};
+  ResultChanges changes = {};
+  int64_t half_values = 0;                     // values that are kept in 16 bits
+  std::optional<LowerBound> lower_bound = {};  // over all ways to set up the step, where these were looked at
+  Bytes smallest_line = 0;                     // that a plan was made under; 0: nobody looked
+  Bytes around_arena() const { return runtime_bytes + data_bytes; }
+};
+
+// The largest decisions are listed, at most so many; `see_all` tells how to see the others.
+struct PlanTextOptions {
+  size_t most_decisions = 10;
+  std::string see_all = {};
+};
+std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options = {});
+
+// Spaces of indentation for each level of a JSON text; -1: one line.
+constexpr int kOneLine = -1;
+std::string plan_json(const PlanFacts& facts, int indent = kOneLine);
+
+// One way to make a step fit that was refused. Each was planned.
+struct RemedyRow {
+  std::string change;            // "batch 12": what is set otherwise
+  std::string flags;             // the same for a command line; empty: there is none
+  std::string what;              // in words
+  double slowdown = 1;           // predicted time for a sample over that of the requested step without a line
+  bool changes_results = false;  // another batch or optimiser; micro-batches and the disk do not count
+  bool is_lossy = false;         // numbers are kept in 16 bits
+  Bytes scratch_file_bytes = 0;
+};
+// A table, with flags in the first column where there are any.
+std::string remedies_text(const std::vector<RemedyRow>& remedies);
+std::string refusal_json(const Refusal& refusal, const std::vector<RemedyRow>& remedies, int indent = kOneLine);
+
+}  // namespace plimsoll::report

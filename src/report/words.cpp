@@ -1,0 +1,146 @@
+#include "report/words.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace plimsoll::report {
+namespace {
+
+std::string time_of(double ns) {
+  if (ns < 1e6) return fmt::format("{:.3g} µs", ns / 1e3);
+  return ns < 1e9 ? fmt::format("{:.3g} ms", ns / 1e6) : fmt::format("{:.3g} s", ns / 1e9);
+}
+
+// "weights and optimiser state", as far as there are both.
+std::string streamed_kinds(const plan::Problem& problem, const plan::Plan& plan) {
+  bool state = false;
+  bool weights = false;
+  for (const plan::BufferId id : plan.stored)
+    (problem.buffers[static_cast<size_t>(id)].tag == Tag::Optimiser ? state : weights) = true;
+  return state && weights ? "weights and optimiser state" : state ? "optimiser state" : "weights";
+}
+
+}  // namespace
+
+std::string half_storage_text(bool values, bool state) {
+  return values && state ? "values and optimiser state" : state ? "optimiser state" : "values";
+}
+
+std::string grouped_text(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > (number < 0 ? 1 : 0); i -= 3)
+    digits.insert(static_cast<size_t>(i), ",");
+  return digits;
+}
+
+std::string percent_more(double now, double before) {
+  return fmt::format("{:+.1f} %", before > 0 ? 100 * (now / before - 1) : 0.0);
+}
+
+std::string exactness_word(const plan::Plan& plan, const ResultChanges& changes) {
+  if (changes.is_lossy()) return "lossy";
+  if (changes.splits_the_norm && plan.part_samples.size() > 1) return "differs";
+  return std::string(name_of(plan.exactness));
+}
+
+std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes) {
+  const std::string half = half_storage_text(changes.half_values, changes.half_state);
+  if (changes.splits_the_norm && plan.part_samples.size() > 1)
+    return fmt::format("differ: batch_norm takes each part for a batch{}, as asked",
+                       changes.is_lossy() ? fmt::format(", {} kept in 16 bits", half) : "");
+  if (changes.is_lossy()) {
+    const bool whole = plan.exactness == plan::Exactness::BitIdentical;
+    return fmt::format("differ: {} {} kept in 16 bits, as asked ({} under every line)", half,
+                       changes.half_values ? "are" : "is", whole ? "the same" : "up to rounding the same");
+  }
+  switch (plan.exactness) {
+    case plan::Exactness::BitIdentical:
+      return "bit-identical";
+    case plan::Exactness::WithinTolerance:
+      return plan.part_samples.size() > 1 ? "equal up to rounding (batch in parts; within 1e-4 in a few steps)"
+                                          : "equal up to rounding";
+  }
+  return "unknown";
+}
+
+std::string actions_text(const plan::Problem& problem, const plan::Plan& plan, const std::string& scratch_folder,
+                         const ResultChanges& changes) {
+  const plan::Tally tally = count_work(problem, plan);
+  const std::string folder = scratch_folder.empty() ? "the scratch file" : scratch_folder;
+  std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} parts of {} samples · ",
+                                                                plan.part_samples.size(), plan.part_samples.front())
+                                                  : "batch whole · ";
+  text += tally.reruns > 0 ? fmt::format("recomputes {} {} ({}) · ", tally.reruns, tally.reruns == 1 ? "task" : "tasks",
+                                         percent_more(plan.unconstrained_ns + tally.rerun_ns, plan.unconstrained_ns))
+                           : "nothing recomputed · ";
+  if (tally.variants > 0)
+    text += fmt::format("{} {} with less scratch ({}) · ", tally.variants, tally.variants == 1 ? "task" : "tasks",
+                        percent_more(plan.unconstrained_ns + tally.variant_ns, plan.unconstrained_ns));
+  if (tally.streamed_bytes > 0)
+    text += fmt::format("streams {} of {} through {} · ", format_bytes(tally.streamed_bytes),
+                        streamed_kinds(problem, plan), folder);
+  if (tally.spilled_bytes > 0)
+    text += fmt::format("spills {} of values to {} · ", format_bytes(tally.spilled_bytes), folder);
+  if (tally.streamed_bytes + tally.spilled_bytes == 0) text += "nothing spilled · ";
+  return text + "results " + exactness_text(plan, changes);
+}
+
+std::string time_text(const plan::Plan& plan) {
+  return fmt::format("{} a step, {} against {} unconstrained", time_of(plan.predicted_ns),
+                     percent_more(plan.predicted_ns, plan.unconstrained_ns), time_of(plan.unconstrained_ns));
+}
+
+std::string decisions_text(const plan::Plan& plan, size_t most, const std::string& see_all) {
+  std::string text;
+  for (size_t i = 0; i < std::min(most, plan.decisions.size()); ++i) {
+    const plan::Decision& decision = plan.decisions[i];
+    text += fmt::format("        {} saves {}, costs {:.1f} ms\n", decision.what, format_bytes(decision.bytes_saved),
+                        decision.ns_paid / 1e6);
+  }
+  if (plan.decisions.size() > most)
+    text += fmt::format("        ... and {} more{}\n", plan.decisions.size() - most,
+                        see_all.empty() ? "" : fmt::format(" ({})", see_all));
+  return text;
+}
+
+std::string peak_task(const plan::Problem& problem, const plan::Plan& plan) {
+  if (plan.peak_step < 0 || static_cast<size_t>(plan.peak_step) >= plan.steps.size()) return "start";
+  const plan::Step& step = plan.steps[static_cast<size_t>(plan.peak_step)];
+  const std::string part = plan.part_samples.size() > 1 ? fmt::format(" (part {})", step.part + 1) : std::string();
+  if (step.kind == plan::Step::Kind::Run) return problem.tasks[static_cast<size_t>(step.task)].name + part;
+  return (step.kind == plan::Step::Kind::Save ? "saving " : "loading ") +
+         problem.buffers[static_cast<size_t>(step.buffer)].name + part;
+}
+
+std::string holders_text(const plan::BytesByTag& bytes) {
+  std::string text;
+  for (size_t i = 0; i < kTagCount; ++i)
+    if (bytes[i] > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : " · ", name_of(static_cast<Tag>(i)), format_bytes(bytes[i]));
+  return text;
+}
+
+std::string needs_text(const plan::Problem& problem, plan::TaskId task, int64_t samples, size_t most) {
+  if (task < 0 || static_cast<size_t>(task) >= problem.tasks.size())
+    return "variables, inputs, outputs and sums are held throughout";
+  const plan::Task& work = problem.tasks[static_cast<size_t>(task)];
+  std::vector<std::pair<Bytes, std::string>> needs;
+  std::vector<char> seen(problem.buffers.size(), 0);
+  for (const auto* list : {&work.reads, &work.writes, &work.updates})
+    for (const plan::BufferId id : *list) {
+      if (std::exchange(seen[static_cast<size_t>(id)], 1) != 0) continue;
+      const plan::Buffer& buffer = problem.buffers[static_cast<size_t>(id)];
+      needs.emplace_back(placed_bytes(buffer, samples), buffer.name);
+    }
+  if (const Bytes scratch = scratch_bytes(work, samples); scratch > 0) needs.emplace_back(scratch, "workspace");
+  std::stable_sort(needs.begin(), needs.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text = work.name + " needs at once ";
+  for (size_t i = 0; i < std::min(most, needs.size()); ++i)
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", needs[i].second, format_bytes(needs[i].first));
+  if (needs.size() > most) text += fmt::format(" and {} more", needs.size() - most);
+  return text;
+}
+
+}  // namespace plimsoll::report

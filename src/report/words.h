@@ -1,0 +1,43 @@
+// What a plan does, in words, from its problem and the plan alone.
+#pragma once
+
+#include <string>
+
+#include "plan/plan.h"
+
+namespace plimsoll::report {
+
+// What was asked for that changes results.
+struct ResultChanges {
+  bool half_values = false;      // values that the backward pass reads are kept in 16 bits
+  bool half_state = false;       // so is the state of the optimiser
+  bool splits_the_norm = false;  // batch_norm takes each micro-batch for a batch of its own
+  bool is_lossy() const { return half_values || half_state; }
+};
+
+// "values and optimiser state": what is kept in 16 bits.
+std::string half_storage_text(bool values, bool state);
+
+// "in 4 parts of 8 samples · recomputes 12 tasks (+4.1 %) · ... · bit-identical". The folder may be empty.
+std::string actions_text(const plan::Problem& problem, const plan::Plan& plan, const std::string& scratch_folder,
+                         const ResultChanges& changes = {});
+// "bit-identical", or why not.
+std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes = {});
+// The same in one word, for programs.
+std::string exactness_word(const plan::Plan& plan, const ResultChanges& changes);
+// "1.24 s a step, +15.1 % against 1.08 s unconstrained"
+std::string time_text(const plan::Plan& plan);
+// "1,234,567"
+std::string grouped_text(int64_t number);
+// "+15.1 %"
+std::string percent_more(double now, double before);
+// The largest decisions, one a line, at most so many; `see_all` tells how to see the others.
+std::string decisions_text(const plan::Plan& plan, size_t most, const std::string& see_all = {});
+// The task at the moment of the peak.
+std::string peak_task(const plan::Problem& problem, const plan::Plan& plan);
+// Bytes of each tag at the moment of the peak, with what is held beside the arena.
+std::string holders_text(const plan::BytesByTag& bytes);
+// "conv1 needs relu1 98 MiB, kernel 9 MiB, ... at once, beside 300 MiB of variables".
+std::string needs_text(const plan::Problem& problem, plan::TaskId task, int64_t samples, size_t most);
+
+}  // namespace plimsoll::report

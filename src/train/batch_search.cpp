@@ -1,0 +1,90 @@
+#include "train/batch_search.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace plimsoll::train {
+namespace {
+
+constexpr int64_t kLargest = 8192;  // unless Spec::batch allows more
+constexpr int64_t kFinest = 64;
+
+int64_t finest_step(int64_t batch) { return std::max<int64_t>(1, batch / kFinest); }
+
+}  // namespace
+
+Attempt attempt(const Spec& spec, const StopQuestion& is_stop_asked) {
+  try {
+    return {make_sized_training(spec, is_stop_asked), std::nullopt};
+  } catch (const DoesNotFit& e) {
+    return {nullptr, e.refusal()};
+  }
+}
+
+LargestBatch find_largest_batch(const Spec& spec, int64_t at_most, const std::function<bool()>& may_go_on,
+                                const StopQuestion& is_stop_asked) {
+  LargestBatch found;
+  Spec probe = spec;
+  const auto fits = [&](int64_t batch) {
+    probe.batch = batch;
+    const Attempt tried = attempt(probe, is_stop_asked);
+    if (tried.refusal) {
+      found.refused_batch = batch;
+      found.deficit = tried.refusal->deficit();
+      if (!found.nearest || tried.refusal->need < found.nearest->need) found.nearest = tried.refusal;
+    } else {
+      found.batch = batch;
+    }
+    return !tried.refusal;
+  };
+  if (at_most < 1) return found;
+  // Fewer samples mostly need less, but not always: for one alone there may be a kernel that takes more.
+  int64_t next = std::min<int64_t>(at_most, 16);
+  while (!fits(next)) {
+    if (next == 1 || !may_go_on()) return found;
+    next = std::max<int64_t>(1, next / 4);
+  }
+  bool is_higher = true;
+  while (is_higher && may_go_on()) {
+    // Doubling, then halving what is between.
+    found.refused_batch = 0;
+    while (found.refused_batch == 0 && found.batch < at_most && may_go_on()) fits(std::min(at_most, 2 * found.batch));
+    while (found.refused_batch > 0 && found.refused_batch - found.batch > finest_step(found.batch) && may_go_on())
+      fits(found.batch + (found.refused_batch - found.batch) / 2);
+    // Need does not rise with every sample: kernels and what is worth keeping change. One look further.
+    const LargestBatch below = found;
+    is_higher = found.refused_batch > 0 && found.batch + found.batch / 8 <= at_most &&
+                found.batch + found.batch / 8 > found.refused_batch && fits(found.batch + found.batch / 8);
+    if (!is_higher) found = below;
+  }
+  return found;
+}
+
+std::unique_ptr<Training> make_sized_training(const Spec& spec, const StopQuestion& is_stop_asked) {
+  if (!spec.finds_batch) return make_training(spec, is_stop_asked);
+  Spec sized = spec;
+  sized.finds_batch = false;
+  Spec whole = sized;
+  whole.levers.micro_batch = false;
+  const int64_t at_most = spec.batch > 0 ? spec.batch : kLargest;
+  const LargestBatch found = find_largest_batch(
+      whole, at_most, [] { return true; }, is_stop_asked);
+  if (found.batch == 0) throw DoesNotFit(*found.nearest);
+  sized.batch = found.batch;
+  // The process may have grown a little since the batch was tried.
+  Attempt made = attempt(sized, is_stop_asked);
+  while (made.refusal && sized.batch > 1) {
+    sized.batch -= finest_step(sized.batch);
+    made = attempt(sized, is_stop_asked);
+  }
+  if (made.refusal) throw DoesNotFit(*made.refusal);
+  made.training->batch_reason =
+      found.refused_batch == 0 ? fmt::format("batch {} is the most that was asked for{} and fits", sized.batch,
+                                             spec.batch > 0 ? "" : " (a larger one must be allowed)")
+                               : fmt::format("batch {} is the largest that fits without parts: {} would need {} more",
+                                             sized.batch, found.refused_batch, format_bytes(found.deficit));
+  return std::move(made.training);
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,36 @@
+// The largest batch under a line, found by planning one after the other.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <plimsoll/error.h>
+#include "train/training.h"
+
+namespace plimsoll::train {
+
+// Either the training, with the batch searched for when that was asked, or why there is none.
+struct Attempt {
+  std::unique_ptr<Training> training;
+  std::optional<Refusal> refusal;
+};
+Attempt attempt(const Spec& spec, const StopQuestion& is_stop_asked = never_stops);
+
+struct LargestBatch {
+  int64_t batch = 0;               // 0: none of those tried fits
+  int64_t refused_batch = 0;       // the smallest seen that does not fit; 0: none was
+  Bytes deficit = 0;               // of that one
+  std::optional<Refusal> nearest;  // of those refused
+};
+
+// Exact up to 64 samples, above that at most 1 in 64 too low. Goes on while `may_go_on`, and answers with the largest
+// seen so far when it may not.
+LargestBatch find_largest_batch(const Spec& spec, int64_t at_most, const std::function<bool()>& may_go_on,
+                                const StopQuestion& is_stop_asked = never_stops);
+
+// make_training, with the batch searched for when Spec::finds_batch asks for it: the largest that needs no
+// micro-batches, because in micro-batches nearly any batch would fit and none would be faster.
+std::unique_ptr<Training> make_sized_training(const Spec& spec, const StopQuestion& is_stop_asked = never_stops);
+
+}  // namespace plimsoll::train

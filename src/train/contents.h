@@ -1,0 +1,15 @@
+// What a built-in model is made of, for its inspection.
+#pragma once
+
+#include <string>
+
+#include "report/contents.h"
+#include "train/spec.h"
+
+namespace plimsoll::train {
+
+report::ModelFacts inspect_model(const Spec& spec);
+// The graph of its training and inference passes, as text.
+std::string model_graph_text(const Spec& spec);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,45 @@
+#include "train/evaluate.h"
+
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "session/bad_data.h"
+
+namespace plimsoll::train {
+
+void plan_last_batch(Training& training, const Inputs& inputs) {
+  const int64_t rest = inputs.samples() % training.batch;
+  if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
+}
+
+Score evaluate(Training& training, Inputs& inputs, const StopQuestion& is_stop_asked) {
+  Score score;
+  double loss = 0;
+  double correct = 0;
+  const bool counts = training.passes.eval_correct.is_set();
+  data::Prefetch& batches = inputs.start_epoch(0);
+  while (const data::BatchSlot* slot = batches.next()) {
+    score.stopped = is_stop_asked();
+    if (score.stopped) break;
+    const auto feeds = feeds_of(training, *slot);
+    const auto views = training.session->run(evaluate_request(training.passes, slot->samples), feeds);
+    const auto batch_loss = static_cast<double>(views[0].floats()[0]);
+    if (!std::isfinite(batch_loss))
+      throw_bad_loss(
+          batch_loss, feeds,
+          fmt::format("while samples {} to {} were evaluated", score.samples, score.samples + slot->samples - 1),
+          "the weights are not finite, or as large as from training that diverged");
+    loss += batch_loss * static_cast<double>(slot->samples);
+    if (counts) correct += static_cast<double>(views[1].floats()[0]);
+    score.samples += slot->samples;
+  }
+  inputs.stop();
+  const auto samples = static_cast<double>(score.samples);
+  score.loss = loss / samples;
+  score.accuracy = counts ? correct / samples : std::numeric_limits<double>::quiet_NaN();
+  return score;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,23 @@
+// A Forecast of a training: planned, or refused with what works instead.
+#pragma once
+
+#include <plimsoll/forecast.h>
+#include "report/plan_report.h"
+#include "train/remedies.h"
+
+namespace plimsoll::train {
+
+struct ForecastOptions {
+  bool finds_smallest_line = true;  // also when the spec fits: by planning once more
+  bool finds_remedies = true;       // when it does not fit
+  MayGoOn may_go_on = always_goes_on;
+  StopQuestion is_stop_asked = never_stops;
+};
+
+// Plans; takes no tensor memory and opens no data. Throws Error for a mistake in the spec, never DoesNotFit.
+Forecast forecast(const Spec& spec, const ForecastOptions& options = {});
+
+// As rows for a table; `spec` is what was refused.
+std::vector<report::RemedyRow> remedy_rows(const Spec& spec, const std::vector<PlannedRemedy>& remedies);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,108 @@
+#include "train/loop.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "session/bad_data.h"
+
+namespace plimsoll::train {
+namespace {
+
+const std::string& expect_file(const std::string& file, const char* what) {
+  if (file.empty()) throw Error(fmt::format("the training data has no {}", what), ErrorKind::Usage);
+  return file;
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(Training& training, const DataFiles& files, const LoopOptions& options)
+    : training_(training),
+      options_(options),
+      train_(
+          training, expect_file(files.train_x, "inputs"), expect_file(files.train_y, "labels"),
+          {.shuffle = true, .drop_remainder = true, .seed = options.seed, .scratch_folder = options.scratch_folder}) {
+  if (!files.test_x.empty() && !files.test_y.empty())
+    test_ = std::make_unique<Inputs>(training, files.test_x, files.test_y,
+                                     InputOptions{.seed = options.seed, .scratch_folder = options.scratch_folder});
+}
+
+void TrainingLoop::open() {
+  if (test_) plan_last_batch(training_, *test_);
+  training_.session->open();
+}
+
+History TrainingLoop::run(Watcher& watcher) {
+  int64_t steps = 0;
+  bool is_cut = false;  // by LoopOptions::steps
+  for (int64_t epoch = 1; epoch <= options_.epochs && !is_cut && !watcher.is_stop_asked(); ++epoch) {
+    EpochSums sums;
+    data::Prefetch& batches = train_.start_epoch(epoch);
+    while (const data::BatchSlot* slot = is_cut || watcher.is_stop_asked() ? nullptr : batches.next()) {
+      take_step(*slot, sums);
+      watcher.after_step(means_of(epoch, sums), slot->samples);
+      is_cut = options_.steps > 0 && ++steps >= options_.steps;
+    }
+    train_.stop();
+    // An epoch that was cut short is reported too, and has no score.
+    const bool is_scored = !is_cut && test_ && !watcher.is_stop_asked();
+    if (is_scored) score_test_data(watcher);
+    if (sums.steps == 0) continue;
+    EpochMeans means = means_of(epoch, sums);
+    if (is_scored && history_.score) {
+      means.test_loss = history_.score->loss;
+      means.test_accuracy = history_.score->accuracy;
+    }
+    history_.epochs.push_back(means);
+    watcher.after_epoch(means);
+  }
+  history_.was_stopped = !is_cut && watcher.is_stop_asked();
+  return history_;
+}
+
+void TrainingLoop::score_test_data(Watcher& watcher) {
+  history_.score = evaluate(training_, *test_, [&] { return watcher.is_stop_asked(); });
+  if (history_.score->stopped || history_.score->samples == 0) history_.score.reset();
+}
+
+EpochMeans TrainingLoop::means_of(int64_t epoch, const EpochSums& sums) const {
+  EpochMeans means;
+  means.epoch = epoch;
+  means.steps = sums.steps;
+  means.loss = sums.loss / static_cast<double>(sums.steps);
+  if (training_.passes.correct.is_set()) means.accuracy = sums.correct / static_cast<double>(sums.samples);
+  return means;
+}
+
+void TrainingLoop::take_step(const data::BatchSlot& slot, EpochSums& sums) {
+  const auto feeds = feeds_of(training_, slot);
+  const auto views = training_.session->run_step(Training::Train, feeds);
+  const auto loss = static_cast<double>(views[0].floats()[0]);
+  if (!std::isfinite(loss))
+    throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
+  history_.last_loss = loss;
+  sums.loss += loss;
+  if (views.size() > 1) sums.correct += static_cast<double>(views[1].floats()[0]);
+  sums.samples += slot.samples;
+  ++sums.steps;
+}
+
+StartingPoint load_start(Training& training, const std::string& path, const std::optional<double>& learning_rate) {
+  Session& session = *training.session;
+  StartingPoint start;
+  start.loaded = load_weights(session, training.graph, path);
+  const Tensor rate = training.passes.learning_rate;
+  if (learning_rate) {
+    start.learning_rate = static_cast<float>(*learning_rate);
+    start.rate_origin = StartingPoint::RateOrigin::Given;
+    session.set(rate, &start.learning_rate, sizeof start.learning_rate);
+  } else {
+    session.get(rate, &start.learning_rate, sizeof start.learning_rate);
+    if (start.loaded.state > 0) start.rate_origin = StartingPoint::RateOrigin::File;
+  }
+  start.steps = session.step_count();
+  return start;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,58 @@
+#include "train/profile.h"
+
+#include <algorithm>
+
+#include "memory/process.h"
+#include "model/synthetic.h"
+#include "train/machine_peak.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr int kWarmUp = 2;
+
+report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestion& is_stop_asked) {
+  const ModelSpec& model = training.model;
+  const auto input = synthetic(model.input, training.batch, model.classes);
+  const auto labels = synthetic(model.labels, training.batch, model.classes);
+  const Feed feeds[] = {{training.passes.input, model.input.dtype, input.data(), static_cast<Bytes>(input.size())},
+                        {training.passes.labels, model.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())}};
+  report::StepTimes times(static_cast<size_t>(runs), std::vector<int64_t>(training.main_step().plan.steps.size()));
+  for (int64_t i = -kWarmUp; i < runs; ++i) {
+    expect_not_stopped(is_stop_asked);
+    training.session->run_timed(Training::Train, feeds, times[static_cast<size_t>(std::max<int64_t>(0, i))]);
+  }
+  return times;
+}
+
+// The work of all steps at the peak of this machine.
+double predict_here_ns(const PlannedStep& planned, const lower::MachineSpeed& peak) {
+  double ns = 0;
+  for (const plan::Step& step : planned.plan.steps)
+    if (step.kind == plan::Step::Kind::Run)
+      ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].of(step).cost, peak);
+  return ns;
+}
+
+}  // namespace
+
+report::Profile measure_profile(Training& training, int64_t steps, size_t most_tasks,
+                                const StopQuestion& is_stop_asked) {
+  const report::StepTimes times = time_steps(training, steps, is_stop_asked);
+  const Bytes measured_bytes = peak_resident_bytes();
+  const Bytes planned_bytes = training.session->peak_bytes();
+  training.session->close();
+  const lower::MachineSpeed peak = measure_peak(training.session->arena_bytes());
+  const PlannedStep& planned = training.main_step();
+  report::Profile profile = report::make_profile(planned.program, planned.plan, times, most_tasks);
+  profile.model = training.model.name();
+  profile.batch = training.batch;
+  profile.line_bytes = training.line->limit();
+  profile.measured_bytes = measured_bytes;
+  profile.planned_bytes = planned_bytes;
+  profile.peak = peak;
+  profile.predicted_here_ns = predict_here_ns(planned, peak);
+  return profile;
+}
+
+}  // namespace plimsoll::train

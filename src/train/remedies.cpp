@@ -1,0 +1,209 @@
+#include "train/remedies.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "data/inflate.h"
+#include "report/words.h"
+#include "train/batch_search.h"
+
+namespace plimsoll::train {
+namespace {
+
+// A line is named when a plan under it was made: a higher one is tried where it was not.
+constexpr int kLineTries = 4;
+// Smaller batches are searched in the first half of the time: the disk, which takes longest, comes after them.
+constexpr double kShareOfBatches = 0.5;
+constexpr double kLargestDiskShare = 0.9;
+
+class RemedySearch {
+ public:
+  RemedySearch(const Spec& spec, const Refusal& refused, const MayGoOn& may_go_on, const StopQuestion& is_stop_asked)
+      : spec_(spec), refused_(refused), may_go_on_(may_go_on), is_stop_asked_(is_stop_asked) {
+    batch_ = spec.batch > 0 ? spec.batch : find_model(spec.model, spec.model_options).batch;
+  }
+
+  std::vector<PlannedRemedy> run() {
+    const bool trains = spec_.purpose != Purpose::Evaluate;
+    raise_line();
+    take_back_levers();
+    allow_more_disk();
+    if (trains) drop_state();
+    if (trains) split_norms();
+    lower_batch();
+    use_a_disk();
+    if (trains) keep_in_half();
+    // Prices are relative to the requested step without a line, whose time every plan of it knows.
+    for (size_t i = 0; i < found_.size(); ++i)
+      found_[i].slowdown = baseline_ns_ > 0 ? std::max(sample_ns_[i] / baseline_ns_, 1.0) : 1.0;
+    std::stable_sort(found_.begin(), found_.end(), [](const PlannedRemedy& a, const PlannedRemedy& b) {
+      return std::tie(a.is_lossy, a.changes_results, a.slowdown) < std::tie(b.is_lossy, b.changes_results, b.slowdown);
+    });
+    return std::move(found_);
+  }
+
+ private:
+  bool has_time(double share = 1) const { return !is_stop_asked_() && may_go_on_(share); }
+  Attempt plan(const Spec& spec) const { return attempt(spec, is_stop_asked_); }
+
+  void keep(const Spec& spec, const Training& training, std::string what, bool changes_results) {
+    const plan::Plan& plan = training.main_step().plan;
+    const auto samples = static_cast<double>(training.batch);
+    if (baseline_ns_ == 0 && (training.batch == batch_ || spec_.finds_batch))
+      baseline_ns_ = plan.unconstrained_ns / samples;
+    if (plan.exactness == plan::Exactness::WithinTolerance && !changes_results)
+      what += ", " + report::exactness_text(plan);
+    found_.push_back({spec, std::move(what), 1, changes_results, false, training.session->file_bytes()});
+    sample_ns_.push_back(plan.predicted_ns / samples);
+  }
+
+  bool try_line(Spec spec, Bytes line, const std::string& what) {
+    for (int i = 0; i < kLineTries && has_time(); ++i) {
+      spec.line = line;
+      const Attempt tried = plan(spec);
+      if (tried.training) {
+        keep(spec, *tried.training, what + surroundings(line), false);
+        smallest_line_ = line;
+        return true;
+      }
+      line = std::max(line, tried.refusal->smallest_line);
+    }
+    return false;
+  }
+
+  // Planning can't know what else runs here, but it can say that the machine is too small.
+  static std::string surroundings(Bytes line) {
+    const Bytes allowed = default_line(gather_memory_facts()).bytes;
+    return line > allowed ? fmt::format(", more than the {} that the surroundings allow", format_bytes(allowed)) : "";
+  }
+
+  void raise_line() { try_line(spec_, refused_.smallest_line, "the smallest line that works as asked"); }
+
+  void take_back_levers() {
+    Spec all = spec_;
+    all.levers = {};
+    all.masks = true;
+    if ((spec_.levers == all.levers && spec_.masks) || !has_time()) return;
+    const Attempt tried = plan(all);
+    if (tried.training) return keep(all, *tried.training, "every lever may be pulled", false);
+    if (tried.refusal->smallest_line < smallest_line_)
+      try_line(all, tried.refusal->smallest_line, "every lever may be pulled, at its smallest line");
+  }
+
+  void allow_more_disk() {
+    if (spec_.scratch_folder.empty() || !spec_.disk_limit.is_given() || !has_time()) return;
+    Spec more = spec_;
+    more.disk_limit = {.share = kLargestDiskShare};
+    const Attempt tried = plan(more);
+    if (tried.training) keep(more, *tried.training, "a larger scratch file", false);
+  }
+
+  void use_a_disk() {
+    if (!spec_.scratch_folder.empty() || !spec_.levers.spill || !has_time()) return;
+    Spec disk = spec_;
+    disk.scratch_folder = data::choose_scratch_dir("");
+    try {
+      const Attempt tried = plan(disk);
+      if (tried.training)
+        return keep(disk, *tried.training,
+                    fmt::format("a scratch file of {} there", format_bytes(tried.training->session->file_bytes())),
+                    false);
+      // Only when the disk helps much.
+      if (tried.refusal->smallest_line < smallest_line_ - smallest_line_ / 20)
+        try_line(disk, tried.refusal->smallest_line, "a scratch file there, at its smallest line");
+    } catch (const Error& e) {
+      // No folder here can hold such a file: then this is no remedy.
+      if (e.kind() == ErrorKind::Stopped) throw;
+    }
+  }
+
+  void drop_state() {
+    const Optimiser& optimiser = spec_.optimiser;
+    if ((optimiser.kind == Optimiser::Kind::Sgd && optimiser.momentum == 0) || !has_time()) return;
+    Spec plain = spec_;
+    plain.optimiser = Optimiser::sgd();
+    plain.optimiser.clip_norm = optimiser.clip_norm;
+    plain.optimiser.clip_value = optimiser.clip_value;
+    plain.optimiser.global_clip_norm = optimiser.global_clip_norm;
+    plain.optimiser.half_state = optimiser.half_state;
+    const Attempt tried = plan(plain);
+    if (tried.training)
+      keep(plain, *tried.training, "an optimiser without state: other results, and another learning rate", true);
+  }
+
+  void split_norms() {
+    if (!spec_.split_ops.empty() || !spec_.levers.micro_batch || !has_time()) return;
+    Spec split = spec_;
+    split.split_ops = {"batch_norm"};
+    const Attempt tried = plan(split);
+    // A model without it is cut into micro-batches anyway.
+    if (tried.training && tried.training->main_step().plan.part_samples.size() > 1)
+      keep(split, *tried.training, "statistics of each part instead of the batch: other results", true);
+  }
+
+  // The least of it that is enough.
+  void keep_in_half() {
+    const bool has_values = spec_.half_values;
+    const bool has_state = spec_.optimiser.half_state;
+    for (const auto& [values, state] : {std::pair{false, true}, std::pair{true, false}, std::pair{true, true}}) {
+      const bool adds = (values && !has_values) || (state && !has_state);
+      const bool drops = (has_values && !values) || (has_state && !state);
+      if (!adds || drops || !has_time()) continue;
+      Spec half = spec_;
+      half.half_values = values;
+      half.optimiser.half_state = state;
+      const Attempt tried = plan(half);
+      if (!tried.training) continue;
+      keep(half, *tried.training,
+           fmt::format("lossy: {} in 16 bits between uses", report::half_storage_text(values, state)), true);
+      found_.back().is_lossy = true;
+      return;
+    }
+  }
+
+  void lower_batch() {
+    const auto in_time = [&] { return has_time(kShareOfBatches); };
+    if (batch_ <= 1 || spec_.finds_batch || !in_time()) return;
+    const LargestBatch found = find_largest_batch(spec_, batch_ - 1, in_time, is_stop_asked_);
+    if (found.batch == 0) return;
+    Spec smaller = spec_;
+    smaller.batch = found.batch;
+    const Attempt tried = plan(smaller);
+    if (tried.training) keep(smaller, *tried.training, "the largest batch found that fits: other results", true);
+  }
+
+  const Spec& spec_;
+  const Refusal& refused_;
+  const MayGoOn& may_go_on_;
+  const StopQuestion& is_stop_asked_;
+  int64_t batch_ = 0;
+  double baseline_ns_ = 0;                        // for a sample
+  Bytes smallest_line_ = MemoryLine::kUnlimited;  // that works as asked
+  std::vector<PlannedRemedy> found_;
+  std::vector<double> sample_ns_;  // of each found
+};
+
+}  // namespace
+
+bool always_goes_on(double) { return true; }
+
+Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuestion& is_stop_asked) {
+  Spec at = spec;
+  for (int i = 0; i < kLineTries && refusal.smallest_line > 0; ++i) {
+    at.line = refusal.smallest_line;
+    const Attempt tried = attempt(at, is_stop_asked);
+    if (tried.training) break;
+    refusal.need = refusal.smallest_line = std::max(refusal.smallest_line + 1, tried.refusal->smallest_line);
+  }
+  return refusal;
+}
+
+std::vector<PlannedRemedy> find_remedies(const Spec& spec, const Refusal& refused, const MayGoOn& may_go_on,
+                                         const StopQuestion& is_stop_asked) {
+  return RemedySearch(spec, refused, may_go_on, is_stop_asked).run();
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,35 @@
+// What to do when a training does not fit: each way was planned before it is named, and has its price.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <plimsoll/error.h>
+#include "train/spec.h"
+
+namespace plimsoll::train {
+
+// A changed spec under which a plan was made.
+struct PlannedRemedy {
+  Spec spec;
+  std::string what;              // in words
+  double slowdown = 1;           // predicted time for a sample over that of the requested step without a line
+  bool changes_results = false;  // another batch or optimiser; micro-batches and the disk do not count
+  bool is_lossy = false;         // numbers are kept in 16 bits
+  Bytes scratch_file_bytes = 0;
+};
+
+// Whether one more planning may start when this share (0 to 1) of the search's time may be over by then.
+using MayGoOn = std::function<bool(double share)>;
+bool always_goes_on(double share);
+
+// The same refusal with a smallest line that a plan was made under: what is named is accepted.
+Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuestion& is_stop_asked = never_stops);
+
+// Those that keep results first, and then by price.
+std::vector<PlannedRemedy> find_remedies(const Spec& spec, const Refusal& refused,
+                                         const MayGoOn& may_go_on = always_goes_on,
+                                         const StopQuestion& is_stop_asked = never_stops);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,88 @@
+#include "train/spec.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <plimsoll/error.h>
+#include "memory/process.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr Bytes kLeftFree = GiB;  // a full disk disturbs others
+constexpr Bytes kSmallestScratchFile = MiB;
+
+std::string name_of_kind(const Optimiser& optimiser) {
+  switch (optimiser.kind) {
+    case Optimiser::Kind::Sgd:
+      return optimiser.momentum > 0 ? fmt::format("sgd with momentum {}", optimiser.momentum) : "sgd";
+    case Optimiser::Kind::Adam:
+      return "adam";
+    case Optimiser::Kind::RmsProp:
+      return "rmsprop";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+bool never_stops() { return false; }
+
+void expect_not_stopped(const StopQuestion& is_stop_asked) {
+  if (is_stop_asked()) throw Error("stopped", ErrorKind::Stopped);
+}
+
+DefaultLine resolve_line(const Spec& spec) {
+  if (spec.line > 0) return {spec.line, "as asked"};
+  return default_line(gather_memory_facts());
+}
+
+ScratchRoom resolve_scratch(const Spec& spec) {
+  const std::string& folder = spec.scratch_folder;
+  if (folder.empty() || !spec.levers.spill) return {};
+  const Bytes free = available_disk_bytes(folder);
+  if (is_memory_backed(folder))
+    throw Error(fmt::format("'{}' is a folder in memory (tmpfs): what is put aside there still takes memory; give a "
+                            "scratch folder on a disk",
+                            folder),
+                ErrorKind::Usage);
+  if (!spec.disk_limit.is_given()) {
+    if (free > kLeftFree + kSmallestScratchFile) return {folder, free - kLeftFree};
+    throw Error(fmt::format("'{}' has {} free, of which {} stay free; give another scratch folder, or a disk limit",
+                            folder, format_bytes(free), format_bytes(kLeftFree)),
+                ErrorKind::DiskFull);
+  }
+  const Bytes limit = spec.disk_limit.bytes > 0 ? spec.disk_limit.bytes
+                                                : static_cast<Bytes>(spec.disk_limit.share * static_cast<double>(free));
+  if (limit < kSmallestScratchFile)
+    throw Error(
+        fmt::format("a disk limit of {} is too small for a scratch file; give at least {}, or no scratch folder",
+                    format_bytes(limit), format_bytes(kSmallestScratchFile)),
+        ErrorKind::Usage);
+  if (limit > free)
+    throw Error(fmt::format("a disk limit of {} is more than the {} that are free in '{}'", format_bytes(limit),
+                            format_bytes(free), folder),
+                ErrorKind::Usage);
+  return {folder, limit};
+}
+
+std::string describe_difference(const Spec& before, const Spec& after) {
+  std::vector<std::string> changes;
+  if (after.batch != before.batch) changes.push_back(fmt::format("batch {}", after.batch));
+  if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum)
+    changes.push_back("optimiser " + name_of_kind(after.optimiser));
+  if (after.levers != before.levers || after.masks != before.masks)
+    changes.emplace_back(after.levers == plan::Levers{} && after.masks ? "every lever" : "other levers");
+  if (after.split_ops != before.split_ops)
+    changes.push_back(fmt::format("{} by micro-batch", fmt::join(after.split_ops, ", ")));
+  if (after.half_values != before.half_values) changes.emplace_back("values in 16 bits");
+  if (after.optimiser.half_state != before.optimiser.half_state) changes.emplace_back("optimiser state in 16 bits");
+  if (after.scratch_folder != before.scratch_folder) changes.push_back("scratch folder " + after.scratch_folder);
+  if (after.disk_limit != before.disk_limit)
+    changes.push_back(after.disk_limit.share > 0 ? fmt::format("disk limit {:.0f} %", 100 * after.disk_limit.share)
+                                                 : "disk limit " + format_bytes(after.disk_limit.bytes));
+  if (after.line != before.line) changes.push_back("line " + line_text(after.line));
+  return fmt::format("{}", fmt::join(changes, ", "));
+}
+
+}  // namespace plimsoll::train

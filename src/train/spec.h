@@ -1,0 +1,73 @@
+// What to train and within what: one typed value that the command line and the library both make.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autodiff/optimiser.h"
+#include "memory/default_line.h"
+#include "model/zoo.h"
+#include "plan/limits.h"
+
+namespace plimsoll::train {
+
+enum class Purpose { Train, Evaluate, Profile };
+
+// How large the scratch file may grow: bytes, or a share of what is free; neither: what is free less a reserve.
+struct DiskLimit {
+  Bytes bytes = 0;
+  double share = 0;  // 0.5 is half
+  bool is_given() const { return bytes > 0 || share > 0; }
+  bool operator==(const DiskLimit&) const = default;
+};
+
+struct Spec {
+  // The step.
+  std::string model;  // a built-in one
+  ModelOptions model_options = {};
+  int64_t batch = 0;         // 0: the model's own
+  bool finds_batch = false;  // the largest that fits without micro-batches; `batch` is then the most
+  Optimiser optimiser = Optimiser::adam();
+  std::optional<double> learning_rate = {};  // unset: that of a weights file, else the optimiser's
+  uint64_t seed = 1;
+  Purpose purpose = Purpose::Train;
+  int64_t profile_steps = 5;   // Purpose::Profile measures so many
+  bool loads_weights = false;  // a weights file will be read: the plan has room for that
+
+  // What changes results; also Optimiser::half_state.
+  bool half_values = false;                 // values that the backward pass reads are kept in 16 bits
+  std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
+
+  // What it may use.
+  Bytes line = 0;   // of the whole process; 0: what the surroundings allow
+  int threads = 0;  // 0: all
+  plan::Levers levers = {};
+  bool masks = true;                // one bit an element is kept instead of the output of relu or clip
+  std::string scratch_folder = {};  // on a disk; empty: nothing is put there
+  DiskLimit disk_limit = {};
+};
+
+// Whether whoever asked for the work wants it to end: asked between stages and between steps.
+using StopQuestion = std::function<bool()>;
+bool never_stops();
+// Throws Error(Stopped) when it does.
+void expect_not_stopped(const StopQuestion& is_stop_asked);
+
+// The line in bytes and where it comes from.
+DefaultLine resolve_line(const Spec& spec);
+
+// Where what does not fit in memory may go, and how much of it; an empty folder: nowhere.
+struct ScratchRoom {
+  std::string folder;
+  Bytes bytes = 0;
+};
+// Throws Error(Usage) when the folder or the limit makes no sense, Error(DiskFull) when nothing is left there.
+ScratchRoom resolve_scratch(const Spec& spec);
+
+// "batch 12, line 47.25MiB": what `after` sets otherwise than `before`.
+std::string describe_difference(const Spec& before, const Spec& after);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,166 @@
+#include "train/training.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "data/prefetch.h"
+#include "plan/make_plan.h"
+#include "session/weights_file.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr Bytes kOpenLine = 1000 * 1024 * GiB;  // a curve is about all lines, so none is set
+
+Bytes sample_bytes(const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); }
+
+// Files of another element type are converted piece by piece, those for training and those for testing. No file has
+// elements of more than 8 bytes.
+Bytes conversion_bytes(const ModelSpec& spec) {
+  const int64_t elements = std::max(element_count(spec.input.shape).count(), element_count(spec.labels.shape).count());
+  return 2 * std::max(data::Batches::kStagingBytes, elements * 8);
+}
+
+std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
+  return correct.is_set() ? std::vector{loss, correct} : std::vector{loss};
+}
+
+Request train_request(const TrainingGraph& passes, int64_t batch) {
+  return {fetches(passes.loss, passes.correct), passes.updates.nodes, batch};
+}
+
+void allow_split(Graph& graph, const std::vector<std::string>& ops) {
+  for (const std::string& op : ops) {
+    if (op != "batch_norm")
+      throw Error(fmt::format("operator '{}' can't be split; what mixes samples and can be split is batch_norm", op),
+                  ErrorKind::Usage);
+    graph.allow_split(op);
+  }
+}
+
+SessionOptions session_options(const Spec& spec, const Training& training) {
+  const bool profiles = spec.purpose == Purpose::Profile;
+  SessionOptions options;
+  options.keeps_plans = profiles;
+  if (profiles)
+    options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
+  else
+    options.caller_bytes = spec.loads_weights ? kWeightsFileBytes : 2 * OutputFile::kBufferBytes;
+  options.later_plans = profiles ? 0 : 1;  // the last batch of the test data may be smaller
+  options.data_bytes = training.data_bytes;
+  options.seed = spec.seed;
+  options.levers = spec.levers;
+  options.masks = spec.masks;
+  options.half_values = spec.half_values;
+  const ScratchRoom scratch = resolve_scratch(spec);
+  options.scratch_folder = scratch.folder;
+  options.disk_limit = scratch.bytes;
+  return options;
+}
+
+report::ResultChanges find_changes(const Training& training) {
+  report::ResultChanges changes;
+  const Graph& graph = training.graph;
+  changes.half_values = training.main_step().program.half_values > 0;
+  for (const Node& node : graph.nodes())
+    changes.splits_the_norm = changes.splits_the_norm || graph.may_split(node.op->name);
+  for (const Variable& variable : graph.variables())
+    changes.half_state = changes.half_state || graph.value(variable.value).type.dtype == DType::BF16;
+  return changes;
+}
+
+// All ways to set up the main step, as the planner takes them.
+struct Ways {
+  explicit Ways(const Training& training) : problems(training.session->problems(0)) {
+    for (const plan::Problem& problem : problems) pointers.push_back(&problem);
+  }
+  std::vector<plan::Problem> problems;
+  std::vector<const plan::Problem*> pointers;
+};
+
+}  // namespace
+
+Request evaluate_request(const TrainingGraph& passes, int64_t batch) {
+  return {fetches(passes.eval_loss, passes.eval_correct), {}, batch};
+}
+
+Optimiser optimiser_of(const Spec& spec) {
+  Optimiser optimiser = spec.optimiser;
+  if (spec.learning_rate) optimiser.learning_rate = *spec.learning_rate;
+  return optimiser;
+}
+
+std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked) {
+  expect_not_stopped(is_stop_asked);
+  auto training = std::make_unique<Training>();
+  if (spec.threads > 0) omp_set_num_threads(spec.threads);
+  training->model = find_model(spec.model, spec.model_options);
+  training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
+  allow_split(training->graph, spec.split_ops);
+  training->passes = build_training(training->graph, training->model, optimiser_of(spec));
+  expect_not_stopped(is_stop_asked);
+  training->line_origin = resolve_line(spec);
+  training->line = MemoryLine::process(training->line_origin.bytes);
+
+  const Bytes rows[] = {sample_bytes(training->model.input), sample_bytes(training->model.labels)};
+  training->data_bytes =
+      data::Prefetch::bytes_needed(rows, training->batch, kPrefetchSlots) + conversion_bytes(training->model);
+  std::vector<Request> requests;
+  if (spec.purpose != Purpose::Evaluate) requests.push_back(train_request(training->passes, training->batch));
+  requests.push_back(evaluate_request(training->passes, training->batch));
+  const SessionOptions options = session_options(spec, *training);
+  training->scratch_folder = options.scratch_folder;
+  training->session = std::make_unique<Session>(training->graph, *training->line, requests, options);
+  expect_not_stopped(is_stop_asked);
+  training->changes = find_changes(*training);
+  return training;
+}
+
+report::PlanFacts plan_facts(const Training& training) {
+  const PlannedStep& step = training.main_step();
+  const Session& session = *training.session;
+  report::PlanFacts facts{.problem = step.program.problem, .plan = step.plan};
+  facts.model = training.model.name();
+  facts.batch = training.batch;
+  facts.batch_reason = training.batch_reason;
+  facts.weights = count_weights(training.graph);
+  facts.line_bytes = training.line->limit();
+  facts.line_reason = training.line_origin.reason;
+  facts.arena_bytes = session.arena_bytes();
+  facts.runtime_bytes = session.runtime_bytes();
+  facts.data_bytes = training.data_bytes;
+  facts.peak_bytes = session.peak_bytes();
+  facts.scratch_file_bytes = session.file_bytes();
+  facts.scratch_folder = training.scratch_folder;
+  facts.changes = training.changes;
+  facts.half_values = step.program.half_values;
+  return facts;
+}
+
+report::LowerBound find_lower_bound(const Training& training) {
+  const Ways ways(training);
+  const plan::Limits& limits = training.main_step().limits;
+  const plan::Floor floor = plan::LineSearch(ways.problems.front(), ways.pointers, limits).floor();
+  const plan::Problem& problem = ways.problems[floor.problem];
+  const int64_t samples = problem.part_samples > 0 ? problem.part_samples : limits.batch;
+  std::string reason = report::needs_text(problem, floor.task, samples, 4);
+  if (samples < limits.batch) reason += fmt::format(", in parts of {}", samples);
+  return {floor.bytes + training.session->runtime_bytes() + training.data_bytes, reason};
+}
+
+report::Curve plan_curve(const Spec& spec, int points, const StopQuestion& is_stop_asked) {
+  Spec open = spec;
+  open.line = kOpenLine;
+  const auto training = make_training(open, is_stop_asked);
+  const Ways ways(*training);
+  report::Curve curve{training->model.name(), training->batch,
+                      training->session->runtime_bytes() + training->data_bytes,
+                      make_curve(ways.problems.front(), ways.pointers, training->main_step().limits, points)};
+  expect_not_stopped(is_stop_asked);
+  return curve;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,56 @@
+// A built-in model made ready under a line: graph, plan and session, before any data or tensor memory.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "memory/line.h"
+#include "model/training.h"
+#include "report/curve.h"
+#include "report/plan_report.h"
+#include "session/session.h"
+#include "train/spec.h"
+
+namespace plimsoll::train {
+
+// Slots that batches are read into ahead of their use.
+constexpr int kPrefetchSlots = 2;
+
+struct Training {
+  enum Steps : size_t { Train, Evaluate };
+
+  ModelSpec model;
+  Graph graph;
+  TrainingGraph passes;
+  DefaultLine line_origin;
+  std::optional<MemoryLine> line;
+  Bytes data_bytes = 0;  // slots, and the thread that fills them
+  std::unique_ptr<Session> session;
+  int64_t batch = 0;
+  std::string batch_reason;       // when the batch was searched for
+  std::string scratch_folder;     // empty: nothing may be put on a disk
+  report::ResultChanges changes;  // what there really is to change
+
+  // The step that needs the most: training where there is any.
+  const PlannedStep& main_step() const { return session->steps().front(); }
+};
+
+// Builds, lowers and plans; opens no data and takes no tensor memory. Throws DoesNotFit. `spec.finds_batch` is for
+// make_sized_training.
+std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked = never_stops);
+
+// What evaluation fetches: loss, and right answers where the model counts them.
+Request evaluate_request(const TrainingGraph& passes, int64_t batch);
+
+// The optimiser with the rate that was given.
+Optimiser optimiser_of(const Spec& spec);
+
+// For the words and the JSON of its plan.
+report::PlanFacts plan_facts(const Training& training);
+// Looks at micro-batches too, which a plan that fits at once did not need to.
+report::LowerBound find_lower_bound(const Training& training);
+
+// Plans at lines from the smallest feasible to unconstrained; the line of the spec does not matter.
+report::Curve plan_curve(const Spec& spec, int points, const StopQuestion& is_stop_asked = never_stops);
+
+}  // namespace plimsoll::train
