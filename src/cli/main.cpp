@@ -45,9 +45,10 @@ void add_line(CLI::App& app, Arguments& s) {
 // What only training can do to fit.
 void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
-  app.add_option("--split", s.split,
-                 "Changes results: batch_norm, which mixes samples and so forbids parts of a batch, may take each part "
-                 "for a batch of its own")
+  app.add_option(
+         "--split", s.split,
+         "Changes results: batch_norm, which mixes samples and so forbids micro-batches, may take each of them for "
+         "a batch of its own")
       ->delimiter(',');
   app.add_option("--half-storage", s.half_storage,
                  "Lossy: keep in 16 bits between uses values,state (activations; the optimiser's state)")
@@ -116,7 +117,7 @@ Levers, which make a step fit (--without takes them away, bit-identical unless s
   variants     a kernel is run in a form that needs less workspace and more time
   masks        a bit for each element is kept instead of the output of relu or clip
   recompute    values are dropped after a use and computed again before the next
-  micro-batch  a step runs in parts of the batch whose gradients are added: sums are rounded differently
+  micro-batch  the batch is cut, and the gradients of the pieces are added: sums are rounded differently
   spill        weights, optimiser state or values wait in a scratch file on a disk (only with --scratch)
 Who holds the memory:
   weights, gradients, optimiser  what is trained, its slopes, and the optimiser's own numbers
@@ -129,7 +130,7 @@ Numbers:
   line         the bytes that the whole process stays below
   as written   the peak without any lever; unconstrained: the time without a line
   lower bound  no plan of this step can have a lower peak
-  micro-batch, part   so many samples of the batch that are computed at once)";
+  micro-batch  so many samples of the batch that are computed at once)";
 
 int run(int argc, char** argv) {
   Arguments s;

@@ -23,8 +23,8 @@ struct ModelFacts {
   Bytes optimiser_bytes = 0;
   int64_t nodes = 0;
   Bytes graph_bytes = 0;
-  std::map<std::string, int64_t> operators;  // how often each occurs
-  std::vector<TensorRow> variables;          // but those of the optimiser
+  std::map<std::string, int64_t> operators = {};  // how often each occurs
+  std::vector<TensorRow> variables = {};          // but those of the optimiser
 };
 
 std::string model_text(const ModelFacts& facts);  // without its variables

@@ -10,9 +10,9 @@ constexpr int kPlotWidth = 40;
 
 std::string what_was_done(const plan::CurvePoint& point) {
   std::string text;
-  if (point.parts > 1) text += fmt::format("{} parts ", point.parts);
-  if (point.reruns > 0) text += fmt::format("{} tasks again ", point.reruns);
-  if (point.variants > 0) text += fmt::format("{} with less scratch ", point.variants);
+  if (point.parts > 1) text += fmt::format("{} micro-batches ", point.parts);
+  if (point.reruns > 0) text += fmt::format("{} recomputed ", point.reruns);
+  if (point.variants > 0) text += fmt::format("{} with less workspace ", point.variants);
   if (point.saves > 0) text += fmt::format("{} spilled ", point.saves);
   if (text.empty()) return "nothing";
   text.pop_back();

@@ -48,7 +48,7 @@ std::string exactness_word(const plan::Plan& plan, const ResultChanges& changes)
 std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes) {
   const std::string half = half_storage_text(changes.half_values, changes.half_state);
   if (changes.splits_the_norm && plan.part_samples.size() > 1)
-    return fmt::format("differ: batch_norm takes each part for a batch{}, as asked",
+    return fmt::format("differ: batch_norm takes each micro-batch for a batch{}, as asked",
                        changes.is_lossy() ? fmt::format(", {} kept in 16 bits", half) : "");
   if (changes.is_lossy()) {
     const bool whole = plan.exactness == plan::Exactness::BitIdentical;
@@ -59,7 +59,7 @@ std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes)
     case plan::Exactness::BitIdentical:
       return "bit-identical";
     case plan::Exactness::WithinTolerance:
-      return plan.part_samples.size() > 1 ? "equal up to rounding (batch in parts; within 1e-4 in a few steps)"
+      return plan.part_samples.size() > 1 ? "equal up to rounding (in micro-batches; within 1e-4 in a few steps)"
                                           : "equal up to rounding";
   }
   return "unknown";
@@ -69,14 +69,14 @@ std::string actions_text(const plan::Problem& problem, const plan::Plan& plan, c
                          const ResultChanges& changes) {
   const plan::Tally tally = count_work(problem, plan);
   const std::string folder = scratch_folder.empty() ? "the scratch file" : scratch_folder;
-  std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} parts of {} samples · ",
+  std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} micro-batches of {} samples · ",
                                                                 plan.part_samples.size(), plan.part_samples.front())
                                                   : "batch whole · ";
   text += tally.reruns > 0 ? fmt::format("recomputes {} {} ({}) · ", tally.reruns, tally.reruns == 1 ? "task" : "tasks",
                                          percent_more(plan.unconstrained_ns + tally.rerun_ns, plan.unconstrained_ns))
                            : "nothing recomputed · ";
   if (tally.variants > 0)
-    text += fmt::format("{} {} with less scratch ({}) · ", tally.variants, tally.variants == 1 ? "task" : "tasks",
+    text += fmt::format("{} {} with less workspace ({}) · ", tally.variants, tally.variants == 1 ? "task" : "tasks",
                         percent_more(plan.unconstrained_ns + tally.variant_ns, plan.unconstrained_ns));
   if (tally.streamed_bytes > 0)
     text += fmt::format("streams {} of {} through {} · ", format_bytes(tally.streamed_bytes),
@@ -108,7 +108,8 @@ std::string decisions_text(const plan::Plan& plan, size_t most, const std::strin
 std::string peak_task(const plan::Problem& problem, const plan::Plan& plan) {
   if (plan.peak_step < 0 || static_cast<size_t>(plan.peak_step) >= plan.steps.size()) return "start";
   const plan::Step& step = plan.steps[static_cast<size_t>(plan.peak_step)];
-  const std::string part = plan.part_samples.size() > 1 ? fmt::format(" (part {})", step.part + 1) : std::string();
+  const std::string part =
+      plan.part_samples.size() > 1 ? fmt::format(" (micro-batch {})", step.part + 1) : std::string();
   if (step.kind == plan::Step::Kind::Run) return problem.tasks[static_cast<size_t>(step.task)].name + part;
   return (step.kind == plan::Step::Kind::Save ? "saving " : "loading ") +
          problem.buffers[static_cast<size_t>(step.buffer)].name + part;

@@ -18,7 +18,7 @@ struct ResultChanges {
 // "values and optimiser state": what is kept in 16 bits.
 std::string half_storage_text(bool values, bool state);
 
-// "in 4 parts of 8 samples · recomputes 12 tasks (+4.1 %) · ... · bit-identical". The folder may be empty.
+// "in 4 micro-batches of 8 samples · recomputes 12 tasks (+4.1 %) · ... · bit-identical". The folder may be empty.
 std::string actions_text(const plan::Problem& problem, const plan::Plan& plan, const std::string& scratch_folder,
                          const ResultChanges& changes = {});
 // "bit-identical", or why not.

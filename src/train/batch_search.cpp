@@ -80,10 +80,11 @@ std::unique_ptr<Training> make_sized_training(const Spec& spec, const StopQuesti
   }
   if (made.refusal) throw DoesNotFit(*made.refusal);
   made.training->batch_reason =
-      found.refused_batch == 0 ? fmt::format("batch {} is the most that was asked for{} and fits", sized.batch,
-                                             spec.batch > 0 ? "" : " (a larger one must be allowed)")
-                               : fmt::format("batch {} is the largest that fits without parts: {} would need {} more",
-                                             sized.batch, found.refused_batch, format_bytes(found.deficit));
+      found.refused_batch == 0
+          ? fmt::format("batch {} is the most that was asked for{} and fits", sized.batch,
+                        spec.batch > 0 ? "" : " (a larger one must be allowed)")
+          : fmt::format("batch {} is the largest that fits without micro-batches: {} would need {} more", sized.batch,
+                        found.refused_batch, format_bytes(found.deficit));
   return std::move(made.training);
 }
 

@@ -65,10 +65,6 @@ Inputs::Inputs(const Training& training, const std::string& x, const std::string
   batching.drop_remainder = options.drop_remainder;
   batching.conversions = {conversion(*x_, model.input), conversion(*y_, model.labels)};
   batches_ = std::make_unique<data::Batches>(std::vector<const data::Source*>{x_.get(), y_.get()}, batching, share_);
-  if (batches_->batches_per_epoch() == 0)
-    throw Error(fmt::format("'{}' has {} samples, fewer than one batch of {}; use a smaller batch", x,
-                            batches_->samples(), training.batch),
-                ErrorKind::BadData);
 }
 
 data::Prefetch& Inputs::start_epoch(int64_t epoch) {

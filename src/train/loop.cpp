@@ -10,9 +10,11 @@
 namespace plimsoll::train {
 namespace {
 
-const std::string& expect_file(const std::string& file, const char* what) {
-  if (file.empty()) throw Error(fmt::format("the training data has no {}", what), ErrorKind::Usage);
-  return file;
+const DataFiles& expect_training_files(const DataFiles& files) {
+  if (files.train_x.empty() || files.train_y.empty())
+    throw Error(fmt::format("the training data has no {}", files.train_x.empty() ? "inputs" : "labels"),
+                ErrorKind::Usage);
+  return files;
 }
 
 }  // namespace
@@ -21,7 +23,7 @@ TrainingLoop::TrainingLoop(Training& training, const DataFiles& files, const Loo
     : training_(training),
       options_(options),
       train_(
-          training, expect_file(files.train_x, "inputs"), expect_file(files.train_y, "labels"),
+          training, expect_training_files(files).train_x, files.train_y,
           {.shuffle = true, .drop_remainder = true, .seed = options.seed, .scratch_folder = options.scratch_folder}) {
   if (!files.test_x.empty() && !files.test_y.empty())
     test_ = std::make_unique<Inputs>(training, files.test_x, files.test_y,

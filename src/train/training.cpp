@@ -147,7 +147,7 @@ report::LowerBound find_lower_bound(const Training& training) {
   const plan::Problem& problem = ways.problems[floor.problem];
   const int64_t samples = problem.part_samples > 0 ? problem.part_samples : limits.batch;
   std::string reason = report::needs_text(problem, floor.task, samples, 4);
-  if (samples < limits.batch) reason += fmt::format(", in parts of {}", samples);
+  if (samples < limits.batch) reason += fmt::format(", in micro-batches of {}", samples);
   return {floor.bytes + training.session->runtime_bytes() + training.data_bytes, reason};
 }
 

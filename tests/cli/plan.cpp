@@ -71,8 +71,8 @@ TEST(Plan, AWrongScratchFolderIsOneClearError) {
 TEST(Plan, SaysWhatItDoesAndWhy) {
   const Outcome outcome = run_program("plan fashion --memory 40MiB");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-  for (const char* words : {"in ", " parts of ", "equal up to rounding (batch in parts; within 1e-4", "unconstrained",
-                            "smallest possible", "where ", "holds   weights"})
+  for (const char* words : {"in ", " micro-batches of ", "equal up to rounding (in micro-batches; within 1e-4",
+                            "unconstrained", "smallest possible", "where ", "holds   weights"})
     EXPECT_THAT(outcome.output, HasSubstr(words));
 }
 
@@ -100,7 +100,7 @@ TEST(Plan, ACurveUsesPartsOfTheBatch) {
   const auto curve = nlohmann::json::parse(run_program("plan fashion --curve --json").output, nullptr, false);
   EXPECT_GT(curve["points"].front()["parts"], 1);
   EXPECT_EQ(curve["points"].back()["parts"], 1);
-  EXPECT_THAT(run_program("plan fashion --curve").output, HasSubstr("parts"));
+  EXPECT_THAT(run_program("plan fashion --curve").output, HasSubstr("micro-batches"));
 }
 
 class Dumped : public ::testing::Test {
@@ -126,7 +126,7 @@ TEST_F(Dumped, PlanIsReadAndHolds) {
   const Outcome outcome = run_program("inspect " + path_);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.output, HasSubstr("check: holds"));
-  EXPECT_THAT(outcome.output, HasSubstr(" parts of "));
+  EXPECT_THAT(outcome.output, HasSubstr(" micro-batches of "));
   EXPECT_THAT(outcome.output, HasSubstr("equal up to rounding"));
   const auto json = nlohmann::json::parse(run_program("inspect --json " + path_).output, nullptr, false);
   EXPECT_EQ(json["holds"], true);
