@@ -1,0 +1,253 @@
+#include "cli/commands.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+namespace plimsoll::cli {
+namespace {
+
+void add_output(CLI::App& app, Arguments& s) { app.add_flag("--json", s.json, "JSON on standard output"); }
+
+void add_memory(CLI::App& app, Arguments& s) {
+  app.add_option("-m,--memory", s.memory,
+                 "The line: 512MiB, 1G (= 1GiB), 1.5GB (= 10^9), 80% (default: what the surroundings allow)");
+}
+
+void add_scratch(CLI::App& app, Arguments& s, const char* what) { app.add_option("--scratch", s.scratch, what); }
+
+// What every plan has: of training and of evaluation.
+void add_line(CLI::App& app, Arguments& s) {
+  add_memory(app, s);
+  app.add_option("--without", s.without,
+                 "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill,masks; none takes back")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->delimiter(',');
+  add_scratch(app, s,
+              "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has no "
+              "room for");
+  app.add_option("--disk-limit", s.disk_limit, "Of that: 20GiB, 50% (default: what is free there less 1 GiB)");
+  add_output(app, s);
+  app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--no-remedies", s.no_remedies,
+               "When it does not fit: the smallest line alone, no search for other flags");
+}
+
+// What only training can do to fit.
+void add_training_line(CLI::App& app, Arguments& s) {
+  add_line(app, s);
+  app.add_option(
+         "--split", s.split,
+         "Changes results: batch_norm, which mixes samples and so forbids micro-batches, may take each of them for "
+         "a batch of its own")
+      ->delimiter(',');
+  app.add_option("--half-storage", s.half_storage,
+                 "Lossy: keep in 16 bits between uses values,state (activations; the optimiser's state)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->delimiter(',');
+}
+
+void add_batch(CLI::App& app, Arguments& s) {
+  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(CLI::PositiveNumber);
+}
+
+void add_auto_batch(CLI::App& app, Arguments& s) {
+  app.add_flag("--auto-batch", s.auto_batch, "The largest batch that fits the line whole; --batch is then the most");
+}
+
+void add_optimiser(CLI::App& app, Arguments& s) {
+  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop")->capture_default_str();
+}
+
+void add_model(CLI::App& app, Arguments& s, const char* also = "") {
+  app.add_option("model", s.model, fmt::format("Built-in model{}: {}", also, fmt::join(model_names(), ", ")))
+      ->required();
+  app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
+  app.add_option("--channels", s.model_options.channels, "Channels of the image");
+  app.add_option("--classes", s.model_options.classes, "Classes, or words");
+  app.add_option("--sequence", s.model_options.sequence, "Positions of a sequence");
+  app.add_option("--layers", s.model_options.layers, "Layers");
+  app.add_option("--width", s.model_options.width, "Units of a layer");
+}
+
+// What a training step has besides the model. A plan does not depend on the rate: it takes the flag, so that the flags
+// of a training can be pasted there, and does not list it.
+void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
+  app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
+  add_optimiser(app, s);
+  auto* rate =
+      app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
+          ->check(CLI::PositiveNumber);
+  if (!lists_rate) rate->group("");
+  app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
+  app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
+}
+
+void add_data(CLI::App& app, Arguments& s, bool trains) {
+  app.add_option("--data", s.data, "Folder with idx or npy files under their usual names");
+  if (trains) {
+    app.add_option("--train-x", s.train_x, "Training inputs: idx(.gz) or npy(.gz)");
+    app.add_option("--train-y", s.train_y, "Training labels");
+  }
+  app.add_option("--test-x", s.test_x, "Test inputs: idx(.gz) or npy(.gz)");
+  app.add_option("--test-y", s.test_y, "Test labels");
+}
+
+void add_run(CLI::App& app, Arguments& s) {
+  app.add_option("-e,--epochs", s.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--steps", s.steps, "Stop after so many steps");
+  app.add_option("--seed", s.seed, "Of initial weights, dropout and shuffling")->capture_default_str();
+  app.add_option("--save", s.save, "Write the weights to this file (safetensors)");
+  app.add_option("--progress", s.progress, "auto, bar, line, json, none")->capture_default_str();
+}
+
+constexpr const char* kGlossary = R"(
+Levers, which make a step fit (--without takes them away, bit-identical unless said):
+  order        tasks run in the order with the lowest peak that gives the same numbers
+  in place     a result is written over an input that nobody needs any more
+  variants     a kernel is run in a form that needs less workspace and more time
+  masks        a bit for each element is kept instead of the output of relu or clip
+  recompute    values are dropped after a use and computed again before the next
+  micro-batch  the batch is cut, and the gradients of the pieces are added: sums are rounded differently
+  spill        weights, optimiser state or values wait in a scratch file on a disk (only with --scratch)
+Who holds the memory:
+  weights, gradients, optimiser  what is trained, its slopes, and the optimiser's own numbers
+  activations  values between forward and backward pass
+  workspace    temporary memory of one kernel while it runs
+  data         batches that are read ahead
+  staging      what moves to and from the scratch file
+  runtime      the program, its libraries, threads and tables
+Numbers:
+  line         the bytes that the whole process stays below
+  as written   the peak without any lever; unconstrained: the time without a line
+  lower bound  no plan of this step can have a lower peak
+  micro-batch  so many samples of the batch that are computed at once)";
+
+void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)(const Arguments&)) {
+  verb->callback([&command, purpose, run] {
+    command.purpose = purpose;
+    command.run = [&command, run] { return run(command.arguments); };
+  });
+}
+
+void add_train_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("train", "Train a model; prints the plan first");
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_training(*verb, s, true);
+  add_data(*verb, s, true);
+  add_run(*verb, s);
+  add_training_line(*verb, s);
+  add_auto_batch(*verb, s);
+  verb->add_option("--weights", s.weights, "Start from these weights");
+  choose(verb, command, train::Purpose::Train, run_train);
+}
+
+void add_eval_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("eval", "Loss and accuracy of saved weights");
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_data(*verb, s, false);
+  add_line(*verb, s);
+  verb->add_option("--weights", s.weights, "The weights")->required();
+  choose(verb, command, train::Purpose::Evaluate, run_eval);
+}
+
+void add_plan_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("plan", "Tell whether and how training fits, without touching data");
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_training(*verb, s, false);
+  add_training_line(*verb, s);
+  add_auto_batch(*verb, s);
+  verb->add_flag("--all", s.all, "Every decision");
+  verb->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
+  verb->add_option("--dump", s.dump, "Write problem and plan as text to this file");
+  verb->footer(kGlossary);
+  choose(verb, command, train::Purpose::Train, run_plan);
+}
+
+void add_profile_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("profile", "Measure where the time of a training step goes, on synthetic data");
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_training(*verb, s, false);
+  add_training_line(*verb, s);
+  add_auto_batch(*verb, s);
+  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
+  verb->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
+  verb->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file");
+  choose(verb, command, train::Purpose::Profile, run_profile);
+}
+
+void add_inspect_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("inspect", "Show what a model, a weights file or a dumped plan holds");
+  add_model(*verb, s, " or file");
+  add_training(*verb, s, true);
+  add_output(*verb, s);
+  verb->add_flag("--all", s.all, "Every variable");
+  verb->add_flag("--graph", s.graph, "The training graph as text");
+  choose(verb, command, train::Purpose::Train, run_inspect);
+}
+
+void add_doctor_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("doctor", "Show what this machine offers and what the process itself costs");
+  add_memory(*verb, s);
+  add_scratch(*verb, s, "Folder on a disk to look at");
+  verb->add_flag("--measure", s.measure, "Measure the speed of that disk again, and keep it");
+  add_output(*verb, s);
+  choose(verb, command, train::Purpose::Train, run_doctor);
+}
+
+void add_demo_verb(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand("demo", "Train on Fashion-MNIST under 48 MiB");
+  Arguments& d = command.demo;
+  d.epochs = 5;
+  verb->add_option("-e,--epochs", d.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
+  verb->add_option("--seed", d.seed, "Seed")->capture_default_str();
+  verb->add_option("--data", d.data, "Folder of the data set");
+  verb->add_option("--save", d.save, "Write the weights to this file (safetensors)");
+  verb->add_option("--progress", d.progress, "auto, bar, line, json, none")->capture_default_str();
+  add_batch(*verb, d);
+  add_optimiser(*verb, d);
+  add_training_line(*verb, d);
+  verb->callback([&command] {
+    command.arguments = command.demo;
+    complete_demo(command.arguments);
+    command.run = [&command] { return run_train(command.arguments); };
+  });
+}
+
+void add_bench_verb(CLI::App& app, Command& command) {
+  PackArguments& pack = command.pack;
+  auto* verb = app.add_subcommand("bench", "Benchmarks");
+  verb->require_subcommand(1);
+  auto* bench_pack = verb->add_subcommand("pack", "Pack a table of lifetimes and sizes (CSV: id,lower,upper,size)");
+  bench_pack->add_option("file", pack.file, "The table")->required();
+  bench_pack->add_option("--capacity", pack.capacity, "Fit into this (default: as low as possible)")
+      ->check(CLI::PositiveNumber);
+  bench_pack->add_option("--out", pack.out, "Write the offsets to this file");
+  bench_pack->callback([&command] { command.run = [&command] { return run_bench_pack(command.pack); }; });
+}
+
+}  // namespace
+
+void add_verbs(CLI::App& app, Command& command) {
+  add_train_verb(app, command);
+  add_eval_verb(app, command);
+  add_plan_verb(app, command);
+  add_profile_verb(app, command);
+  add_inspect_verb(app, command);
+  add_doctor_verb(app, command);
+  add_demo_verb(app, command);
+  add_bench_verb(app, command);
+}
+
+}  // namespace plimsoll::cli
