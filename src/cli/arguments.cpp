@@ -41,7 +41,7 @@ void set_half_storage(const std::vector<std::string>& words, train::Spec& spec) 
 }
 
 std::vector<std::pair<std::string_view, bool*>> levers_of(train::Spec& spec) {
-  plan::Levers& levers = spec.levers;
+  Levers& levers = spec.levers;
   return {{"order", &levers.order},
           {"in-place", &levers.in_place},
           {"variants", &levers.variants},

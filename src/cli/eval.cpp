@@ -40,7 +40,7 @@ int run_eval(const Arguments& arguments) {
   plan_last_batch(*training, test);
   training->session->open();
   stop_if_asked();
-  load_weights(*training->session, training->graph, arguments.weights);
+  session::load_weights(*training->session, training->graph, arguments.weights);
   const train::Score score = evaluate(*training, test, is_stop_asked);
   stop_if_asked();
   print(score, training->line->limit(), arguments.json);

@@ -23,18 +23,18 @@ void print_rest(int64_t count, const char* what) {
   fmt::print("  ... and {} more {} (--all shows them)\n", count, what);
 }
 
-report::TensorRow row_of(const StoredTensor& tensor) {
+report::TensorRow row_of(const session::StoredTensor& tensor) {
   return {tensor.name, std::string(name_of(tensor.dtype)) + to_string(tensor.dims), tensor.bytes};
 }
 
 // One tensor at a time: a file may list more of them than fit in memory.
 int inspect_weights(const Arguments& arguments) {
-  const WeightsReader file(arguments.model);
+  const session::WeightsReader file(arguments.model);
   int64_t shown = 0;
   if (arguments.json) {
     fmt::print("{{\n  \"file\": {},\n  \"bytes\": {},\n  \"tensors\": [", nlohmann::json(arguments.model).dump(),
                file.data_bytes());
-    file.for_each([&](const StoredTensor& tensor) {
+    file.for_each([&](const session::StoredTensor& tensor) {
       fmt::print("{}\n    {}", shown++ > 0 ? "," : "", report::tensor_json(row_of(tensor)));
     });
     fmt::print("\n  ]\n}}\n");
@@ -42,7 +42,7 @@ int inspect_weights(const Arguments& arguments) {
   }
   fmt::print("{}: {} tensors, {}\n", arguments.model, file.tensors(), format_exact_bytes(file.data_bytes()));
   const int64_t wanted = arguments.all ? file.tensors() : kShown;
-  file.for_each([&](const StoredTensor& tensor) {
+  file.for_each([&](const session::StoredTensor& tensor) {
     if (shown++ < wanted) fmt::print("{}", report::tensor_text(row_of(tensor)));
   });
   if (shown > wanted) print_rest(shown - wanted, "tensors");

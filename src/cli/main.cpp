@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <plimsoll/error.h>
+#include <plimsoll/version.h>
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "memory/process.h"
@@ -18,7 +19,7 @@ namespace {
 int run(int argc, char** argv) {
   Command command;
   CLI::App app("Plimsoll: training inside a line of memory.", "plimsoll");
-  app.set_version_flag("--version", PLIMSOLL_VERSION);
+  app.set_version_flag("--version", PLIMSOLL_VERSION_TEXT);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   // Flags put behind a command count more than those in it: remedies are pasted there.

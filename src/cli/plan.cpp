@@ -24,7 +24,7 @@ void dump(const train::Training& training, const std::string& path) {
   std::string name = training.model.name();
   if (changes.is_lossy())
     name += fmt::format(", {} in 16 bits", report::half_storage_text(changes.half_values, changes.half_state));
-  const PlannedStep& step = training.main_step();
+  const session::PlannedStep& step = training.main_step();
   report::write_plan(step.limits, step.program.problem, step.plan, name, path);
 }
 

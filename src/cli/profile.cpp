@@ -17,7 +17,7 @@ int run_profile(const Arguments& arguments) {
       train::measure_profile(*training, spec.profile_steps, static_cast<size_t>(arguments.top), is_stop_asked);
   if (!arguments.trace.empty()) {
     OutputFile out(arguments.trace);
-    const PlannedStep& step = training->main_step();
+    const session::PlannedStep& step = training->main_step();
     report::write_trace(profile, step.program, step.plan, [&](std::string_view text) { out.write(text); });
     out.finish();
   }

@@ -106,7 +106,7 @@ int run_train(const Arguments& arguments) {
   const train::DataFiles files = find_training_data(arguments);  // names only: nothing is opened before the plan stands
   const train::Spec spec = spec_of(arguments, train::Purpose::Train);
   const auto training = train::make_sized_training(spec, is_stop_asked);
-  if (!arguments.save.empty()) expect_room_for_weights(training->graph, arguments.save);
+  if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
   print_plan(*training, arguments.json);
   stop_if_asked();
   train::LoopOptions options{.epochs = arguments.epochs, .steps = arguments.steps, .seed = arguments.seed};
@@ -122,7 +122,7 @@ int run_train(const Arguments& arguments) {
   const train::History history = loop.run(screen);
   // Nothing was learned: what an earlier run saved there is worth more.
   if (!history.has_trained()) throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
-  if (!arguments.save.empty()) save_weights(*training->session, training->graph, arguments.save);
+  if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
   print_end(*training, history, arguments.json);
   expect_line_kept(training->line->limit());
   if (history.was_stopped) throw_stopped(arguments.save);

@@ -8,9 +8,9 @@
 #include <hwy/targets.h>
 #include <nlohmann/json.hpp>
 
+#include <plimsoll/memory_line.h>
 #include "kernels/dnnl_kernel.h"
 #include "memory/cgroup.h"
-#include "memory/line.h"
 #include "memory/process.h"
 
 namespace plimsoll::report {

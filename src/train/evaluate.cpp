@@ -27,7 +27,7 @@ Score evaluate(Training& training, Inputs& inputs, const StopQuestion& is_stop_a
     const auto views = training.session->run(evaluate_request(training.passes, slot->samples), feeds);
     const auto batch_loss = static_cast<double>(views[0].floats()[0]);
     if (!std::isfinite(batch_loss))
-      throw_bad_loss(
+      session::throw_bad_loss(
           batch_loss, feeds,
           fmt::format("while samples {} to {} were evaluated", score.samples, score.samples + slot->samples - 1),
           "the weights are not finite, or as large as from training that diverged");

@@ -82,7 +82,7 @@ void TrainingLoop::take_step(const data::BatchSlot& slot, EpochSums& sums) {
   const auto views = training_.session->run_step(Training::Train, feeds);
   const auto loss = static_cast<double>(views[0].floats()[0]);
   if (!std::isfinite(loss))
-    throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
+    session::throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
   history_.last_loss = loss;
   sums.loss += loss;
   if (views.size() > 1) sums.correct += static_cast<double>(views[1].floats()[0]);
@@ -91,9 +91,9 @@ void TrainingLoop::take_step(const data::BatchSlot& slot, EpochSums& sums) {
 }
 
 StartingPoint load_start(Training& training, const std::string& path, const std::optional<double>& learning_rate) {
-  Session& session = *training.session;
+  session::Engine& session = *training.session;
   StartingPoint start;
-  start.loaded = load_weights(session, training.graph, path);
+  start.loaded = session::load_weights(session, training.graph, path);
   const Tensor rate = training.passes.learning_rate;
   if (learning_rate) {
     start.learning_rate = static_cast<float>(*learning_rate);

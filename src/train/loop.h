@@ -84,7 +84,7 @@ class TrainingLoop {
 // What a training goes on from.
 struct StartingPoint {
   enum class RateOrigin { Given, File, Optimiser };
-  LoadedWeights loaded;
+  session::LoadedWeights loaded;
   int64_t steps = 0;  // of training so far
   float learning_rate = 0;
   RateOrigin rate_origin = RateOrigin::Optimiser;

@@ -26,7 +26,7 @@ report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestio
 }
 
 // The work of all steps at the peak of this machine.
-double predict_here_ns(const PlannedStep& planned, const lower::MachineSpeed& peak) {
+double predict_here_ns(const session::PlannedStep& planned, const lower::MachineSpeed& peak) {
   double ns = 0;
   for (const plan::Step& step : planned.plan.steps)
     if (step.kind == plan::Step::Kind::Run)
@@ -43,7 +43,7 @@ report::Profile measure_profile(Training& training, int64_t steps, size_t most_t
   const Bytes planned_bytes = training.session->peak_bytes();
   training.session->close();
   const lower::MachineSpeed peak = measure_peak(training.session->arena_bytes());
-  const PlannedStep& planned = training.main_step();
+  const session::PlannedStep& planned = training.main_step();
   report::Profile profile = report::make_profile(planned.program, planned.plan, times, most_tasks);
   profile.model = training.model.name();
   profile.batch = training.batch;

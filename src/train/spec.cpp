@@ -72,7 +72,7 @@ std::string describe_difference(const Spec& before, const Spec& after) {
   if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum)
     changes.push_back("optimiser " + name_of_kind(after.optimiser));
   if (after.levers != before.levers || after.masks != before.masks)
-    changes.emplace_back(after.levers == plan::Levers{} && after.masks ? "every lever" : "other levers");
+    changes.emplace_back(after.levers == Levers{} && after.masks ? "every lever" : "other levers");
   if (after.split_ops != before.split_ops)
     changes.push_back(fmt::format("{} by micro-batch", fmt::join(after.split_ops, ", ")));
   if (after.half_values != before.half_values) changes.emplace_back("values in 16 bits");

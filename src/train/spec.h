@@ -44,7 +44,7 @@ struct Spec {
   // What it may use.
   Bytes line = 0;   // of the whole process; 0: what the surroundings allow
   int threads = 0;  // 0: all
-  plan::Levers levers = {};
+  Levers levers = {};
   bool masks = true;                // one bit an element is kept instead of the output of relu or clip
   std::string scratch_folder = {};  // on a disk; empty: nothing is put there
   DiskLimit disk_limit = {};

@@ -28,7 +28,7 @@ std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
   return correct.is_set() ? std::vector{loss, correct} : std::vector{loss};
 }
 
-Request train_request(const TrainingGraph& passes, int64_t batch) {
+session::Request train_request(const TrainingGraph& passes, int64_t batch) {
   return {fetches(passes.loss, passes.correct), passes.updates.nodes, batch};
 }
 
@@ -44,11 +44,12 @@ void allow_split(Graph& graph, const std::vector<std::string>& ops) {
 SessionOptions session_options(const Spec& spec, const Training& training) {
   const bool profiles = spec.purpose == Purpose::Profile;
   SessionOptions options;
+  options.plans_other_batches = false;  // all steps are planned before the session opens
   options.keeps_plans = profiles;
   if (profiles)
     options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
   else
-    options.caller_bytes = spec.loads_weights ? kWeightsFileBytes : 2 * OutputFile::kBufferBytes;
+    options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * OutputFile::kBufferBytes;
   options.later_plans = profiles ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
   options.seed = spec.seed;
@@ -83,7 +84,7 @@ struct Ways {
 
 }  // namespace
 
-Request evaluate_request(const TrainingGraph& passes, int64_t batch) {
+session::Request evaluate_request(const TrainingGraph& passes, int64_t batch) {
   return {fetches(passes.eval_loss, passes.eval_correct), {}, batch};
 }
 
@@ -108,20 +109,20 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   const Bytes rows[] = {sample_bytes(training->model.input), sample_bytes(training->model.labels)};
   training->data_bytes =
       data::Prefetch::bytes_needed(rows, training->batch, kPrefetchSlots) + conversion_bytes(training->model);
-  std::vector<Request> requests;
+  std::vector<session::Request> requests;
   if (spec.purpose != Purpose::Evaluate) requests.push_back(train_request(training->passes, training->batch));
   requests.push_back(evaluate_request(training->passes, training->batch));
   const SessionOptions options = session_options(spec, *training);
   training->scratch_folder = options.scratch_folder;
-  training->session = std::make_unique<Session>(training->graph, *training->line, requests, options);
+  training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);
   expect_not_stopped(is_stop_asked);
   training->changes = find_changes(*training);
   return training;
 }
 
 report::PlanFacts plan_facts(const Training& training) {
-  const PlannedStep& step = training.main_step();
-  const Session& session = *training.session;
+  const session::PlannedStep& step = training.main_step();
+  const session::Engine& session = *training.session;
   report::PlanFacts facts{.problem = step.program.problem, .plan = step.plan};
   facts.model = training.model.name();
   facts.batch = training.batch;

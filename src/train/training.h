@@ -4,11 +4,11 @@
 #include <memory>
 #include <optional>
 
-#include "memory/line.h"
+#include <plimsoll/memory_line.h>
 #include "model/training.h"
 #include "report/curve.h"
 #include "report/plan_report.h"
-#include "session/session.h"
+#include "session/engine.h"
 #include "train/spec.h"
 
 namespace plimsoll::train {
@@ -25,14 +25,14 @@ struct Training {
   DefaultLine line_origin;
   std::optional<MemoryLine> line;
   Bytes data_bytes = 0;  // slots, and the thread that fills them
-  std::unique_ptr<Session> session;
+  std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
   std::string batch_reason;       // when the batch was searched for
   std::string scratch_folder;     // empty: nothing may be put on a disk
   report::ResultChanges changes;  // what there really is to change
 
   // The step that needs the most: training where there is any.
-  const PlannedStep& main_step() const { return session->steps().front(); }
+  const session::PlannedStep& main_step() const { return session->steps().front(); }
 };
 
 // Builds, lowers and plans; opens no data and takes no tensor memory. Throws DoesNotFit. `spec.finds_batch` is for
@@ -40,7 +40,7 @@ struct Training {
 std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked = never_stops);
 
 // What evaluation fetches: loss, and right answers where the model counts them.
-Request evaluate_request(const TrainingGraph& passes, int64_t batch);
+session::Request evaluate_request(const TrainingGraph& passes, int64_t batch);
 
 // The optimiser with the rate that was given.
 Optimiser optimiser_of(const Spec& spec);

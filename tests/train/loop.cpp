@@ -171,7 +171,7 @@ TEST(Start, AGivenRateCountsMoreThanThatOfTheFile) {
     loop.open();
     Listener listener;
     loop.run(listener);
-    save_weights(*training->session, training->graph, path);
+    session::save_weights(*training->session, training->graph, path);
   }
   const auto start = [&](std::optional<double> rate) {
     const auto training = make_training(small_spec());

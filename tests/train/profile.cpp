@@ -33,7 +33,7 @@ TEST(Profile, RowsAddUpToTheStep) {
   EXPECT_EQ(json["tasks"].size(), 4U);
   EXPECT_EQ(json["operators"].size(), profile.operators.size());
   std::string trace;
-  const PlannedStep& step = training->main_step();
+  const session::PlannedStep& step = training->main_step();
   report::write_trace(profile, step.program, step.plan, [&](std::string_view text) { trace += text; });
   const auto events = nlohmann::json::parse(trace);
   EXPECT_GT(events.size(), step.plan.steps.size());

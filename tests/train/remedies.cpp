@@ -94,7 +94,7 @@ TEST(Remedies, TakeBackLeversThatWereForbidden) {
   const Attempt refused = attempt(spec);
   ASSERT_TRUE(refused.refusal.has_value());
   const auto remedies = find_remedies(spec, *refused.refusal);
-  const PlannedRemedy* all = find(remedies, [](const auto& r) { return r.spec.levers == plan::Levers{}; });
+  const PlannedRemedy* all = find(remedies, [](const auto& r) { return r.spec.levers == Levers{}; });
   ASSERT_TRUE(all);
   EXPECT_EQ(all->spec.line, spec.line);
 }
