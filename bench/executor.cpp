@@ -8,6 +8,8 @@
 namespace plimsoll {
 namespace {
 
+using namespace memory;
+
 using namespace kernels;
 using namespace lower;
 using namespace plan;

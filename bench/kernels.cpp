@@ -15,6 +15,8 @@
 namespace plimsoll {
 namespace {
 
+using namespace memory;
+
 using namespace kernels;
 using namespace plan;
 

@@ -15,6 +15,9 @@ namespace memory {
 class Ledger;  // the books
 }
 
+Bytes resident_bytes();       // of this process now (VmRSS)
+Bytes peak_resident_bytes();  // the most it ever had (VmHWM)
+
 // Bytes of a process are counted in steps of this size: the count differs by a few KiB from run to run.
 constexpr Bytes kProcessQuantum = MiB / 2;
 

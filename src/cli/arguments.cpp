@@ -159,13 +159,13 @@ train::DataFiles find_data(const Arguments& arguments) {
   return train::find_data_files(arguments.data);
 }
 
-DefaultLine line_of(const Arguments& arguments) {
-  MemoryFacts facts = gather_memory_facts();
-  if (arguments.memory.empty()) return default_line(facts);
+memory::DefaultLine line_of(const Arguments& arguments) {
+  memory::MemoryFacts facts = memory::gather_memory_facts();
+  if (arguments.memory.empty()) return memory::default_line(facts);
   // A share is one of what the surroundings allow.
   facts.plimsoll_memory = arguments.memory;
   facts.asked_with = "--memory";
-  return {default_line(facts).bytes, "as asked"};
+  return {memory::default_line(facts).bytes, "as asked"};
 }
 
 }  // namespace plimsoll::cli

@@ -66,6 +66,6 @@ std::string flags_of(const train::Spec& before, const train::Spec& after);
 train::DataFiles find_data(const Arguments& arguments);
 
 // The line of --memory in bytes; without it, what the surroundings allow.
-DefaultLine line_of(const Arguments& arguments);
+memory::DefaultLine line_of(const Arguments& arguments);
 
 }  // namespace plimsoll::cli

@@ -21,7 +21,7 @@ constexpr plan::PackBudget kEffort{.scans = 2'000'000'000, .nodes = 20'000'000};
 }  // namespace
 
 int run_bench_pack(const PackArguments& arguments) {
-  File::open(arguments.file);  // refuses what is no regular file, where a stream would wait
+  memory::File::open(arguments.file);  // refuses what is no regular file, where a stream would wait
   std::ifstream in(arguments.file);
   if (!in) throw Error(fmt::format("'{}' can't be opened", arguments.file), ErrorKind::BadData);
   plan::PackTable table;
@@ -39,7 +39,7 @@ int run_bench_pack(const PackArguments& arguments) {
   if (!arguments.out.empty()) {
     std::ostringstream text;
     write_packing_csv(text, table, packing);
-    OutputFile out(arguments.out);
+    memory::OutputFile out(arguments.out);
     out.write(text.view());
     out.finish();
   }

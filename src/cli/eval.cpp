@@ -44,7 +44,7 @@ int run_eval(const Arguments& arguments) {
   const train::Score score = evaluate(*training, test, is_stop_asked);
   stop_if_asked();
   print(score, training->line->limit(), arguments.json);
-  expect_line_kept(training->line->limit());
+  memory::expect_line_kept(training->line->limit());
   return 0;
 }
 

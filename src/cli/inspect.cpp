@@ -89,7 +89,7 @@ int run_inspect(const Arguments& arguments) {
   // Says what is wrong with a path that leads nowhere or to no regular file.
   if (!is_file && (name.find_first_of("/.") != std::string::npos ||
                    std::filesystem::exists(std::filesystem::symlink_status(name, failure))))
-    File::open(name);
+    memory::File::open(name);
   if (!is_file) return inspect_model(arguments);
   return report::is_plan_file(name) ? inspect_plan(arguments) : inspect_weights(arguments);
 }

@@ -50,7 +50,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace plimsoll;
   cli::watch_signals();
-  tame_allocator();
+  memory::tame_allocator();
   int exit_code = 1;
   const auto complain = [](const char* what) {
     std::fflush(stdout);

@@ -16,13 +16,13 @@ int run_profile(const Arguments& arguments) {
   const report::Profile profile =
       train::measure_profile(*training, spec.profile_steps, static_cast<size_t>(arguments.top), is_stop_asked);
   if (!arguments.trace.empty()) {
-    OutputFile out(arguments.trace);
+    memory::OutputFile out(arguments.trace);
     const session::PlannedStep& step = training->main_step();
     report::write_trace(profile, step.program, step.plan, [&](std::string_view text) { out.write(text); });
     out.finish();
   }
   fmt::print("{}", arguments.json ? report::profile_json(profile, 2) + "\n" : report::profile_text(profile));
-  expect_line_kept(training->line->limit());
+  memory::expect_line_kept(training->line->limit());
   return 0;
 }
 

@@ -124,7 +124,7 @@ int run_train(const Arguments& arguments) {
   if (!history.has_trained()) throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
   print_end(*training, history, arguments.json);
-  expect_line_kept(training->line->limit());
+  memory::expect_line_kept(training->line->limit());
   if (history.was_stopped) throw_stopped(arguments.save);
   return 0;
 }

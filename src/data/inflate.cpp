@@ -29,7 +29,7 @@ constexpr Bytes kWritebackPiece = 4 * MiB;
 // needed.
 class Scratch {
  public:
-  explicit Scratch(const std::string& directory) : directory_(directory), file_(File::temporary(directory)) {}
+  explicit Scratch(const std::string& directory) : directory_(directory), file_(memory::File::temporary(directory)) {}
 
   void append(const std::byte* piece, Bytes bytes) {
     for (Bytes done = 0; done < bytes && !full_;) {
@@ -57,19 +57,19 @@ class Scratch {
     if (::ftruncate(file_.descriptor(), 0) != 0) full_ = true;
   }
 
-  File finish(const std::string& path) {
+  memory::File finish(const std::string& path) {
     if (full_)
-      throw Error(
-          fmt::format("{}: unpacking needs {} in '{}', {} are free; give another scratch directory or unpack "
-                      "the file yourself",
-                      path, format_exact_bytes(total_), directory_, format_bytes(available_disk_bytes(directory_))),
-          ErrorKind::DiskFull);
+      throw Error(fmt::format("{}: unpacking needs {} in '{}', {} are free; give another scratch directory or unpack "
+                              "the file yourself",
+                              path, format_exact_bytes(total_), directory_,
+                              format_bytes(memory::available_disk_bytes(directory_))),
+                  ErrorKind::DiskFull);
     return std::move(file_);
   }
 
  private:
   const std::string directory_;
-  File file_;
+  memory::File file_;
   Bytes total_ = 0;
   Bytes written_back_ = 0;
   bool full_ = false;
@@ -97,7 +97,7 @@ class Inflater {
 }
 
 // The last four bytes hold the length modulo 2^32 of the last member: never more than the true one.
-Bytes least_unpacked_bytes(const File& packed, const std::string& path) {
+Bytes least_unpacked_bytes(const memory::File& packed, const std::string& path) {
   std::array<uint8_t, 4> tail{};
   if (packed.size() < 18 || packed.read_some(packed.size() - 4, 4, tail.data(), path) != 4) return 0;
   return Bytes(tail[0]) | Bytes(tail[1]) << 8 | Bytes(tail[2]) << 16 | Bytes(tail[3]) << 24;
@@ -105,8 +105,8 @@ Bytes least_unpacked_bytes(const File& packed, const std::string& path) {
 
 }  // namespace
 
-File inflate_to_scratch(const File& packed, const std::string& path, const std::string& scratch_dir,
-                        const std::function<Bytes(std::span<const std::byte> front)>& length_of) {
+memory::File inflate_to_scratch(const memory::File& packed, const std::string& path, const std::string& scratch_dir,
+                                const std::function<Bytes(std::span<const std::byte> front)>& length_of) {
   struct Buffers {
     std::array<std::byte, kLongestHeader> front;
     std::array<std::byte, kPackedPiece> packed;
@@ -114,7 +114,7 @@ File inflate_to_scratch(const File& packed, const std::string& path, const std::
   };
   const auto buffers = std::make_unique<Buffers>();
   Scratch scratch(scratch_dir);
-  if (least_unpacked_bytes(packed, path) > available_disk_bytes(scratch_dir)) scratch.give_up();
+  if (least_unpacked_bytes(packed, path) > memory::available_disk_bytes(scratch_dir)) scratch.give_up();
   Inflater stream;
   Bytes read_bytes = 0, plain_bytes = 0;
   Bytes most_bytes = kLongestHeader;  // until the front is complete
@@ -170,7 +170,7 @@ std::string choose_scratch_dir(const std::string& asked) {
   const char* const variable = std::getenv("TMPDIR");
   std::string preferred = variable && *variable ? variable : "/tmp";
   for (const std::string& directory : {preferred, std::string("/tmp"), std::string("/var/tmp")})
-    if (::access(directory.c_str(), W_OK) == 0 && !is_memory_backed(directory)) return directory;
+    if (::access(directory.c_str(), W_OK) == 0 && !memory::is_memory_backed(directory)) return directory;
   return preferred;
 }
 

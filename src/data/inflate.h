@@ -13,8 +13,8 @@ namespace plimsoll::data {
 // `length_of` says from the first kLongestHeader unpacked bytes how many there must be in all, and throws when they are
 // no such file: what unpacks to more is refused before it fills the disk. Throws Error(BadData) naming `path` and the
 // compressed byte where it is damaged, Error(DiskFull) naming the directory and the bytes that are needed.
-File inflate_to_scratch(const File& packed, const std::string& path, const std::string& scratch_dir,
-                        const std::function<Bytes(std::span<const std::byte> front)>& length_of);
+memory::File inflate_to_scratch(const memory::File& packed, const std::string& path, const std::string& scratch_dir,
+                                const std::function<Bytes(std::span<const std::byte> front)>& length_of);
 
 // `asked`, or when that is empty the first directory for temporary files that lies on a disk.
 std::string choose_scratch_dir(const std::string& asked);

@@ -26,7 +26,7 @@ std::vector<Bytes> rows_of(const Batches& batches) {
 
 Bytes Prefetch::bytes_needed(std::span<const Bytes> row_bytes, int64_t batch, int slots) {
   if (slots < 1) throw Error(fmt::format("{} slots cannot hold a batch; give at least 1", slots), ErrorKind::Usage);
-  return round_up(slots * slot_bytes(row_bytes, batch), Arena::kPage) + kSmallThreadBytes;
+  return round_up(slots * slot_bytes(row_bytes, batch), memory::Arena::kPage) + memory::kSmallThreadBytes;
 }
 
 Bytes Prefetch::bytes_needed(const Batches& batches, int slots) {
@@ -47,7 +47,7 @@ Prefetch::Prefetch(Batches& batches, int slots, MemoryLine& line)
       filled.slot.rows.push_back(place);
       place += round_up(batches.batch() * batches.row_bytes(i), kAlignment);
     }
-  if (const int failure = start_small_thread(&thread_, &Prefetch::run, this); failure != 0)
+  if (const int failure = memory::start_small_thread(&thread_, &Prefetch::run, this); failure != 0)
     throw Error(fmt::format("no thread for prefetching: {}", std::strerror(failure)), ErrorKind::DoesNotFit);
 }
 

@@ -54,7 +54,7 @@ class Prefetch {
 
   Batches& batches_;
   Reservation held_;
-  Arena arena_;
+  memory::Arena arena_;
   std::vector<Filled> ring_;
   BatchState state_;
 

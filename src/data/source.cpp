@@ -33,7 +33,7 @@ void swap_bytes(void* data, Bytes bytes) {
 
 class ArrayFile final : public Source {
  public:
-  ArrayFile(std::string path, File file, StoredArray layout)
+  ArrayFile(std::string path, memory::File file, StoredArray layout)
       : path_(std::move(path)),
         file_(std::move(file)),
         layout_(std::move(layout)),
@@ -82,7 +82,7 @@ class ArrayFile final : public Source {
   }
 
   const std::string path_;
-  const File file_;
+  const memory::File file_;
   const StoredArray layout_;
   const std::vector<int64_t> sample_shape_;
   int64_t sample_elements_ = 1;
@@ -91,7 +91,7 @@ class ArrayFile final : public Source {
 }  // namespace
 
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options) {
-  File file = File::open(path);
+  memory::File file = memory::File::open(path);
   std::vector<std::byte> front(kLongestHeader);
   const auto read_front = [&] {
     return std::span(front).first(static_cast<size_t>(file.read_some(0, kLongestHeader, front.data(), path)));

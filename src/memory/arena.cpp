@@ -18,7 +18,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 constexpr Bytes kHugePage = 2 * MiB;
@@ -115,4 +115,4 @@ void Arena::release() noexcept {
   committed_ = 0;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

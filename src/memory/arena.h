@@ -5,7 +5,7 @@
 
 #include <plimsoll/bytes.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 //   data()            committed()              maximum()
 //     |  touched pages     |   addresses only       |
@@ -38,4 +38,4 @@ class Arena {
   Bytes maximum_ = 0;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

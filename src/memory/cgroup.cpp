@@ -15,7 +15,7 @@
 #include <plimsoll/error.h>
 #include "memory/file.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 // v1 writes a number near 2^63 where v2 writes "max"; no machine has 2^60 bytes.
@@ -118,4 +118,4 @@ std::vector<CgroupMemory> cgroup_memory(const std::string& root) {
   return groups;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

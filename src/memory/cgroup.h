@@ -6,7 +6,7 @@
 
 #include <plimsoll/bytes.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 struct CgroupMemory {
   std::string file = {};  // where the limit was read
@@ -22,4 +22,4 @@ std::vector<CgroupMemory> cgroup_memory(const std::string& root = "");
 // is missing must not pass for one of zero.
 std::string read_small_file(const std::string& path);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -9,7 +9,7 @@
 
 #include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 struct Limit {
@@ -81,4 +81,4 @@ DefaultLine default_line(const MemoryFacts& facts) {
                                                  format_bytes(smallest->bytes), format_bytes(reserve))};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

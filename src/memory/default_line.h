@@ -7,7 +7,7 @@
 #include <plimsoll/bytes.h>
 #include "memory/cgroup.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 // As found in the environment and in files; empty where there is nothing.
 struct MemoryFacts {
@@ -31,4 +31,4 @@ MemoryFacts gather_memory_facts(const std::string& root = "");
 // at least 64 MiB, for what is not ours to count. Throws Error when a variable is no size or nothing is known.
 DefaultLine default_line(const MemoryFacts& facts);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -13,7 +13,7 @@
 
 #include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 File File::open(const std::string& path) {
   // Without O_NONBLOCK a named pipe would wait here for a writer.
@@ -80,4 +80,4 @@ Bytes File::read_some(Bytes offset, Bytes bytes, void* into, const std::string& 
   return done;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

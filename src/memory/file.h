@@ -6,7 +6,7 @@
 
 #include <plimsoll/bytes.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 // Repeats a system call that a signal interrupted.
 template <class Call>
@@ -40,4 +40,4 @@ class File {
   int descriptor_ = -1;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

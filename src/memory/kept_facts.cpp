@@ -19,7 +19,7 @@
 #include <plimsoll/error.h>
 #include "memory/cgroup.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 // What the planner takes a disk for when it searches (plan/staged.cpp): a plan made with it is right on most.
@@ -119,4 +119,4 @@ DiskSpeed measure_and_keep_disk_speed(const std::string& folder, Bytes most_byte
   return speed;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

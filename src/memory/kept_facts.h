@@ -6,7 +6,7 @@
 
 #include "memory/scratch_file.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 // "$XDG_CACHE_HOME/plimsoll/machine" or "~/.cache/plimsoll/machine"; empty where neither variable is set.
 std::string kept_facts_path();
@@ -23,4 +23,4 @@ KeptDiskSpeed kept_disk_speed(const std::string& folder, Bytes most_bytes);
 // Measures again and keeps that. Throws Error when the file can't be written.
 DiskSpeed measure_and_keep_disk_speed(const std::string& folder, Bytes most_bytes);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -67,9 +67,9 @@ class Ledger {
 
   void measure_process(Bytes leaving) {
     if (!covers_process_) return;
-    trim_allocator();
-    drop_code_pages();
-    const ProcessMemory now = measure_process_memory();
+    memory::trim_allocator();
+    memory::drop_code_pages();
+    const memory::ProcessMemory now = memory::measure_process_memory();
     const std::lock_guard lock(mutex_);
     hold_process(needed_for(now, kLaterCodeBytes) - leaving / kProcessQuantum * kProcessQuantum);
     checked_peak_ = peak_resident_bytes();
@@ -78,11 +78,11 @@ class Ledger {
   void expect_no_growth() {
     if (!covers_process_) return;
     constexpr Bytes kLittle = MiB;
-    const Bytes peak = quick_peak_resident_bytes();
+    const Bytes peak = memory::quick_peak_resident_bytes();
     const std::lock_guard lock(mutex_);
     if (peak <= checked_peak_ + kLittle) return;
     checked_peak_ = peak;
-    const Bytes known = process_bytes_, now = needed_for(measure_process_memory(), 0);
+    const Bytes known = process_bytes_, now = needed_for(memory::measure_process_memory(), 0);
     if (now <= known) return;
     hold_process(now);
     if (used_ <= limit_ + kLittle) return;
@@ -116,7 +116,7 @@ class Ledger {
 
   // Counted where that is possible: measured pages differ a little from run to run, and plans must not. Measured pages
   // decide where the host program has taken memory behind the allocator's back.
-  Bytes needed_for(const ProcessMemory& now, Bytes later_code) const {
+  Bytes needed_for(const memory::ProcessMemory& now, Bytes later_code) const {
     const Bytes heap = now.heap_bytes + now.heap_bytes / kFragments;
     const Bytes counted = heap + now.generated_code_bytes + kOtherPrivateBytes;
     const Bytes measured = now.private_bytes - resident_;
@@ -198,14 +198,14 @@ void Reservation::release() noexcept {
 MemoryLine::MemoryLine(Bytes limit) : ledger_(std::make_shared<memory::Ledger>(limit, false)) {}
 
 MemoryLine MemoryLine::process(std::string_view text) {
-  MemoryFacts facts = gather_memory_facts();
+  memory::MemoryFacts facts = memory::gather_memory_facts();
   facts.plimsoll_memory = text;
   facts.asked_with = "the line of the process";
-  return process(default_line(facts).bytes);
+  return process(memory::default_line(facts).bytes);
 }
 
 MemoryLine MemoryLine::process(Bytes limit) {
-  tame_allocator();
+  memory::tame_allocator();
 // The pool's threads and stacks exist before the process is measured.
 #pragma omp parallel
   {}

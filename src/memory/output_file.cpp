@@ -18,7 +18,7 @@
 #include <plimsoll/error.h>
 #include "memory/file.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 // The temporary file of NAME is NAME.plimsoll-PID-NUMBER.
@@ -219,4 +219,4 @@ void OutputFile::fail_syncing(int reason) const {
                   shown_, std::strerror(reason)));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

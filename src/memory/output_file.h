@@ -6,7 +6,7 @@
 
 #include <plimsoll/bytes.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 // Where a path leads. A file is written beside `path` and renamed over it; a device or a pipe can't be replaced and is
 // written directly.
@@ -62,4 +62,4 @@ class OutputFile {
   int file_ = -1;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

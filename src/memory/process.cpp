@@ -21,10 +21,11 @@
 
 #include <fmt/format.h>
 
+
 #include <plimsoll/error.h>
 #include "memory/cgroup.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 // "VmRSS:    1234 kB"; 0 when there is no such line.
@@ -87,9 +88,6 @@ bool is_unchanged(const Mapping& mapping, int pagemap) {
 }
 
 }  // namespace
-
-Bytes resident_bytes() { return kib_field(read_small_file("/proc/self/status"), "VmRSS"); }
-Bytes peak_resident_bytes() { return kib_field(read_small_file("/proc/self/status"), "VmHWM"); }
 
 Bytes quick_peak_resident_bytes() {
   struct rusage usage {};
@@ -172,5 +170,12 @@ void tame_allocator() {
 }
 
 void trim_allocator() { ::malloc_trim(0); }
+
+}  // namespace plimsoll::memory
+
+namespace plimsoll {
+
+Bytes resident_bytes() { return memory::kib_field(memory::read_small_file("/proc/self/status"), "VmRSS"); }
+Bytes peak_resident_bytes() { return memory::kib_field(memory::read_small_file("/proc/self/status"), "VmHWM"); }
 
 }  // namespace plimsoll

@@ -3,13 +3,11 @@
 
 #include <string>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/memory_line.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
-Bytes resident_bytes();       // VmRSS
-Bytes peak_resident_bytes();  // VmHWM
-// The same from one cheap system call; may lag behind by a few pages for each thread.
+// The peak (VmHWM) from one cheap system call; may lag behind by a few pages for each thread.
 Bytes quick_peak_resident_bytes();
 
 // What the process holds, by kind.
@@ -47,4 +45,4 @@ void tame_allocator();
 // Returns what the allocator still keeps for later.
 void trim_allocator();
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

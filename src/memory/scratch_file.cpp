@@ -19,7 +19,7 @@
 #include "base/random.h"
 #include "memory/process.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 // One call to the kernel moves no more, which bounds what it queues at once.
@@ -218,4 +218,4 @@ DiskSpeed measure_disk(const std::string& folder, Bytes most) {
   return result;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

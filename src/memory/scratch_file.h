@@ -6,7 +6,7 @@
 #include <plimsoll/bytes.h>
 #include "memory/arena.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 struct DiskSpeed {
   double read_bytes_per_s = 0;
@@ -72,4 +72,4 @@ class ScratchFile {
   Bytes memory_alignment_ = kBlock;  // of memory that the disk can reach without staging
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 class SignalsBlocked {
@@ -32,4 +32,4 @@ int start_small_thread(pthread_t* thread, void* (*run)(void*), void* argument) {
   return failure;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -5,7 +5,7 @@
 
 #include <plimsoll/bytes.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 
 // What a line must have free for such a thread.
 constexpr Bytes kSmallThreadBytes = 256 * KiB;
@@ -13,4 +13,4 @@ constexpr Bytes kSmallThreadBytes = 256 * KiB;
 // 0, or the reason as an errno. Signals belong to the threads of the program, which may be waiting for them.
 int start_small_thread(pthread_t* thread, void* (*run)(void*), void* argument);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -38,11 +38,11 @@ std::string kernel_names() {
 
 }  // namespace
 
-MachineFacts gather_machine_facts(const std::string& version, const DefaultLine& line,
+MachineFacts gather_machine_facts(const std::string& version, const memory::DefaultLine& line,
                                   const std::string& scratch_folder, bool measures_disk) {
   MachineFacts facts;
   warm_up();
-  trim_allocator();
+  memory::trim_allocator();
   facts.fixed_cost_bytes = resident_bytes();
   facts.charged_bytes = MemoryLine::process(GiB).process_bytes();
   facts.version = version;
@@ -51,14 +51,14 @@ MachineFacts gather_machine_facts(const std::string& version, const DefaultLine&
   facts.processors = static_cast<int>(std::thread::hardware_concurrency());
   facts.line = line;
   facts.scratch_folder = scratch_folder;
-  facts.scratch_free_bytes = available_disk_bytes(scratch_folder);
-  facts.scratch_is_disk = !is_memory_backed(scratch_folder);
-  if (facts.scratch_is_disk && measures_disk) measure_and_keep_disk_speed(scratch_folder, kProbeBytes);
-  if (facts.scratch_is_disk) facts.scratch_speed = kept_disk_speed(scratch_folder, kProbeBytes);
-  facts.speeds_kept_in = kept_facts_path();
+  facts.scratch_free_bytes = memory::available_disk_bytes(scratch_folder);
+  facts.scratch_is_disk = !memory::is_memory_backed(scratch_folder);
+  if (facts.scratch_is_disk && measures_disk) memory::measure_and_keep_disk_speed(scratch_folder, kProbeBytes);
+  if (facts.scratch_is_disk) facts.scratch_speed = memory::kept_disk_speed(scratch_folder, kProbeBytes);
+  facts.speeds_kept_in = memory::kept_facts_path();
   facts.has_huge_pages =
-      read_small_file("/sys/kernel/mm/transparent_hugepage/enabled").find("[never]") == std::string::npos;
-  facts.available_bytes = available_memory_bytes();
+      memory::read_small_file("/sys/kernel/mm/transparent_hugepage/enabled").find("[never]") == std::string::npos;
+  facts.available_bytes = memory::available_memory_bytes();
   return facts;
 }
 
@@ -78,7 +78,7 @@ std::string machine_text(const MachineFacts& facts) {
   text += fmt::format("scratch     {} free in {}{}\n", format_bytes(facts.scratch_free_bytes), facts.scratch_folder,
                       facts.scratch_is_disk ? "" : ", which is memory and not a disk: choose another folder");
   if (!facts.scratch_is_disk) return text;
-  const DiskSpeed& speed = facts.scratch_speed.speed;
+  const memory::DiskSpeed& speed = facts.scratch_speed.speed;
   return text + fmt::format("            plans take it to read {}/s and write {}/s, {}\n",
                             format_bytes(static_cast<Bytes>(speed.read_bytes_per_s)),
                             format_bytes(static_cast<Bytes>(speed.write_bytes_per_s)),

@@ -20,18 +20,18 @@ struct MachineFacts {
   Bytes fixed_cost_bytes = 0;  // of the process with its libraries and threads up
   Bytes charged_bytes = 0;     // what a line is charged for it
   Bytes available_bytes = 0;   // that could be taken now
-  DefaultLine line;
+  memory::DefaultLine line;
   bool has_huge_pages = false;
   std::string scratch_folder;
   Bytes scratch_free_bytes = 0;
   bool scratch_is_disk = false;  // false: a folder in memory
-  KeptDiskSpeed scratch_speed;
+  memory::KeptDiskSpeed scratch_speed;
   std::string speeds_kept_in;  // file; empty: nowhere
   bool costs_too_much() const { return fixed_cost_bytes > kFixedCostGoal; }
 };
 
 // Brings up what every run needs and measures it. `measures_disk`: the disk's speed is measured again and kept.
-MachineFacts gather_machine_facts(const std::string& version, const DefaultLine& line,
+MachineFacts gather_machine_facts(const std::string& version, const memory::DefaultLine& line,
                                   const std::string& scratch_folder, bool measures_disk);
 
 std::string machine_text(const MachineFacts& facts);

@@ -42,7 +42,7 @@ Section section(std::string_view text, std::string_view begin, std::string_view 
 }
 
 std::string read_all(const std::string& path) {
-  const File file = File::open(path);
+  const memory::File file = memory::File::open(path);
   const Bytes bytes = file.size();
   if (bytes > kLargestFile)
     throw Error(fmt::format("{}: {} are more than a plan takes", path, format_bytes(bytes)), ErrorKind::BadData);
@@ -57,7 +57,7 @@ void write_plan(const plan::Limits& limits, const plan::Problem& problem, const 
                 const std::string& name, const std::string& path) {
   plan::Problem named = problem;
   named.name = name;
-  OutputFile file(path);
+  memory::OutputFile file(path);
   file.write(kFirstLine);
   file.write(plan::to_text(limits));
   file.write(to_text(named));
@@ -68,7 +68,7 @@ void write_plan(const plan::Limits& limits, const plan::Problem& problem, const 
 
 bool is_plan_file(const std::string& path) {
   std::string start(kFirstLine.size() - 3, '\0');  // without the version
-  const Bytes got = File::open(path).read_some(0, static_cast<Bytes>(start.size()), start.data(), path);
+  const Bytes got = memory::File::open(path).read_some(0, static_cast<Bytes>(start.size()), start.data(), path);
   return got == static_cast<Bytes>(start.size()) && kFirstLine.starts_with(start);
 }
 

@@ -10,8 +10,8 @@
 
 namespace plimsoll::run {
 
-Transfers::Transfers(ScratchFile& file) : file_(file) {
-  if (const int failure = start_small_thread(&thread_, &Transfers::run, this); failure != 0)
+Transfers::Transfers(memory::ScratchFile& file) : file_(file) {
+  if (const int failure = memory::start_small_thread(&thread_, &Transfers::run, this); failure != 0)
     throw Error(fmt::format("no thread for the scratch file: {}", std::strerror(failure)), ErrorKind::DoesNotFit);
 }
 

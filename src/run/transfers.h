@@ -19,10 +19,10 @@ namespace plimsoll::run {
 // after construction. Nobody else may use the file while this lives.
 class Transfers {
  public:
-  static constexpr int64_t kRequests = 64;            // under way at once; one more waits for the first to end
-  static constexpr Bytes kBytes = kSmallThreadBytes;  // what a line must have free under Tag::Staging
+  static constexpr int64_t kRequests = 64;                    // under way at once; one more waits for the first to end
+  static constexpr Bytes kBytes = memory::kSmallThreadBytes;  // what a line must have free under Tag::Staging
 
-  explicit Transfers(ScratchFile& file);
+  explicit Transfers(memory::ScratchFile& file);
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
   ~Transfers();  // waits for the request that runs; those behind it are dropped
@@ -62,7 +62,7 @@ class Transfers {
   void serve(const Request& request) noexcept;
   Request& slot(int64_t ticket) { return ring_[static_cast<size_t>(ticket % kRequests)]; }
 
-  ScratchFile& file_;
+  memory::ScratchFile& file_;
   std::array<Request, kRequests> ring_{};
   int64_t started_ = 0;  // written under the mutex, by the caller only
   int64_t waited_ns_ = 0;

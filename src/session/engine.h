@@ -87,7 +87,7 @@ class Engine {
   Budget budget_;
   StepLowering lowering_;
   StepPlanner planner_;
-  std::optional<Arena> arena_;
+  std::optional<memory::Arena> arena_;
   Homes homes_;
   std::atomic<bool> is_busy_ = false;
   int64_t runs_ = 0;

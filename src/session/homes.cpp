@@ -33,7 +33,7 @@ Homes::Homes(const plan::Problem& problem, const plan::Plan& plan, std::byte* ba
       arena_places_[static_cast<size_t>(life.buffer)] = life.offset;
   for (const plan::BufferId id : plan.stored) arena_places_[static_cast<size_t>(id)] = -1;
   if (file_bytes == 0) return;
-  file_ = std::make_unique<ScratchFile>(folder, file_bytes);
+  file_ = std::make_unique<memory::ScratchFile>(folder, file_bytes);
   transfers_ = std::make_unique<run::Transfers>(*file_);
 }
 

@@ -15,7 +15,7 @@ namespace plimsoll::session {
 class Homes {
  public:
   // What the line must hold for a scratch file beside the arena.
-  static constexpr Bytes kBytes = ScratchFile::kStagingBytes + run::Transfers::kBytes;
+  static constexpr Bytes kBytes = memory::ScratchFile::kStagingBytes + run::Transfers::kBytes;
 
   // The places of all that a plan moves: its stored variables first, then its own values.
   static std::vector<Bytes> place_in_file(const plan::Problem& problem, const plan::Plan& plan, Bytes* file_bytes);
@@ -42,7 +42,7 @@ class Homes {
 
   std::byte* base_ = nullptr;
   std::vector<Bytes> sizes_, arena_places_, file_places_;  // by buffer; -1 where it is not
-  std::unique_ptr<ScratchFile> file_;
+  std::unique_ptr<memory::ScratchFile> file_;
   std::unique_ptr<run::Transfers> transfers_;
 };
 

@@ -55,14 +55,14 @@ void StepPlanner::plan_all(const std::vector<Request>& requests) {
     budget_.leave_for_other_batches(round_up(bytes_to_plan_another(most_tasks), kProcessQuantum / 2));
   lowering_.close_layouts();
   if (options_.levers.spill && !options_.scratch_folder.empty())
-    disk_speed_ = kept_disk_speed(options_.scratch_folder, options_.disk_limit).speed;
+    disk_speed_ = memory::kept_disk_speed(options_.scratch_folder, options_.disk_limit).speed;
   if (may_spill()) budget_.allow_transfers();
   plan_in_order(order);
 }
 
 Bytes StepPlanner::counted_bytes() const {
   if (!budget_.covers_process() || options_.later_plans == 0) return 0;
-  const ProcessMemory memory = measure_process_memory();
+  const memory::ProcessMemory memory = memory::measure_process_memory();
   return memory.heap_bytes + memory.generated_code_bytes;
 }
 

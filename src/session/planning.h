@@ -65,7 +65,7 @@ class StepPlanner {
   std::vector<PlannedStep> steps_;
   size_t kept_steps_ = 0;  // the first of steps_
   bool is_open_ = false;
-  DiskSpeed disk_speed_;
+  memory::DiskSpeed disk_speed_;
   std::optional<std::vector<plan::BufferId>> stored_;  // variables in the scratch file, once a plan has decided
   Bytes arena_bytes_ = 0;
   Bytes file_bytes_ = 0;

@@ -39,7 +39,7 @@ void StepPlanner::refuse(const PlannedStep& step, std::span<const plan::Problem*
   const plan::Problem& whole = step.program.problem;
   Refusal refusal = describe(*problems[choice.problem], std::get<plan::Shortfall>(choice.answer), bytes_to_plan(whole));
   const Bytes to_search = bytes_of_option(whole) + bytes_of_recompute_search(whole);
-  if (limits.search_bytes < to_search && available_memory_bytes() > 4 * to_search) {
+  if (limits.search_bytes < to_search && memory::available_memory_bytes() > 4 * to_search) {
     plan::Limits open = limits;
     open.bytes = 0;
     open.search_bytes = MemoryLine::kUnlimited;

@@ -115,12 +115,12 @@ bool is_finite(DType dtype, std::span<const std::byte> value) {
 }  // namespace
 
 void expect_room_for_weights(const Graph& graph, const std::string& path) {
-  const OutputTarget target = find_output_target(path);
+  const memory::OutputTarget target = memory::find_output_target(path);
   Bytes bytes = 8 + header_bytes(graph, std::numeric_limits<int64_t>::max());
   for_each_stored(graph, [&](const Variable&, Bytes of_tensor) { bytes += of_tensor; });
   if (target.is_direct) return;
-  remove_abandoned_files(target);
-  if (const Bytes free = available_disk_bytes(target.folder); free < bytes)
+  memory::remove_abandoned_files(target);
+  if (const Bytes free = memory::available_disk_bytes(target.folder); free < bytes)
     throw Error(fmt::format("'{}' needs {} but '{}' has {} free; free some space or save elsewhere", path,
                             format_bytes(bytes), target.folder, format_bytes(free)),
                 ErrorKind::DiskFull);
@@ -133,7 +133,7 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
 }
 
 void save_weights(Engine& session, Graph& graph, const std::string& path) {
-  OutputFile file(path);
+  memory::OutputFile file(path);
   const auto length = static_cast<uint64_t>(header_bytes(graph, session.step_count()));
   file.write(&length, sizeof length);
   Bytes written = 0;

@@ -11,7 +11,7 @@ namespace plimsoll::session {
 
 // What saving and loading take beside the session, whatever the model and the file: the larger of both.
 constexpr Bytes kWeightsFileBytes = WeightsReader::kBytes;
-static_assert(OutputFile::kBufferBytes <= kWeightsFileBytes / 2);
+static_assert(memory::OutputFile::kBufferBytes <= kWeightsFileBytes / 2);
 
 // Throws when `path` could not be written as things are: asked before training, not after it.
 void expect_room_for_weights(const Graph& graph, const std::string& path);

@@ -36,7 +36,7 @@ constexpr std::array<std::pair<DType, std::string_view>, 8> kNames{{{DType::F32,
   throw Error(fmt::format("'{}' is no weights file (safetensors): {}", path, why), ErrorKind::BadData);
 }
 
-void read_exactly(const File& file, const std::string& path, Bytes offset, Bytes bytes, void* into) {
+void read_exactly(const memory::File& file, const std::string& path, Bytes offset, Bytes bytes, void* into) {
   const Bytes got = file.read_some(offset, bytes, into, path);
   if (got < bytes)
     throw Error(
@@ -48,7 +48,7 @@ void read_exactly(const File& file, const std::string& path, Bytes offset, Bytes
 // and numbers, runs of white space.
 class HeaderText {
  public:
-  HeaderText(const File& file, const std::string& path, Bytes begin, Bytes end)
+  HeaderText(const memory::File& file, const std::string& path, Bytes begin, Bytes end)
       : file_(file), path_(path), at_(begin), end_(end), piece_(std::make_unique<Piece>()) {
     advance();
   }
@@ -119,7 +119,7 @@ class HeaderText {
                                 format_bytes(WeightsReader::kLongestText), position()));
   }
 
-  const File& file_;
+  const memory::File& file_;
   const std::string& path_;
   Bytes at_;
   const Bytes end_;
@@ -365,7 +365,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
 
 // One pass over a header whose bytes are already known to lie within the file.
 struct Pass {
-  const File& file;
+  const memory::File& file;
   const std::string& path;
   Bytes data_begin, data_bytes;
 
@@ -387,7 +387,8 @@ std::string_view stored_name(DType dtype) {
   return "?";
 }
 
-WeightsReader::WeightsReader(const std::string& path) : path_(path), file_(File::open(path)), size_(file_.size()) {
+WeightsReader::WeightsReader(const std::string& path)
+    : path_(path), file_(memory::File::open(path)), size_(file_.size()) {
   uint64_t header_bytes = 0;
   if (size_ < 8) refuse(path, fmt::format("it has only {} bytes", size_));
   read(0, &header_bytes, 8);

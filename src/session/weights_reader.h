@@ -47,7 +47,7 @@ class WeightsReader {
 
  private:
   const std::string path_;
-  const File file_;
+  const memory::File file_;
   Bytes size_ = 0;
   Bytes data_begin_ = 0;
   int64_t tensors_ = 0;

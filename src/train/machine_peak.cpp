@@ -88,7 +88,7 @@ lower::MachineSpeed measure_peak(Bytes most_bytes) {
   for (const int64_t one : kSides)
     if (one > side && bytes_for_product(one) <= most_bytes) side = one;
   const Bytes bytes = std::clamp(most_bytes, bytes_for_product(side), kCopyBytes);
-  Arena memory(bytes);
+  memory::Arena memory(bytes);
   memory.commit(bytes);
   lower::MachineSpeed peak;
   peak.flops_per_s = product_flops_per_s(memory.data(), side);

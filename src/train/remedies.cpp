@@ -76,7 +76,7 @@ class RemedySearch {
 
   // Planning can't know what else runs here, but it can say that the machine is too small.
   static std::string surroundings(Bytes line) {
-    const Bytes allowed = default_line(gather_memory_facts()).bytes;
+    const Bytes allowed = memory::default_line(memory::gather_memory_facts()).bytes;
     return line > allowed ? fmt::format(", more than the {} that the surroundings allow", format_bytes(allowed)) : "";
   }
 

@@ -32,16 +32,16 @@ void expect_not_stopped(const StopQuestion& is_stop_asked) {
   if (is_stop_asked()) throw Error("stopped", ErrorKind::Stopped);
 }
 
-DefaultLine resolve_line(const Spec& spec) {
+memory::DefaultLine resolve_line(const Spec& spec) {
   if (spec.line > 0) return {spec.line, "as asked"};
-  return default_line(gather_memory_facts());
+  return memory::default_line(memory::gather_memory_facts());
 }
 
 ScratchRoom resolve_scratch(const Spec& spec) {
   const std::string& folder = spec.scratch_folder;
   if (folder.empty() || !spec.levers.spill) return {};
-  const Bytes free = available_disk_bytes(folder);
-  if (is_memory_backed(folder))
+  const Bytes free = memory::available_disk_bytes(folder);
+  if (memory::is_memory_backed(folder))
     throw Error(fmt::format("'{}' is a folder in memory (tmpfs): what is put aside there still takes memory; give a "
                             "scratch folder on a disk",
                             folder),

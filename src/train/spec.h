@@ -57,7 +57,7 @@ bool never_stops();
 void expect_not_stopped(const StopQuestion& is_stop_asked);
 
 // The line in bytes and where it comes from.
-DefaultLine resolve_line(const Spec& spec);
+memory::DefaultLine resolve_line(const Spec& spec);
 
 // Where what does not fit in memory may go, and how much of it; an empty folder: nowhere.
 struct ScratchRoom {

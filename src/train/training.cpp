@@ -49,7 +49,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   if (profiles)
     options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
   else
-    options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * OutputFile::kBufferBytes;
+    options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
   options.later_plans = profiles ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
   options.seed = spec.seed;

@@ -22,7 +22,7 @@ struct Training {
   ModelSpec model;
   Graph graph;
   TrainingGraph passes;
-  DefaultLine line_origin;
+  memory::DefaultLine line_origin;
   std::optional<MemoryLine> line;
   Bytes data_bytes = 0;  // slots, and the thread that fills them
   std::unique_ptr<session::Engine> session;

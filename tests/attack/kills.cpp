@@ -20,6 +20,8 @@
 namespace plimsoll::testing {
 namespace {
 
+using namespace memory;
+
 using namespace plan;
 
 constexpr int64_t kCount = 300'000;  // elements of each weight: a save takes some milliseconds

@@ -13,6 +13,8 @@
 namespace plimsoll::testing {
 namespace {
 
+using namespace memory;
+
 TEST(WeightsMemory, DoesNotGrowWithTheNumberOfTensors) {
   Graph graph;
   Tensor sum = graph.variable("first", DType::F32, {2}, Init::zeros());

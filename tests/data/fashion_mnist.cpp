@@ -11,6 +11,8 @@
 namespace plimsoll::data {
 namespace {
 
+using namespace memory;
+
 const std::string kFolder = "/usr/share/datasets/fashion-mnist/";
 
 // Reads an epoch as training would and returns the sum of all pixels and labels.

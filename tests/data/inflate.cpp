@@ -14,6 +14,8 @@
 namespace plimsoll::data {
 namespace {
 
+using namespace memory;
+
 using testing::gzip;
 using ::testing::HasSubstr;
 using testing::idx;

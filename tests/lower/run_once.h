@@ -13,6 +13,8 @@
 
 namespace plimsoll::testing {
 
+using namespace memory;
+
 using namespace lower;
 using namespace plan;
 using namespace run;

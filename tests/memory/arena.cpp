@@ -15,7 +15,7 @@
 #include "support/cgroup.h"
 #include "support/sanitizer.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 Bytes resident_pages(const Arena& arena) {
@@ -156,4 +156,4 @@ TEST(Arena, CommitsInAControlGroupThatIsLargeEnough) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

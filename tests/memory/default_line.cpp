@@ -8,7 +8,7 @@
 
 #include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 const std::string k8GiB = "MemTotal:        8388608 kB\nMemFree: 1 kB\n";
@@ -115,4 +115,4 @@ TEST(CgroupMemory, FallsBackToTheMountInsideAContainer) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -10,7 +10,7 @@
 #include "memory/cgroup.h"
 #include "support/disk_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 class KeptFacts : public ::testing::Test {
@@ -57,4 +57,4 @@ TEST_F(KeptFacts, WithoutAPlaceToKeepItEveryRunTakesTheSame) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

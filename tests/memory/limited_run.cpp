@@ -8,7 +8,7 @@
 #include "support/cgroup.h"
 #include "support/sanitizer.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 int touch_64_mib() {
@@ -45,4 +45,4 @@ TEST(LimitedRun, RunsACommand) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -9,7 +9,7 @@
 
 #include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 TEST(MemoryLine, CountsByTagAndGivesBack) {
@@ -147,4 +147,4 @@ TEST(Tag, NamesEachOne) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -16,7 +16,7 @@
 #include "support/error_of.h"
 #include "support/file_size_limit.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 using testing::error_of;
@@ -158,4 +158,4 @@ TEST_F(OutputFileTest, RemovesWhatKilledProcessesLeft) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

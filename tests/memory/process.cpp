@@ -11,7 +11,7 @@
 #include "support/cgroup.h"
 #include "support/sanitizer.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 TEST(Process, SeesWhatIsResident) {
@@ -81,4 +81,4 @@ TEST(Process, KnowsWhatIsAvailable) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -23,7 +23,7 @@
 #include "support/error_of.h"
 #include "support/file_size_limit.h"
 
-namespace plimsoll {
+namespace plimsoll::memory {
 namespace {
 
 using ::testing::AllOf;
@@ -219,4 +219,4 @@ TEST(MeasureDisk, TakesNoMoreThanItMay) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::memory

@@ -68,6 +68,8 @@ void operator delete[](void* memory, std::align_val_t) noexcept { give_back(memo
 namespace plimsoll::run {
 namespace {
 
+using namespace memory;
+
 using namespace kernels;
 using namespace lower;
 using namespace ops;

@@ -20,6 +20,8 @@
 namespace plimsoll::run {
 namespace {
 
+using namespace memory;
+
 using testing::DiskFolder;
 using testing::error_of;
 using testing::FileSizeLimit;

@@ -10,6 +10,8 @@
 namespace plimsoll::session {
 namespace {
 
+using namespace memory;
+
 struct Net {
   Graph graph;
   Tensor x, y;

@@ -16,6 +16,8 @@
 namespace plimsoll::session {
 namespace {
 
+using namespace memory;
+
 using namespace kernels;
 using namespace ops;
 using namespace plan;

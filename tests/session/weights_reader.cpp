@@ -18,6 +18,8 @@
 namespace plimsoll::session {
 namespace {
 
+using namespace memory;
+
 using testing::error_of;
 using ::testing::HasSubstr;
 

@@ -9,6 +9,8 @@
 
 namespace plimsoll::testing {
 
+using namespace memory;
+
 class DiskFolder {
  public:
   DiskFolder() {
