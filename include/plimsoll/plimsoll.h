@@ -3,6 +3,7 @@
 
 #include <plimsoll/bytes.h>
 #include <plimsoll/error.h>
+#include <plimsoll/forecast.h>
 #include <plimsoll/memory_line.h>
 #include "autodiff/gradients.h"
 #include "autodiff/optimiser.h"

@@ -38,8 +38,8 @@ int run(int argc, char** argv) {
     return command.run();
   } catch (const DoesNotFit& e) {
     return refuse(command.arguments, command.purpose, e);
-  } catch (const Error& e) {
-    if (e.kind() == ErrorKind::Stopped) stop_if_asked();  // says who asked
+  } catch (const train::Interrupted&) {
+    stop_if_asked();  // says who asked
     throw;
   }
 }

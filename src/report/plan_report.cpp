@@ -1,6 +1,7 @@
 #include "report/plan_report.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,16 +24,30 @@ plan::BytesByTag peak_by_tag(const PlanFacts& facts) {
   return bytes;
 }
 
+bool has_line(const PlanFacts& facts) { return facts.line_bytes < std::numeric_limits<Bytes>::max(); }
+
+std::string headline(const PlanFacts& facts) {
+  std::string text = "plan    ";
+  if (!facts.model.empty()) text += facts.model + " · ";
+  text += fmt::format("batch {} · ", facts.batch);
+  if (facts.weights > 0) text += grouped_text(facts.weights) + " weights · ";
+  text += fmt::format("{} tasks\n", facts.problem.tasks.size());
+  return facts.batch_reason.empty() ? text : text + "        " + facts.batch_reason + "\n";
+}
+
+std::string line_row(const PlanFacts& facts) {
+  if (!has_line(facts)) return "line    none\n";
+  return fmt::format("line    {}{}{}\n", format_exact_bytes(facts.line_bytes), facts.line_reason.empty() ? "" : ", ",
+                     facts.line_reason);
+}
+
 }  // namespace
 
 std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   const plan::Problem& problem = facts.problem;
   const plan::Plan& plan = facts.plan;
   const Bytes around = facts.around_arena();
-  std::string text = fmt::format("plan    {} · batch {} · {} weights · {} tasks\n", facts.model, facts.batch,
-                                 grouped_text(facts.weights), problem.tasks.size());
-  if (!facts.batch_reason.empty()) text += "        " + facts.batch_reason + "\n";
-  text += fmt::format("line    {}, {}\n", format_exact_bytes(facts.line_bytes), facts.line_reason);
+  std::string text = headline(facts) + line_row(facts);
   text += "holds   " + holders_text(peak_by_tag(facts)) + "\n";
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
           decisions_text(plan, options.most_decisions, options.see_all);
@@ -45,9 +60,10 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   text += facts.lower_bound ? fmt::format(" · smallest possible {}\n        where {}\n",
                                           format_bytes(facts.lower_bound->bytes), facts.lower_bound->reason)
                             : "\n";
-  text += fmt::format("peak    planned {} ({} of the line) at {}\n", format_exact_bytes(facts.peak_bytes),
-                      percent(facts.peak_bytes, facts.line_bytes),
-                      planning_is_highest(facts) ? "planning itself, before the first step" : peak_task(problem, plan));
+  text +=
+      fmt::format("peak    planned {}{} at {}\n", format_exact_bytes(facts.peak_bytes),
+                  has_line(facts) ? fmt::format(" ({} of the line)", percent(facts.peak_bytes, facts.line_bytes)) : "",
+                  planning_is_highest(facts) ? "planning itself, before the first step" : peak_task(problem, plan));
   return text;
 }
 
@@ -91,6 +107,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"half_storage", {{"values", facts.half_values}, {"state", facts.changes.half_state}}},
       {"decisions", decisions_json(plan)},
       {"by_tag", by_tag}};
+  if (facts.smallest_line > 0) json["smallest_line_bytes"] = facts.smallest_line;
   if (facts.lower_bound) json["lower_bound_reason"] = facts.lower_bound->reason;
   if (!facts.batch_reason.empty()) json["batch_reason"] = facts.batch_reason;
   return json.dump(indent);

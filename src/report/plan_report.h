@@ -1,6 +1,7 @@
 // A planned step and what is around it, for people and for programs; and the refusal when there is no plan.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,11 +21,11 @@ struct LowerBound {
 struct PlanFacts {
   const plan::Problem& problem;
   const plan::Plan& plan;
-  std::string model = {};
+  std::string model = {};  // may be empty, as may all that follows but the batch
   int64_t batch = 1;
-  std::string batch_reason = {};  // when the batch was searched for
-  int64_t weights = 0;            // trained numbers
-  Bytes line_bytes = 0;
+  std::string batch_reason = {};                         // when the batch was searched for
+  int64_t weights = 0;                                   // trained numbers
+  Bytes line_bytes = std::numeric_limits<Bytes>::max();  // that: no line
   std::string line_reason = {};
   Bytes arena_bytes = 0;
   Bytes runtime_bytes = 0;  // beside arena and data

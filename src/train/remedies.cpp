@@ -114,9 +114,10 @@ class RemedySearch {
       // Only when the disk helps much.
       if (tried.refusal->smallest_line < smallest_line_ - smallest_line_ / 20)
         try_line(disk, tried.refusal->smallest_line, "a scratch file there, at its smallest line");
-    } catch (const Error& e) {
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error&) {
       // No folder here can hold such a file: then this is no remedy.
-      if (e.kind() == ErrorKind::Stopped) throw;
     }
   }
 

@@ -20,7 +20,7 @@ struct PlannedRemedy {
   Bytes scratch_file_bytes = 0;
 };
 
-// Whether one more planning may start when this share (0 to 1) of the search's time may be over by then.
+// Asked before each planning whether it may start: within the first `share` (0 to 1) of the time that the search has.
 using MayGoOn = std::function<bool(double share)>;
 bool always_goes_on(double share);
 

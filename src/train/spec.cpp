@@ -29,7 +29,7 @@ std::string name_of_kind(const Optimiser& optimiser) {
 bool never_stops() { return false; }
 
 void expect_not_stopped(const StopQuestion& is_stop_asked) {
-  if (is_stop_asked()) throw Error("stopped", ErrorKind::Stopped);
+  if (is_stop_asked()) throw Interrupted();
 }
 
 memory::DefaultLine resolve_line(const Spec& spec) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <plimsoll/error.h>
 #include "autodiff/optimiser.h"
 #include "memory/default_line.h"
 #include "model/zoo.h"
@@ -53,7 +54,11 @@ struct Spec {
 // Whether whoever asked for the work wants it to end: asked between stages and between steps.
 using StopQuestion = std::function<bool()>;
 bool never_stops();
-// Throws Error(Stopped) when it does.
+// What planning and measuring throw when they were asked to stop.
+class Interrupted : public Error {
+ public:
+  Interrupted() : Error("stopped before the work was done", ErrorKind::Stopped) {}
+};
 void expect_not_stopped(const StopQuestion& is_stop_asked);
 
 // The line in bytes and where it comes from.

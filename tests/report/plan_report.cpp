@@ -66,6 +66,16 @@ TEST(PlanReport, TextNamesLinePeakAndHolders) {
   EXPECT_THAT(text, Not(HasSubstr("disk  ")));
 }
 
+TEST(PlanReport, TextOfAStepWithoutModelAndLine) {
+  const Planned planned;
+  PlanFacts facts{.problem = planned.problem, .plan = planned.plan};
+  facts.batch = 16;
+  facts.arena_bytes = facts.peak_bytes = planned.plan.arena_bytes;
+  const std::string text = plan_text(facts);
+  EXPECT_THAT(text, HasSubstr("plan    batch 16 · 36 tasks\nline    none\n"));
+  EXPECT_THAT(text, Not(HasSubstr("of the line")));
+}
+
 TEST(PlanReport, TextSaysWhatElseIsKnown) {
   const Planned planned;
   PlanFacts facts = planned.facts();

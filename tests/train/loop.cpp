@@ -93,7 +93,7 @@ TEST(TrainingLoop, ANumberOfStepsIsNoStop) {
 }
 
 TEST(TrainingLoop, PlanningStopsToo) {
-  EXPECT_EQ(error_of([] { make_training(small_spec(), [] { return true; }); }), "stopped");
+  EXPECT_THROW(make_training(small_spec(), [] { return true; }), Interrupted);
 }
 
 TEST(TrainingLoop, FilesThatDoNotFitTheModelAreRefused) {

@@ -107,7 +107,7 @@ TEST(Remedies, StartNothingWhenTheTimeIsOver) {
   int asked = 0;
   const auto some = find_remedies(spec, refusal, [&](double) { return ++asked <= 1; });
   EXPECT_LE(some.size(), 1U);
-  EXPECT_THROW(find_remedies(spec, refusal, always_goes_on, [n = 0]() mutable { return ++n > 3; }), Error)
+  EXPECT_THROW(find_remedies(spec, refusal, always_goes_on, [n = 0]() mutable { return ++n > 3; }), Interrupted)
       << "asked to stop while it plans";
 }
 
