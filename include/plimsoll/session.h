@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <plimsoll/forecast.h>
 #include <plimsoll/levers.h>
 #include <plimsoll/memory_line.h>
 #include "autodiff/optimiser.h"
@@ -135,10 +136,9 @@ class Step {
   Results operator()(std::initializer_list<Feed> feeds) { return (*this)({feeds.begin(), feeds.size()}); }
   Results operator()(std::span<const Feed> feeds);
 
-  int64_t batch() const;     // as planned
-  Bytes peak_bytes() const;  // of the whole session, this step included
-  double slowdown() const;   // predicted time over that of the same step without a line
-  bool is_bit_identical() const;
+  int64_t batch() const;  // as planned
+  // Peak, predicted time and what was done to fit. The peak is that of all steps of the session.
+  Forecast forecast() const;
 
  private:
   friend class Session;
@@ -160,6 +160,8 @@ class Session {
   // Plans one more step and reserves its arena; takes no memory for tensors yet. Throws DoesNotFit when it can't be
   // planned under the line together with the steps before.
   Step step(const StepSpec& spec);
+  // The same without adding it, where not fitting is an answer: Forecast::fits(). For a session that is not open yet.
+  Forecast forecast(const StepSpec& spec);
 
   // Takes the arena, touches it, and gives every variable its initial value. The first run does it when needed. From
   // then on the graph can't grow.

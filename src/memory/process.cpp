@@ -21,7 +21,6 @@
 
 #include <fmt/format.h>
 
-
 #include <plimsoll/error.h>
 #include "memory/cgroup.h"
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "report/forecast.h"
 #include "session/engine.h"
 #include "session/weights_file.h"
 
@@ -23,22 +24,44 @@ struct State {
     return *engine;
   }
 
-  // Layouts and the arena are chosen for all steps at once, so those before are planned again.
+  void plan(const std::vector<Request>& all) {
+    engine.reset();  // first: both would hold the line
+    if (!all.empty()) engine = std::make_unique<Engine>(graph, line, all, options);
+    requests = all;
+  }
+
+  // Layouts and the arena are chosen for all steps at once, so the earlier ones are planned again.
   size_t add(Request request) {
     if (is_closed) throw Error("the session is closed and can't run again; make another one");
     if (engine && engine->is_open())
       throw Error("a step can be added to a session before the first run, not after; ask for all steps first");
+    const std::vector<Request> before = requests;
     std::vector<Request> all = requests;
     all.push_back(std::move(request));
-    engine.reset();
     try {
-      engine = std::make_unique<Engine>(graph, line, all, options);
+      plan(all);
     } catch (...) {
-      if (!requests.empty()) engine = std::make_unique<Engine>(graph, line, requests, options);
+      plan(before);
       throw;
     }
-    requests = std::move(all);
     return requests.size() - 1;
+  }
+
+  Forecast forecast(size_t number) {
+    const Engine& made = planned();
+    const PlannedStep& step = made.steps()[number];
+    report::PlanFacts facts{.problem = step.program.problem, .plan = step.plan};
+    facts.batch = step.request.batch;
+    facts.line_bytes = line.limit();
+    facts.arena_bytes = made.arena_bytes();
+    facts.runtime_bytes = made.runtime_bytes();
+    facts.data_bytes = options.data_bytes;
+    facts.peak_bytes = made.peak_bytes();
+    facts.scratch_file_bytes = made.file_bytes();
+    facts.scratch_folder = options.scratch_folder;
+    facts.changes.half_values = options.half_values;
+    facts.half_values = step.program.half_values;
+    return report::make_forecast(facts);
   }
 };
 
@@ -72,6 +95,17 @@ Session& Session::operator=(Session&& other) noexcept {
 
 Step Session::step(const StepSpec& spec) { return {state_, state_->add({spec.fetch, spec.update.nodes, spec.batch})}; }
 
+Forecast Session::forecast(const StepSpec& spec) {
+  const std::vector<session::Request> before = state_->requests;
+  try {
+    Forecast made = state_->forecast(state_->add({spec.fetch, spec.update.nodes, spec.batch}));
+    state_->plan(before);
+    return made;
+  } catch (const DoesNotFit& e) {
+    return report::make_forecast(e.refusal());
+  }
+}
+
 void Session::open() { state_->planned().open(); }
 
 void Session::close() {
@@ -104,17 +138,8 @@ Bytes Session::file_bytes() const { return state_->engine ? state_->engine->file
 Results Step::operator()(std::span<const Feed> feeds) { return Results(state_->planned().run_like(number_, feeds)); }
 
 int64_t Step::batch() const { return state_->requests[number_].batch; }
-Bytes Step::peak_bytes() const { return state_->planned().peak_bytes(); }
 
-double Step::slowdown() const {
-  const plan::Plan& plan = state_->planned().steps()[number_].plan;
-  return plan.unconstrained_ns > 0 ? plan.predicted_ns / plan.unconstrained_ns : 1;
-}
-
-bool Step::is_bit_identical() const {
-  return state_->planned().steps()[number_].plan.exactness == plan::Exactness::BitIdentical &&
-         !state_->options.half_values;
-}
+Forecast Step::forecast() const { return state_->forecast(number_); }
 
 const View& Results::operator[](size_t i) const {
   if (i >= views_.size()) throw Error(fmt::format("there is no result {}: the step fetches {}", i, views_.size()));
