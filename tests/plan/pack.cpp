@@ -1,9 +1,5 @@
 #include "plan/pack/pack.h"
 
-#include <algorithm>
-#include <map>
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include "plan/packings.h"
@@ -13,23 +9,7 @@ namespace {
 
 using testing::cut_rectangle;
 using testing::Dice;
-
-// Quadratic and obviously right.
-std::string find_fault(const std::vector<PackItem>& items, const Packing& packing, Bytes alignment) {
-  Bytes height = 0;
-  for (size_t i = 0; i < items.size(); ++i) {
-    const Bytes end = packing.offsets[i] + items[i].size;
-    height = std::max(height, end);
-    if (packing.offsets[i] < 0 || packing.offsets[i] % alignment != 0) return "unaligned " + std::to_string(i);
-    for (size_t j = 0; j < i; ++j)
-      if (items[i].lower < items[j].upper && items[j].lower < items[i].upper &&
-          packing.offsets[i] < packing.offsets[j] + items[j].size && packing.offsets[j] < end)
-        return std::to_string(i) + " overlaps " + std::to_string(j);
-  }
-  if (round_up(height, alignment) != round_up(packing.height, alignment)) return "height";
-  if (packing.height < packing.lower_bound) return "below the bound";
-  return "";
-}
+using testing::find_fault;
 
 TEST(Pack, Nothing) {
   EXPECT_EQ(pack({}, 64, 0, {}).height, 0);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan/pack/pack_boxes.h"
+#include "plan/pack/pack_large.h"
 #include "plan/pack/pack_search.h"
 
 namespace plimsoll::plan {
@@ -97,6 +98,7 @@ class Packer {
     const double share = static_cast<double>(boxes.size()) / static_cast<double>(offsets_.size());
     auto scans = static_cast<int64_t>(static_cast<double>(budget_.scans) * share);
     auto nodes = static_cast<int64_t>(static_cast<double>(budget_.nodes) * share);
+    if (offsets_.size() >= kLarge && !is_searchable(boxes)) return pack_large(boxes, enough, large_budget(share));
     Offsets best = pack_greedy(boxes, enough, scans);
     Bytes height = height_of(boxes, best);
     if (height <= enough || nodes <= 0) return best;
@@ -127,6 +129,17 @@ class Packer {
     return best;
   }
 
+  // Effort beyond the limits changes little; each is about two seconds.
+  LargeBudget large_budget(double share) const {
+    constexpr int64_t kScansPerLook = 8, kLooksPerNode = 16;
+    constexpr int64_t kMostGreedyLooks = 64'000'000, kMostRepairLooks = 50'000'000, kMostScans = 400'000'000;
+    const auto part = [&](int64_t whole) { return static_cast<int64_t>(static_cast<double>(whole) * share); };
+    return {.greedy_looks = part(std::min(budget_.scans / kScansPerLook, kMostGreedyLooks)),
+            .repair_looks = part(std::min(budget_.nodes * kLooksPerNode, kMostRepairLooks)),
+            .scans = part(std::min(budget_.scans, kMostScans))};
+  }
+
+  static constexpr size_t kLarge = 10'000;
   static constexpr int64_t kScansPerNode = 1024;
   const Bytes enough_;
   const bool aims_at_enough_;
