@@ -170,7 +170,7 @@ class Lowering {
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const plan::BufferId copy = add_buffer(value, type, tag_of_value(value), plan::BufferKind::Temporary, name);
     const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
-    ProgramTask work{{prepared.kernel, cost}, -1, {{Operand::List::Reads, 0}}};
+    ProgramTask work{{prepared.kernel, cost, {{Operand::List::Reads, 0}}}, -1};
     Bytes scratch = prepared.scratch_bytes;
     if (is_batched(value) && last_samples_ > 0) {
       const kernels::Prepared& smaller =
@@ -319,7 +319,7 @@ class Lowering {
     if (has_tiles) return add_tiles(node, in, prepared);
 
     plan::Task task;
-    ProgramTask work{{prepared.kernel, cost_of(*node.op, facts)}, node.origin, {}, node.op};
+    ProgramTask work{{prepared.kernel, cost_of(*node.op, facts)}, node.origin, node.op};
     for (size_t i = 0; i < node.in.size(); ++i) {
       const bool updated = (node.op->traits.updates >> i & 1) != 0;
       const plan::BufferId buffer = in_layout(node.in[i], prepared.in.empty() ? kernels::Layout() : prepared.in[i]);
@@ -327,7 +327,7 @@ class Lowering {
       if (updated && buffer != home.buffer)
         throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name, draft_.name(node),
                                 name_of_value(node.in[i])));
-      work.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
+      work.own.in.push_back(add_operand(updated ? task.updates : task.reads, updated, buffer));
     }
     task.name = draft_.name(node);
     for (size_t i = 0; i < node.out.size(); ++i) {
@@ -358,7 +358,7 @@ class Lowering {
     facts.slim = true;
     const kernels::Prepared& slim = kernels_.prepare(*node.op, facts);
     if (slim.in != own.in || slim.out != own.out) return;
-    work.slim = {slim.kernel, cost_of(*node.op, facts)};
+    work.slim = {slim.kernel, cost_of(*node.op, facts), work.own.in};
     plan::Variant variant{static_cast<const plan::Work&>(task), std::string(node.op->traits.slim)};
     variant.scratch_fixed_bytes = in_each_part ? prepare_later(node, facts, slim, work.slim) : slim.scratch_bytes;
     const double times = predict_ns(work.slim.cost, options_.speed) / predict_ns(work.own.cost, options_.speed);
@@ -384,15 +384,15 @@ class Lowering {
       plan::Task task;
       task.name = fmt::format("{}/tile{}", draft_.name(node), tile);
       task.batch_rule = node.op->traits.batch;
-      ProgramTask work{{}, node.origin, {}, node.op};
+      ProgramTask work{{}, node.origin, node.op};
       for (size_t i = 0; i < node.in.size(); ++i) {
         const bool updated = (node.op->traits.updates >> i & 1) != 0;
         const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
         const bool has_tiles = home_of(node.in[i]).tiles > 1;
         if (is_cut) in[i] = {types[i].dtype, Dims{elements}, {}, false};
-        work.in.push_back(
+        work.own.in.push_back(
             add_operand(updated ? task.updates : task.reads, updated, has_tiles ? buffers[i] + tile : buffers[i]));
-        if (is_cut && !has_tiles) work.in.back().offset = first * size_of(types[i].dtype);
+        if (is_cut && !has_tiles) work.own.in.back().offset = first * size_of(types[i].dtype);
       }
       const kernels::Facts facts{*node.attrs, in, {}, options_.batch, options_.batch, false};
       const kernels::Prepared& prepared = kernels_.prepare(*node.op, facts);
@@ -423,11 +423,11 @@ class Lowering {
   void add_sharing(const DraftNode& node, plan::Task& task, const ProgramTask& work) {
     if (task.writes.empty()) return;
     const plan::Buffer& out = program_.problem.buffers[static_cast<size_t>(task.writes[0])];
-    for (size_t i = 0; i < work.in.size(); ++i) {
-      if ((node.op->traits.in_place >> i & 1) == 0 || work.in[i].list != Operand::List::Reads) continue;
+    for (size_t i = 0; i < work.own.in.size(); ++i) {
+      if ((node.op->traits.in_place >> i & 1) == 0 || work.own.in[i].list != Operand::List::Reads) continue;
       const plan::Buffer& in =
-          program_.problem.buffers[static_cast<size_t>(task.reads[static_cast<size_t>(work.in[i].index)])];
-      const plan::InPlace share{work.in[i].index, 0};
+          program_.problem.buffers[static_cast<size_t>(task.reads[static_cast<size_t>(work.own.in[i].index)])];
+      const plan::InPlace share{work.own.in[i].index, 0};
       if (in.fixed_bytes == out.fixed_bytes && in.per_sample_bytes == out.per_sample_bytes &&
           std::find(task.may_share.begin(), task.may_share.end(), share) == task.may_share.end())
         task.may_share.push_back(share);

@@ -24,13 +24,13 @@ struct Operand {
 struct Kernels {
   std::shared_ptr<kernels::Kernel> first;
   Cost cost{};
+  std::vector<Operand> in = {};  // its arguments, in the lists of its own work
   std::shared_ptr<kernels::Kernel> later = nullptr, last = nullptr;
 };
 
 struct ProgramTask {
   Kernels own;
-  NodeId origin;  // -1: a reorder
-  std::vector<Operand> in;
+  NodeId origin;           // -1: a reorder
   const Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
   Kernels slim{};          // the task's only variant, where it has one
   const Kernels& of(const plan::Step& step) const { return step.variant < 0 ? own : slim; }

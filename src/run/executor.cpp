@@ -31,8 +31,8 @@ class Executor::Binder {
         ++moves;
         continue;
       }
-      ins += program_.tasks[static_cast<size_t>(step.task)].in.size();
-      outs += program_.problem.tasks[static_cast<size_t>(step.task)].writes.size();
+      ins += program_.tasks[static_cast<size_t>(step.task)].of(step).in.size();
+      outs += work_of(program_.problem, step).writes.size();
     }
     // Sized once: the steps point into these.
     to_.in_.reserve(ins);
@@ -71,14 +71,14 @@ class Executor::Binder {
     const plan::Step& step = plan_.steps[i];
     const plan::StepPlaces& places = places_[i];
     const lower::ProgramTask& task = program_.tasks[static_cast<size_t>(step.task)];
-    const plan::Task& work = program_.problem.tasks[static_cast<size_t>(step.task)];
+    const plan::Work& work = work_of(program_.problem, step);
     BoundStep bound{kernel_for(task.of(step), step.part),
                     to_.in_.data() + to_.in_.size(),
                     to_.out_.data() + to_.out_.size(),
                     nullptr,
                     step.part,
                     0};
-    for (const lower::Operand& operand : task.in) {
+    for (const lower::Operand& operand : task.of(step).in) {
       const bool updated = operand.list == lower::Operand::List::Updates;
       const auto index = static_cast<size_t>(operand.index);
       const plan::BufferId id = (updated ? work.updates : work.reads)[index];
@@ -120,7 +120,7 @@ class Executor::Binder {
   }
 
   bool changes(size_t step, Bytes first, Bytes last) const {
-    const plan::Task& work = program_.problem.tasks[static_cast<size_t>(plan_.steps[step].task)];
+    const plan::Work& work = work_of(program_.problem, plan_.steps[step]);
     const plan::StepPlaces& places = places_[step];
     const int64_t samples = plan_.part_samples.front();
     const auto hits = [&](Bytes place, Bytes bytes) { return place < last && place + bytes > first; };

@@ -20,7 +20,7 @@ Bytes PlannedStep::detail_bytes() const {
   for (const plan::Buffer& buffer : program.problem.buffers) bytes += text(buffer.name);
   for (const plan::Task& task : program.problem.tasks)
     bytes += text(task.name) + list(task.reads) + list(task.writes) + list(task.updates) + list(task.may_share);
-  for (const lower::ProgramTask& task : program.tasks) bytes += list(task.in);
+  for (const lower::ProgramTask& task : program.tasks) bytes += list(task.own.in) + list(task.slim.in);
   return static_cast<Bytes>(bytes);
 }
 
