@@ -50,5 +50,8 @@ ModelSpec vgg16(Settings& settings);
 ModelSpec unet(Settings& settings);
 ModelSpec bert_base(Settings& settings);
 ModelSpec gpt2_small(Settings& settings);
+ModelSpec gpt2_medium(Settings& settings);
+ModelSpec gpt2_large(Settings& settings);
+ModelSpec gpt2_xl(Settings& settings);
 
 }  // namespace plimsoll::families

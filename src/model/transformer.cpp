@@ -1,4 +1,5 @@
-// bert-base and gpt2-small. Both predict words through the table of their embedding, without ever holding all logits.
+// bert-base and the sizes of gpt2. All predict words through the table of their embedding, without ever holding all
+// logits.
 #include <fmt/format.h>
 
 #include "model/families.h"
@@ -86,27 +87,32 @@ ModelSpec language_model(const Settings& settings, const Sizes& sizes, int64_t b
           }};
 }
 
-}  // namespace
-
-ModelSpec gpt2_small(Settings& settings) {
+ModelSpec gpt2(Settings& settings, int64_t layers, int64_t width, int64_t batch) {
   const Sizes sizes = sizes_of(settings, {.words = 50257,
                                           .positions = 1024,
                                           .sequence = 1024,
-                                          .layers = 12,
-                                          .width = 768,
-                                          .heads = 12,
+                                          .layers = layers,
+                                          .width = width,
+                                          .heads = 0,
                                           .dropout = 0.1,
                                           .epsilon = 1e-5,
                                           .norm_first = true,
                                           .causal = true,
                                           .activation = "gelu_tanh"});
-  return language_model(settings, sizes, 4, [=](Tensor x, bool training) {
+  return language_model(settings, sizes, batch, [=](Tensor x, bool training) {
     x = gather(words_of(x.graph(), sizes), x);
     x = add_rows(x, "positions", sizes.positions, sizes.sequence, sizes);
     x = layers::dropout(x, sizes.dropout, training, "dropout");
     return norm(blocks(x, sizes, training), sizes, "norm");
   });
 }
+
+}  // namespace
+
+ModelSpec gpt2_small(Settings& settings) { return gpt2(settings, 12, 768, 4); }
+ModelSpec gpt2_medium(Settings& settings) { return gpt2(settings, 24, 1024, 1); }
+ModelSpec gpt2_large(Settings& settings) { return gpt2(settings, 36, 1280, 1); }
+ModelSpec gpt2_xl(Settings& settings) { return gpt2(settings, 48, 1600, 1); }
 
 ModelSpec bert_base(Settings& settings) {
   const Sizes sizes = sizes_of(settings, {.words = 30522,

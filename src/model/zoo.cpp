@@ -26,6 +26,9 @@ constexpr std::pair<std::string_view, ModelSpec (*)(Settings&)> kModels[] = {
     {"unet", families::unet},
     {"bert-base", families::bert_base},
     {"gpt2-small", families::gpt2_small},
+    {"gpt2-medium", families::gpt2_medium},
+    {"gpt2-large", families::gpt2_large},
+    {"gpt2-xl", families::gpt2_xl},
     {"dense-chain", families::dense_chain},
 };
 

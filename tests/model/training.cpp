@@ -17,7 +17,7 @@ namespace {
 // Small enough to build quickly, with every part of the original.
 ModelOptions small(std::string_view name) {
   ModelOptions options;
-  if (name == "bert-base" || name == "gpt2-small") {
+  if (name == "bert-base" || name.starts_with("gpt2-")) {
     options.layers = 4;
     options.width = 128;
     options.sequence = 32;

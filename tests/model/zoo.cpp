@@ -36,7 +36,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Known{"resnet18", 11689512, "f32[B,1000]"}, Known{"resnet50", 25557032, "f32[B,1000]"},
                       Known{"mobilenet_v2", 3504872, "f32[B,1000]"}, Known{"vgg16", 138357544, "f32[B,1000]"},
                       Known{"unet", 31031810, "f32[B,256,256,2]"}, Known{"bert-base", 109483776, "f32[B,128,768]"},
-                      Known{"gpt2-small", 124439808, "f32[B,1024,768]"}, Known{"dense-chain", 50500000, "f32[B,100]"}));
+                      Known{"gpt2-small", 124439808, "f32[B,1024,768]"},
+                      Known{"gpt2-medium", 354823168, "f32[B,1024,1024]"},
+                      Known{"gpt2-large", 774030080, "f32[B,1024,1280]"},
+                      Known{"gpt2-xl", 1557611200, "f32[B,1024,1600]"}, Known{"dense-chain", 50500000, "f32[B,100]"}));
 
 TEST(ZooNames, NearestIsOffered) {
   try {
@@ -46,6 +49,15 @@ TEST(ZooNames, NearestIsOffered) {
     EXPECT_THAT(error.what(), HasSubstr("no model 'resnet51'; did you mean resnet50? Known are mlp, lenet"));
     EXPECT_EQ(error.kind(), ErrorKind::Usage);
   }
+}
+
+TEST(ZooDefaults, TheLargerSizesOfGpt2TakeOneSampleOfAllPositions) {
+  for (const char* name : {"gpt2-medium", "gpt2-large", "gpt2-xl"}) {
+    const ModelSpec spec = find_model(name);
+    EXPECT_EQ(spec.batch, 1) << name;
+    EXPECT_EQ(to_string(spec.input), "i32[B,1024]") << name;
+  }
+  EXPECT_EQ(find_model("gpt2-small").batch, 4);
 }
 
 TEST(ZooOptions, ChangeSizes) {
@@ -68,6 +80,8 @@ TEST(ZooOptions, RefuseWhatAModelDoesNotHave) {
   EXPECT_EQ(message_of("resnet50", {.sequence = 128}), "model 'resnet50': its sequence length can't be set");
   EXPECT_EQ(message_of("mlp", {.classes = 0}), "model 'mlp': classes must be positive but is 0");
   EXPECT_THAT(message_of("gpt2-small", {.sequence = 2048}), HasSubstr("1024 positions"));
+  EXPECT_THAT(message_of("gpt2-xl", {.sequence = 1025}), HasSubstr("1024 positions"));
+  EXPECT_THAT(message_of("gpt2-large", {.width = 1000}), HasSubstr("multiple of 64"));
   EXPECT_THAT(message_of("unet", {.image_size = 100}), HasSubstr("can't be 100"));
 }
 
