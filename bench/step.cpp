@@ -117,6 +117,7 @@ nlohmann::json measure(const Arguments& arguments) {
       {"plan_ns", planned_ns - plan_ns},
       {"plan_processor_ns", plan_processor_s * 1e9},
       {"predicted_ns", step.plan.predicted_ns},
+      {"unconstrained_ns", step.plan.unconstrained_ns},
       {"fixed_bytes", session.runtime_bytes() + held(step, {Tag::Weights, Tag::Optimiser, Tag::Data})},
       {"planned_bytes", session.arena_bytes() + session.runtime_bytes()}};
   if (arguments.plan_only) return result;

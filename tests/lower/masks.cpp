@@ -91,7 +91,7 @@ TEST(Masks, OfASum) {
   const Ran masked = run(graph, wanted, true);
   const auto reader = std::find_if(masked.program.tasks.begin(), masked.program.tasks.end(),
                                    [](const auto& task) { return task.op != nullptr && task.op->name == "masked"; });
-  EXPECT_EQ(reader->in.size(), 3U);
+  EXPECT_EQ(reader->own.in.size(), 3U);
 }
 
 // Behind pooling the mask is that of the pooled output.

@@ -40,9 +40,12 @@ class Drops {
   // Bytes that holding a value for others should not pass.
   void set_target(Bytes bytes) { target_ = bytes; }
   int32_t stages() const { return stages_; }
+  int32_t buffers() const { return static_cast<int32_t>(needs_.size()); }
   Bytes size_of(BufferId id) const { return sizes_->buffers[id]; }
   double ns_of(BufferId id) const { return program_->ns[program_->maker[id]]; }
   bool is_remakeable(BufferId id) const { return program_->maker[id] >= 0; }
+  // Whether its task needs something that is not always there.
+  bool has_inputs(BufferId id) const { return !program_->reads[program_->maker[id]].empty(); }
   const std::vector<Need>& needs(BufferId id) const { return needs_[id]; }
   const LiveTree& alive() const { return alive_; }  // by stage, without variables
   double extra_ns() const { return extra_ns_; }

@@ -8,6 +8,7 @@
 
 #include "plan/search/drops.h"
 #include "plan/search/stays.h"
+#include "plan/search/waists.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -25,6 +26,7 @@ enum class Start {
   Segments,  // whole runs of values first, each as long as it returns below the target
   LongRuns,  // the same, but a return may be as high as that stage was before
   Pieces,    // value by value
+  Waists,    // runs of values between places that few bytes cross
   Relaxed,   // low enough already: only takes back
 };
 
@@ -45,6 +47,8 @@ class Search {
     const bool in_segments = start == Start::Segments || start == Start::LongRuns;
     for (int pass = 0; in_segments && pass < kPasses && is_over(); ++pass)
       if (!relieve_in_segments(start == Start::LongRuns)) break;
+    for (int pass = 0; start == Start::Waists && pass < kPasses && is_over(); ++pass)
+      if (!relieve_between_waists()) break;
     for (int round = 0; round < kRounds && is_over(); ++round) {
       bool helps = relieve_cleanly();
       if (is_over()) helps = lower_the_peak() || helps;
@@ -159,15 +163,69 @@ class Search {
     return false;
   }
 
-  // Drops whole runs of values made one after another, each run as long as its return stays below the target, with
-  // one value kept between runs. Early runs return late, when little else is alive, so they may be longer.
-  bool relieve_in_segments(bool may_stay_high) {
-    const int32_t peak = drops_.alive().find_highest();
+  std::vector<Gap> gaps_by_maker(int32_t peak) {
     std::vector<Gap> gaps;
     for (const Offer& offer : list_offers_at(peak)) gaps.push_back(offer.gap);
     std::sort(gaps.begin(), gaps.end(), [&](const Gap& a, const Gap& b) {
       return std::pair(drops_.maker_of(a.id), a.id) < std::pair(drops_.maker_of(b.id), b.id);
     });
+    return gaps;
+  }
+
+  // Drops what is made between two waists, and keeps what crosses the second. Of several lengths the one that relieves
+  // most for each nanosecond: a long run may have to load its weights twice when it returns.
+  bool relieve_between_waists() {
+    const int32_t peak = drops_.alive().find_highest();
+    const std::vector<Gap> gaps = gaps_by_maker(peak);
+    const std::vector<size_t> waists = find_waists(drops_, gaps, peak);
+    const auto drop_between = [&](size_t first, size_t end) {
+      std::vector<Gap> run;
+      for (size_t i = waists[first]; i < waists[end]; ++i)
+        if (!crosses(drops_, gaps, gaps[i], waists[end])) run.push_back(gaps[i]);
+      return !run.empty() && drops_.drop_all(run) && drops_.stays_below(target_, LiveTree::kNothing) &&
+             drops_.returns_below(target_);
+    };
+    const auto score_of = [&](size_t first, size_t end) {
+      const Bytes height = drops_.alive().highest(peak, peak);
+      const double ns = drops_.extra_ns();
+      double score = 0;
+      if (drop_between(first, end)) {
+        const Bytes relief = std::min(height - drops_.alive().highest(peak, peak), height - target_);
+        score = static_cast<double>(relief) / (std::max(0.0, drops_.extra_ns() - ns) + 1);
+      }
+      drops_.undo();
+      return score;
+    };
+    bool helps = false;
+    size_t usual = 1;
+    for (size_t first = 0; first + 1 < waists.size() && is_over();) {
+      size_t best = 0;
+      double best_score = 0;
+      for (size_t length = std::max<size_t>(usual / 2, 1); first + length < waists.size() && !is_tired(); length *= 2) {
+        const double score = score_of(first, first + length);
+        if (score > best_score) {
+          best = length;
+          best_score = score;
+        } else if (best > 0 || length >= usual) {
+          break;
+        }
+      }
+      if (best > 0 && drop_between(first, first + best)) {
+        helps = true;
+        usual = best;
+      } else if (best > 0) {
+        drops_.undo();
+      }
+      first += std::max<size_t>(best, 1);
+    }
+    return helps;
+  }
+
+  // Drops whole runs of values made one after another, each run as long as its return stays below the target, with
+  // one value kept between runs. Early runs return late, when little else is alive, so they may be longer.
+  bool relieve_in_segments(bool may_stay_high) {
+    const int32_t peak = drops_.alive().find_highest();
+    const std::vector<Gap> gaps = gaps_by_maker(peak);
     const auto works = [&](size_t first, size_t count) {
       if (drops_.drop_all(std::span(gaps).subspan(first, count)) && drops_.stays_below(target_, LiveTree::kNothing) &&
           (may_stay_high || drops_.returns_below(target_)))
@@ -240,36 +298,56 @@ class Ladder {
   std::vector<Schedule> run(Bytes floor_bytes, Effort effort) {
     const Bytes highest = plain_.alive().highest(), floor = std::max<Bytes>(floor_bytes - sizes_.variables, 1);
     if (plain_.stages() == 0 || highest <= floor) return {};
-    constexpr int kFewestRungs = 16;
-    constexpr int kQuickRungs = 8;
-    const auto most = static_cast<int>(std::clamp(24'000 / plain_.stages(), kFewestRungs, 32));
-    is_large_ = most == kFewestRungs;
-    constexpr int kQuickRungsOfLarge = 3;
-    const bool is_quick = effort == Effort::Quick;
-    const int rungs = !is_quick ? most : is_large_ ? kQuickRungsOfLarge : kQuickRungs;
-    work_ = (is_large_ ? kWorkOfLarge : is_quick ? kQuickWork : kWork) / most;
+    plan_effort(effort);
     std::vector<Drops> best;
-    for (int k = 1; k <= rungs; ++k) {
+    for (int k = 1; k <= rungs_; ++k) {
       const double share =
-          std::pow(static_cast<double>(floor) / static_cast<double>(highest), static_cast<double>(k) / rungs);
-      const auto target = k == rungs ? floor : static_cast<Bytes>(static_cast<double>(highest) * share);
+          std::pow(static_cast<double>(floor) / static_cast<double>(highest), static_cast<double>(k) / rungs_);
+      const auto target = k == rungs_ ? floor : static_cast<Bytes>(static_cast<double>(highest) * share);
       targets_.push_back(target);
       // Where a search gets lost there is no use in asking for less, and it takes long.
       if (is_large_) {
-        best.push_back(search(plain_, target, Start::Segments));
+        best.push_back(search(plain_, target, Start::Waists));
+        if (best.back().alive().highest() > target)
+          take_better(best.back(), search(plain_, target, Start::Segments), target);
         if (k > 1 && best.back().alive().highest() > best[best.size() - 2].alive().highest()) break;
         continue;
       }
-      best.push_back(search_rung(best.empty() ? nullptr : &best.back(), target, is_quick));
+      best.push_back(search_rung(best.empty() ? nullptr : &best.back(), target, effort == Effort::Quick));
     }
-    if (is_quick) return std::move(schedules_);
-    for (int k = static_cast<int>(best.size()) - 2; k >= 0; --k)
-      take_better(best[k], search(best[k + 1], targets_[k], Start::Relaxed), targets_[k]);
+    climb(std::move(best), highest);
     return std::move(schedules_);
   }
 
  private:
   static constexpr int64_t kWork = 1'000'000, kQuickWork = 600'000, kWorkOfLarge = 12'000'000;
+
+  void plan_effort(Effort effort) {
+    constexpr int kFewestRungs = 16, kMostRungs = 32, kQuickRungs = 8;
+    const int most = std::clamp(24'000 / plain_.stages(), kFewestRungs, kMostRungs);
+    is_large_ = most == kFewestRungs;
+    const bool is_quick = effort == Effort::Quick;
+    rungs_ = is_quick ? kQuickRungs : most;
+    work_ = (is_large_ ? kWorkOfLarge : is_quick ? kQuickWork : kWork) / most;
+  }
+
+  // From the lowest rung up again in small steps: each takes back what the one below it had to drop. So the line that
+  // is given later is used up to a small share, and no two lines near each other get very different plans.
+  void climb(std::vector<Drops> best, Bytes highest) {
+    constexpr double kStep = 1.02;
+    constexpr int kMostSteps = 400'000;  // times stages
+    const int most = std::max(kMostSteps / plain_.stages(), 1) / static_cast<int>(best.size()) + 1;
+    Drops state = std::move(best.back());
+    for (auto k = static_cast<int>(best.size()) - 2; k >= -1; --k) {
+      const auto low = static_cast<double>(std::max(state.alive().highest(), targets_[k + 1]));
+      const auto high = static_cast<double>(k >= 0 ? targets_[k] : highest - 1);
+      const int steps = std::clamp(static_cast<int>(std::log(high / low) / std::log(kStep)), 1, most);
+      for (int i = 1; i <= steps && low < high; ++i)
+        state = search(std::move(state), static_cast<Bytes>(low * std::pow(high / low, static_cast<double>(i) / steps)),
+                       Start::Relaxed);
+      if (k >= 0) take_better(state, std::move(best[k]), targets_[k]);
+    }
+  }
 
   // From the rung above, and from the order as it is in the ways that have not got lost.
   Drops search_rung(const Drops* above, Bytes target, bool is_quick) {
@@ -291,8 +369,8 @@ class Ladder {
     return std::move(*best);
   }
 
-  Drops search(const Drops& from, Bytes target, Start start) {
-    Drops drops = Search(from, static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);
+  Drops search(Drops from, Bytes target, Start start) {
+    Drops drops = Search(std::move(from), static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);
     Schedule schedule{drops.steps(), 0, drops.extra_ns()};
     schedule.peak_bytes = find_stays(problem_, sizes_, schedule.steps, in_place_).peak_bytes;
     schedules_.push_back(std::move(schedule));
@@ -312,6 +390,7 @@ class Ladder {
   const bool in_place_;
   const Drops plain_;
   int64_t work_ = 0;
+  int rungs_ = 0;
   bool is_large_ = false;
   static constexpr int kMostLosses = 2;
   std::array<int, 3> losses_{};  // by start from the order as it is: targets missed one after another
