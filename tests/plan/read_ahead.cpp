@@ -48,7 +48,9 @@ struct Chain {
   Bytes peak(const std::vector<TaskId>& of) const {
     return find_stays(staged.problem, staged.sizes, of, true).peak_bytes;
   }
-  std::vector<TaskId> ahead(Bytes peak_bytes) const { return read_ahead(staged, steps, true, peak_bytes); }
+  std::vector<TaskId> ahead(Bytes peak_bytes, Ahead how = Ahead::EachAlone) const {
+    return read_ahead(staged, steps, true, peak_bytes, how);
+  }
 };
 
 constexpr Bytes kMuch = GiB;
@@ -83,8 +85,9 @@ TEST(ReadAhead, LeavesTheOrderOfEverythingElse) {
 TEST(ReadAhead, NeverRaisesThePeakAboveWhatIsAllowed) {
   const Chain chain(8, 6, 64 * KiB);
   const Bytes least = chain.peak(chain.steps);
-  for (const Bytes allowed : {least, least + 32, least + 64, least + 4096, kMuch})
-    EXPECT_LE(chain.peak(chain.ahead(allowed)), std::max(allowed, least));
+  for (const Ahead how : {Ahead::EachAlone, Ahead::InOneRow})
+    for (const Bytes allowed : {least, least + 32, least + 64, least + 4096, kMuch})
+      EXPECT_LE(chain.peak(chain.ahead(allowed, how)), std::max(allowed, least));
 }
 
 TEST(ReadAhead, StaysWhereItIsWithoutRoomOrTime) {
@@ -92,6 +95,54 @@ TEST(ReadAhead, StaysWhereItIsWithoutRoomOrTime) {
   EXPECT_EQ(first.ahead(kMuch), first.steps);
   const Chain full(8, 6, 64 * KiB);
   EXPECT_EQ(full.ahead(0), full.steps);
+}
+
+// Every task reads a weight of its own that takes twice as long to load as the task does.
+struct Stream {
+  Staged staged;
+  std::vector<TaskId> steps;
+
+  explicit Stream(int tasks) {
+    Builder b;
+    BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 64);
+    Stored stored;
+    for (int i = 0; i < tasks; ++i) {
+      const BufferId w = b.variable("w" + std::to_string(i), 2048), y = b.temporary("y" + std::to_string(i), 64);
+      b.task("t" + std::to_string(i), {x, w}, {y}).fixed_ns = 1024;
+      x = y;
+    }
+    for (const Buffer& buffer : b.problem.buffers) stored.variables.push_back(buffer.kind == BufferKind::Variable);
+    std::vector<TaskId> order(b.problem.tasks.size());
+    std::iota(order.begin(), order.end(), 0);
+    const Limits limits{.disk_bytes = GiB, .disk_read_bytes_per_s = 1e9, .disk_write_bytes_per_s = 1e9};
+    staged = stage(b.problem, limits, find_split(b.problem), order, stored);
+    steps.resize(staged.problem.tasks.size());
+    std::iota(steps.begin(), steps.end(), 0);
+  }
+  double ns(Bytes room, Ahead how) const {
+    return predict_ns(staged, read_ahead(staged, steps, true, room, how), Disk::Ordinary);
+  }
+};
+
+TEST(ReadAhead, InOneRowTheDiskNeverRests) {
+  const Stream stream(20);
+  EXPECT_DOUBLE_EQ(predict_ns(stream.staged, stream.steps, Disk::Ordinary), 20 * (2048 + 1024));
+  EXPECT_DOUBLE_EQ(stream.ns(5 * 2048, Ahead::InOneRow), 20 * 2048 + 1024);
+}
+
+TEST(ReadAhead, InOneRowItRestsWhereThereIsNoRoom) {
+  const Stream stream(20);
+  EXPECT_DOUBLE_EQ(stream.ns(2048 + 256, Ahead::InOneRow), 20 * (2048 + 1024));
+}
+
+TEST(ReadAhead, InOneRowLoadsKeepTheirOrder) {
+  const Stream stream(20);
+  const std::vector<TaskId> ahead = read_ahead(stream.staged, stream.steps, true, 6 * 2048, Ahead::InOneRow);
+  EXPECT_NE(ahead, stream.steps);
+  std::vector<TaskId> loads;
+  for (const TaskId task : ahead)
+    if (stream.staged.meaning[static_cast<size_t>(task)].kind == Step::Kind::Load) loads.push_back(task);
+  EXPECT_TRUE(std::is_sorted(loads.begin(), loads.end()));
 }
 
 TEST(ReadAhead, TheTimeIsThatOfTheDiskAtHand) {

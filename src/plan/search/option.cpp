@@ -73,8 +73,9 @@ void Option::add(std::vector<Candidate>& candidates, const std::vector<TaskId>& 
   if (has_transfers_ &&
       are_at_two_places(staged_, find_stays(staged_.problem, staged_.sizes, steps, limits_.levers.in_place)))
     return;
-  if (has_transfers_) {
-    std::vector<TaskId> ahead = read_ahead(staged_, steps, limits_.levers.in_place, peak_bytes);
+  for (const Ahead how : {Ahead::InOneRow, Ahead::EachAlone}) {
+    if (!has_transfers_) break;
+    std::vector<TaskId> ahead = read_ahead(staged_, steps, limits_.levers.in_place, peak_bytes, how);
     const Stays stays = find_stays(staged_.problem, staged_.sizes, ahead, limits_.levers.in_place);
     if (ahead != steps && !are_at_two_places(staged_, stays))
       candidates.push_back(make_candidate(std::move(ahead), stays.peak_bytes));

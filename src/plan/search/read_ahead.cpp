@@ -12,6 +12,38 @@ namespace {
 bool is_load(const Staged& staged, TaskId task) { return staged.meaning[task].kind == Step::Kind::Load; }
 bool is_transfer(const Staged& staged, TaskId task) { return staged.meaning[task].kind != Step::Kind::Run; }
 
+// By step: when the tasks before it are done, if none ever waits.
+std::vector<double> find_clock(const Staged& staged, const std::vector<TaskId>& steps) {
+  std::vector<double> clock(steps.size() + 1, 0);
+  for (size_t s = 0; s < steps.size(); ++s)
+    clock[s + 1] = clock[s] + (is_transfer(staged, steps[s]) ? 0 : staged.problem.tasks[steps[s]].fixed_ns);
+  return clock;
+}
+
+// By step: when its load has to start so that it is done in time. With one row for all, so that those behind it are
+// too: where the disk has more to do than the tasks, that is earlier and earlier towards the front.
+std::vector<double> find_latest_starts(const Staged& staged, const std::vector<TaskId>& steps,
+                                       const std::vector<double>& clock, Ahead how) {
+  std::vector<double> latest(steps.size(), 0);
+  double next = clock.back();
+  for (size_t s = steps.size(); s-- > 0;) {
+    if (!is_transfer(staged, steps[s])) continue;
+    const double ns = staged.problem.tasks[steps[s]].fixed_ns;
+    if (is_load(staged, steps[s])) next = std::min(next, clock[s]);
+    next -= ns;
+    latest[s] = how == Ahead::InOneRow ? next : clock[s] - ns;
+  }
+  return latest;
+}
+
+// Up to where loads may fill memory. What is filled to the brim everywhere cannot be packed.
+Bytes find_room(const Staged& staged, Bytes peak_bytes, Ahead how) {
+  if (how == Ahead::EachAlone) return peak_bytes;
+  constexpr double kShare = 0.85;
+  const Bytes variables = staged.sizes.variables;
+  return variables + static_cast<Bytes>(kShare * static_cast<double>(std::max<Bytes>(peak_bytes - variables, 0)));
+}
+
 }  // namespace
 
 double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk which) {
@@ -31,8 +63,8 @@ double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk w
   return std::max(now, disk);
 }
 
-std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& steps, bool in_place,
-                               Bytes peak_bytes) {
+std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& steps, bool in_place, Bytes peak_bytes,
+                               Ahead how) {
   const auto count = static_cast<int32_t>(steps.size());
   const Stays stays = find_stays(staged.problem, staged.sizes, steps, in_place);
   LiveTree alive(std::max(count, 1));
@@ -40,6 +72,10 @@ std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& 
   for (const Slot& slot : stays.slots) alive.add(slot.first_step, slot.last_step, slot.bytes);
   for (int32_t s = 0; s < count; ++s) alive.add(s, s, staged.sizes.scratch[steps[s]]);
 
+  const std::vector<double> clock = find_clock(staged, steps);
+  const std::vector<double> latest = find_latest_starts(staged, steps, clock, how);
+  const Bytes room = find_room(staged, peak_bytes, how);
+  int32_t row = 0;  // the first place behind the load before this one, where they keep their order
   std::vector<int32_t> touched(staged.problem.buffers.size(), -1);  // by buffer of the plan: the last step that used it
   std::vector<int32_t> place(steps.size());
   std::iota(place.begin(), place.end(), 0);
@@ -48,14 +84,12 @@ std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& 
     if (is_load(staged, steps[s])) {
       const BufferId id = task.writes[0];
       const Bytes bytes = staged.sizes.buffers[id];
-      const int32_t earliest = touched[staged.buffer_of[id]] + 1;
-      double hidden = 0;
+      const int32_t earliest = std::max(row, touched[staged.buffer_of[id]] + 1);
       int32_t at = s;
-      while (at > earliest && hidden < task.fixed_ns && !staged.is_mark(steps[at - 1]) &&
-             alive.highest(at - 1, at - 1) + bytes <= peak_bytes) {
+      while (at > earliest && clock[at] > latest[s] && !staged.is_mark(steps[at - 1]) &&
+             alive.highest(at - 1, at - 1) + bytes <= room)
         --at;
-        if (!is_transfer(staged, steps[at])) hidden += staged.problem.tasks[steps[at]].fixed_ns;
-      }
+      if (how == Ahead::InOneRow) row = at < s ? at : s + 1;
       alive.add(at, s - 1, bytes);
       place[s] = at;
     }

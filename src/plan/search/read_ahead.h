@@ -12,7 +12,13 @@ enum class Disk : uint8_t { AtHand, Ordinary };
 // The time of the steps (tasks of the staged problem), with one transfer at a time running beside them.
 double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk which);
 
+enum class Ahead : uint8_t {
+  EachAlone,  // each load as if it had the disk for itself, wherever there is room
+  InOneRow,   // so that the disk is done with all of them in time: in the order of their use, with some room left
+};
+
 // The same steps with loads started so much earlier that they are done when needed, as far as `peak_bytes` leaves room.
-std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& steps, bool in_place, Bytes peak_bytes);
+std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& steps, bool in_place, Bytes peak_bytes,
+                               Ahead how);
 
 }  // namespace plimsoll::plan
