@@ -120,6 +120,7 @@ Who holds the memory:
   runtime      the program, its libraries, threads and tables
 Numbers:
   line         the bytes that the whole process stays below
+  limit        what keeps a step from taking only the time without a line, and the line from which it is faster
   as written   the peak without any lever; unconstrained: the time without a line
   lower bound  no plan of this step can have a lower peak
   micro-batch  so many samples of the batch that are computed at once)";

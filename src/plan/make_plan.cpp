@@ -42,6 +42,7 @@ class Planner {
     for (const Problem* problem : problems) require_valid(*problem, limits);
     describe_as_written();
     for (size_t i = 0; i < problems.size(); ++i) add_options(i);
+    add_finer_options();
   }
 
   // The fastest of a fixed list of candidates that fits. The list and the way each is packed do not depend on the
@@ -130,7 +131,20 @@ class Planner {
   void add_options(size_t index, const Problem& problem, const Split& split, const Variants& variants) {
     const int64_t part = problem.part_samples > 0 ? problem.part_samples : limits_.batch;
     const std::vector<TaskId> order = order_of(problem, measure(problem, limits_.batch, std::min(part, limits_.batch)));
-    const Stores which = part < limits_.batch || !variants.empty() ? Stores::Few : Stores::All;
+    const bool is_plain = part >= limits_.batch && variants.empty();
+    add_options(index, problem, split, variants, order, is_plain ? Stores::All : Stores::Few);
+    if (is_plain) plain_orders_.emplace_back(index, order);
+  }
+
+  // Last, so that they take no room from what is lower than all of them.
+  void add_finer_options() {
+    for (const auto& [index, order] : plain_orders_)
+      add_options(index, *problems_[index], {}, {}, order, Stores::Finer);
+    plain_orders_.clear();
+  }
+
+  void add_options(size_t index, const Problem& problem, const Split& split, const Variants& variants,
+                   const std::vector<TaskId>& order, Stores which) {
     for (Stored& stored : list_stores(problem, limits_, split, which)) {
       const Bytes more = bytes_of_option(problem);
       if (!entries_.empty() && held_bytes_ + more > limits_.search_bytes) return;
@@ -178,6 +192,21 @@ class Planner {
     return {lowest.bytes, lowest.problem == problem ? lowest.task : -1};
   }
 
+  // The least that a candidate needs which is faster than the chosen one. All such were tried, and need more than the
+  // line.
+  Bytes find_next_faster_bytes() {
+    Bytes least = std::numeric_limits<Bytes>::max();
+    const auto look = [&](const Entry& entry, const std::vector<Candidate>& candidates) {
+      for (const Candidate& candidate : candidates)
+        if (candidate.ns < best_ns_) least = std::min(least, entry.option.need_bytes(candidate));
+    };
+    for (Entry& entry : entries_) {
+      look(entry, entry.option.plain());
+      if (entry.option.is_searched()) look(entry, entry.option.recomputing());
+    }
+    return least == std::numeric_limits<Bytes>::max() ? 0 : least;
+  }
+
   Plan finish(Entry& entry, const Candidate& candidate) {
     Plan plan = expand(*problems_[entry.problem], entry.option, candidate);
     if (!entry.variants.empty())
@@ -185,6 +214,8 @@ class Planner {
         if (step.kind == Step::Kind::Run) step.variant = entry.variants[step.task];
     plan.predicted_ns = candidate.ns;
     plan.unconstrained_ns = unconstrained_ns_;
+    plan.disk_ns = entry.option.disk_ns(candidate);
+    plan.next_faster_bytes = find_next_faster_bytes();
     plan.unconstrained_bytes = unconstrained_bytes_;
     const Bound bound = bound_for(entry.problem);
     plan.lower_bound_bytes = bound.bytes;
@@ -310,7 +341,8 @@ class Planner {
   std::optional<Bytes> ordered_bytes_;  // once it was asked for
   double unconstrained_ns_ = 0;
   std::deque<Entry> entries_;
-  Bytes held_bytes_ = 0;  // by the entries
+  std::vector<std::pair<size_t, std::vector<TaskId>>> plain_orders_;  // by problem, while options are made
+  Bytes held_bytes_ = 0;                                              // by the entries
   Entry* best_ = nullptr;
   Candidate* best_candidate_ = nullptr;
   double best_ns_ = 0;

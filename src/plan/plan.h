@@ -62,6 +62,8 @@ struct Plan {
   std::vector<BufferId> stored;  // variables that live in the scratch file between steps, by id
   double predicted_ns = 0;
   double unconstrained_ns = 0;
+  double disk_ns = 0;             // of all transfers, one after another; most of it passes beside the tasks
+  Bytes next_faster_bytes = 0;    // the least with which a faster plan was found; 0: there is none
   Bytes unconstrained_bytes = 0;  // peak of the program as written: given order, nothing shared
   Bytes live_bytes = 0;           // most bytes alive at one step of this plan; the arena is this plus fragmentation
   int32_t peak_step = -1;

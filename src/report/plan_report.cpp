@@ -52,6 +52,8 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
           decisions_text(plan, options.most_decisions, options.see_all);
   text += fmt::format("time    predicted {}\n", time_text(plan));
+  if (const std::string limit = limit_text(problem, plan, facts.surrounding_bytes()); !limit.empty())
+    text += fmt::format("limit   {}\n", limit);
   if (facts.scratch_file_bytes > 0)
     text += fmt::format("disk    {} in {}\n", format_bytes(facts.scratch_file_bytes), facts.scratch_folder);
   text += fmt::format("memory  as written {} · planned {}", format_bytes(plan.unconstrained_bytes + around),
@@ -94,6 +96,9 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"peak_task", peak_task(problem, plan)},
       {"predicted_step_ns", plan.predicted_ns},
       {"unconstrained_step_ns", plan.unconstrained_ns},
+      {"disk_ns", plan.disk_ns},
+      {"limited_by", limit_text(problem, plan, facts.surrounding_bytes())},
+      {"next_faster_line_bytes", plan.next_faster_bytes > 0 ? plan.next_faster_bytes + facts.surrounding_bytes() : 0},
       {"steps", plan.steps.size()},
       {"parts", plan.part_samples},
       {"reruns", tally.reruns},

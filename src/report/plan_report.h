@@ -27,6 +27,7 @@ struct PlanFacts {
   int64_t weights = 0;                                   // trained numbers
   Bytes line_bytes = std::numeric_limits<Bytes>::max();  // that: no line
   std::string line_reason = {};
+  Bytes limit_bytes = std::numeric_limits<Bytes>::max();  // that the plan was made under: of arena and actions
   Bytes arena_bytes = 0;
   Bytes runtime_bytes = 0;  // beside arena and data
   Bytes data_bytes = 0;
@@ -38,6 +39,11 @@ struct PlanFacts {
   std::optional<LowerBound> lower_bound = {};  // over all ways to set up the step, where these were looked at
   Bytes smallest_line = 0;                     // that a plan was made under; 0: nobody looked
   Bytes around_arena() const { return runtime_bytes + data_bytes; }
+  // What the line holds beside the arena and the actions of the plan.
+  Bytes surrounding_bytes() const {
+    const bool is_open = limit_bytes == std::numeric_limits<Bytes>::max();
+    return is_open ? around_arena() : line_bytes - limit_bytes;
+  }
 };
 
 // The largest decisions are listed, at most so many; `see_all` tells how to see the others.

@@ -92,6 +92,23 @@ std::string time_text(const plan::Plan& plan) {
                      percent_more(plan.predicted_ns, plan.unconstrained_ns), time_of(plan.unconstrained_ns));
 }
 
+std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Bytes surrounding) {
+  if (plan.predicted_ns <= plan.unconstrained_ns) return "";
+  constexpr double kMost = 0.9;  // share of the time from which on the disk is named
+  std::string text = "memory";
+  if (plan.disk_ns >= kMost * plan.predicted_ns) {
+    Bytes moved = 0;
+    for (const plan::Step& step : plan.steps)
+      if (step.kind != plan::Step::Kind::Run)
+        moved += placed_bytes(problem.buffers[static_cast<size_t>(step.buffer)], plan.part_samples.front());
+    text = fmt::format("the disk, which moves {} in a step and takes {} for it", format_bytes(moved),
+                       time_of(plan.disk_ns));
+  }
+  if (plan.next_faster_bytes == 0) return text + "; no faster plan was found";
+  return fmt::format("{}; the next faster plan found needs a line of {}", text,
+                     format_bytes(plan.next_faster_bytes + surrounding));
+}
+
 std::string decisions_text(const plan::Plan& plan, size_t most, const std::string& see_all) {
   std::string text;
   for (size_t i = 0; i < std::min(most, plan.decisions.size()); ++i) {

@@ -61,6 +61,7 @@ struct State {
     facts.scratch_folder = options.scratch_folder;
     facts.changes.half_values = options.half_values;
     facts.half_values = step.program.half_values;
+    facts.limit_bytes = step.limits.bytes;
     return report::make_forecast(facts);
   }
 };

@@ -138,6 +138,7 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.scratch_folder = training.scratch_folder;
   facts.changes = training.changes;
   facts.half_values = step.program.half_values;
+  facts.limit_bytes = step.limits.bytes;
   return facts;
 }
 

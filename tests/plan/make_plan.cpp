@@ -235,6 +235,29 @@ TEST(MakePlan, AFasterPlanIsFoundOrThereIsNone) {
   EXPECT_GT(slower, 0) << "no line was tight";
 }
 
+TEST(MakePlan, ASlowerPlanSaysWhatAFasterOneNeeds) {
+  Problem problem = training_chain(8, 1000, 200);
+  Bytes line = must_plan(problem, {.batch = 32}).arena_bytes - 1;
+  int slower = 0;
+  for (; line > 0; line -= line / 12) {
+    const auto answer = make_plan(problem, {.bytes = line, .batch = 32});
+    const auto* plan = std::get_if<Plan>(&answer);
+    if (plan == nullptr) break;
+    if (plan->predicted_ns <= plan->unconstrained_ns) continue;
+    ++slower;
+    ASSERT_GT(plan->next_faster_bytes, line) << "what fits would have been taken";
+    const Plan below = must_plan(problem, {.bytes = plan->next_faster_bytes - 1, .batch = 32});
+    EXPECT_EQ(below.predicted_ns, plan->predicted_ns) << "nothing faster was found below";
+  }
+  EXPECT_GT(slower, 2);
+}
+
+TEST(MakePlan, APlanWithoutALineNamesNoFasterOne) {
+  const Plan plan = must_plan(training_chain(8, 1000, 200), {.batch = 32});
+  EXPECT_EQ(plan.next_faster_bytes, 0);
+  EXPECT_EQ(plan.disk_ns, 0);
+}
+
 TEST(MakePlan, FiftyThousandTasks) {
   constexpr int kLayers = 8334;
   const Problem problem = training_chain(kLayers, 256, 4096);

@@ -79,6 +79,33 @@ TEST(Store, ValuesAreSpilledWhereNothingMayRunAgain) {
   EXPECT_GT(count(plan, Step::Kind::Save), 3);
 }
 
+TEST(Store, APlanKnowsTheTimeOfItsDisk) {
+  const Problem problem = chain_with_state(12, 4096, 256 * KiB);
+  Limits limits = kDisk;
+  limits.bytes = smallest_line(problem, kDisk);
+  const Plan plan = must_plan(problem, limits);
+  Bytes moved = 0;
+  for (const Step& step : plan.steps)
+    if (step.kind != Step::Kind::Run) moved += placed_bytes(problem.buffers[static_cast<size_t>(step.buffer)], 4);
+  EXPECT_DOUBLE_EQ(plan.disk_ns, static_cast<double>(moved)) << "at a byte each nanosecond";
+  EXPECT_GE(plan.predicted_ns, plan.disk_ns) << "one transfer at a time";
+}
+
+TEST(Store, MoreIsKeptInMemoryTheMoreRoomThereIs) {
+  // Weights that the disk takes far longer to move than the tasks to use: every kept one counts.
+  const Problem problem = chain_with_state(32, 64, 256 * KiB);
+  const Bytes all = 32 * 3 * 256 * KiB;
+  int64_t stored = 1 << 20;
+  for (const Bytes percent : {20, 30, 40, 50, 60, 70, 80, 90}) {
+    Limits limits = kDisk;
+    limits.bytes = all * percent / 100;
+    const Plan plan = must_plan(problem, limits);
+    EXPECT_LE(std::ssize(plan.stored), stored) << percent;
+    EXPECT_TRUE(plan.arena_bytes >= limits.bytes * 85 / 100) << percent << " " << plan.arena_bytes;
+    stored = std::ssize(plan.stored);
+  }
+}
+
 TEST(Store, TheDiskHasALimitToo) {
   const Problem problem = chain_with_state(6, 4096, 256 * KiB);
   Limits limits = kDisk;

@@ -64,6 +64,8 @@ TEST(Text, OddNamesReadBack) {
   plan.steps.push_back({.kind = Step::Kind::Load, .buffer = 4, .part = 2});
   plan.steps[0].variant = 1;
   plan.exactness = Exactness::WithinTolerance;
+  plan.disk_ns = 1.5e9;
+  plan.next_faster_bytes = 123456;
   plan.decisions.push_back({"drop \"it\"", 12, 0.1});
   EXPECT_EQ(parse_plan(to_text(plan, b.problem), b.problem), plan);
 }

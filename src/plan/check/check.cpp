@@ -190,7 +190,8 @@ std::string check_report(const Problem& problem, const Plan& plan) {
   if (plan.lower_bound_bytes < 0 || plan.lower_bound_bytes > plan.arena_bytes)
     return fmt::format("the lower bound of {} bytes is over the arena of {}", plan.lower_bound_bytes, plan.arena_bytes);
   if (plan.unconstrained_bytes < 0) return fmt::format("{} bytes without a line", plan.unconstrained_bytes);
-  for (const double ns : {plan.predicted_ns, plan.unconstrained_ns})
+  if (plan.next_faster_bytes < 0) return fmt::format("{} bytes of the next faster plan", plan.next_faster_bytes);
+  for (const double ns : {plan.predicted_ns, plan.unconstrained_ns, plan.disk_ns})
     if (!(ns >= 0) || !std::isfinite(ns)) return fmt::format("a step is said to take {} ns", ns);
   if (plan.exactness > Exactness::WithinTolerance) return "the exactness of the results is unknown";
   return "";

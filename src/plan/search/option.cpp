@@ -103,6 +103,13 @@ std::vector<Candidate>& Option::recomputing() {
   return recomputing_;
 }
 
+double Option::disk_ns(const Candidate& candidate) const {
+  double ns = 0;
+  for (const TaskId task : candidate.steps)
+    if (staged_.meaning[task].kind != Step::Kind::Run) ns += staged_.transfer_ns(task);
+  return ns;
+}
+
 void Option::pack_for(Candidate& candidate, Bytes line) const {
   constexpr int64_t kShortSearch = 10;
   // There are many options with parts and transfers: each gets less.

@@ -55,6 +55,12 @@ class Option {
   // Once more, as low as it can be, when the packing that was enough wastes more than next to nothing.
   void tighten(Candidate& candidate) const;
   Bytes arena_bytes(const Candidate& candidate) const { return staged_.sizes.variables + candidate.packing.height; }
+  // What a line must have for it, as far as that is known: before it is packed, no gaps are counted.
+  Bytes need_bytes(const Candidate& candidate) const {
+    return plan_bytes(candidate) + (candidate.items.empty() ? candidate.peak_bytes : arena_bytes(candidate));
+  }
+  // Of all its transfers, by the disk at hand.
+  double disk_ns(const Candidate& candidate) const;
   // What its plan takes beside the arena: each part has steps of its own.
   Bytes plan_bytes(const Candidate& candidate) const {
     return limits_.bytes_of_steps(std::ssize(candidate.steps) * std::ssize(staged_.parts));

@@ -12,6 +12,9 @@ struct Shares {
 };
 constexpr Shares kShares[] = {{0.5, 0, 0}, {1, 0, 0},   {0, 0, 0.5}, {0, 0, 1},
                               {1, 0, 1},   {1, 0.5, 0}, {1, 1, 0},   {1, 1, 1}};
+constexpr Shares kFinerShares[] = {{0.125, 0, 0}, {0.25, 0, 0},  {0.375, 0, 0}, {0.625, 0, 0},
+                                   {0.75, 0, 0},  {0.875, 0, 0}, {1, 0.125, 0}, {1, 0.25, 0},
+                                   {1, 0.375, 0}, {1, 0.625, 0}, {1, 0.75, 0},  {1, 0.875, 0}};
 
 class Lister {
  public:
@@ -49,6 +52,7 @@ class Lister {
 
   std::vector<Stored> run(Stores which) {
     std::vector<Stored> stores{nothing()};
+    if (which == Stores::Finer && (limits_.stored || !limits_.levers.spill)) return {};
     if (limits_.stored) {
       for (const BufferId id : *limits_.stored) put(stores[0].variables, static_cast<size_t>(id), stores[0]);
       return stores;
@@ -56,14 +60,24 @@ class Lister {
     if (!limits_.levers.spill) return stores;
     for (const auto& [state, weights, values] : kShares) {
       if (which == Stores::Few && state + weights < 2) continue;
-      Stored stored = store(state, weights, values);
-      if (stored.bytes > 0 && stored.bytes <= limits_.disk_bytes && stored.bytes != stores.back().bytes)
-        stores.push_back(std::move(stored));
+      add(store(state, weights, values), stores);
     }
+    if (which != Stores::Finer) return stores;
+    const size_t coarse = stores.size();
+    for (const auto& [state, weights, values] : kFinerShares) add(store(state, weights, values), stores);
+    stores.erase(stores.begin(), stores.begin() + static_cast<ptrdiff_t>(coarse));
     return stores;
   }
 
  private:
+  // Unless it is one of them, or too much for the disk.
+  void add(Stored stored, std::vector<Stored>& stores) const {
+    const bool is_known = std::any_of(stores.begin(), stores.end(), [&](const Stored& other) {
+      return other.variables == stored.variables && other.values == stored.values;
+    });
+    if (!is_known && stored.bytes <= limits_.disk_bytes) stores.push_back(std::move(stored));
+  }
+
   Bytes bytes_of(size_t b) const { return placed_bytes(problem_.buffers[b], samples_); }
 
   // With recomputation only what is dearer to make than to move, the dearest for its bytes first; else the largest.

@@ -11,7 +11,8 @@ namespace plimsoll::plan {
 
 enum class Stores : uint8_t {
   All,
-  Few,  // none, all variables, and these with all values: for a step that is set up in another way to be lower still
+  Few,    // none, all variables, and these with all values: for a step that is set up in another way to be lower still
+  Finer,  // shares between those of All, and none of them
 };
 
 // State of the optimiser goes first, which is touched once in a step; then weights; values that are dearer to make

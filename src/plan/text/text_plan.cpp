@@ -95,6 +95,10 @@ void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Pl
   } else if (reader.take("unconstrained")) {
     plan.unconstrained_bytes = reader.size("the unconstrained size");
     plan.unconstrained_ns = reader.number("the unconstrained time");
+  } else if (reader.take("disk_ns")) {
+    plan.disk_ns = reader.number("the time of the disk");
+  } else if (reader.take("next_faster")) {
+    plan.next_faster_bytes = reader.size("the size of the next faster plan");
   } else if (reader.take("live")) {
     plan.live_bytes = reader.size("the live size");
     reader.expect("step");
@@ -185,6 +189,8 @@ std::string to_text(const Plan& plan, const Problem& problem) {
   text += fmt::format("\nlower_bound {}", plan.lower_bound_bytes);
   if (plan.lower_bound_task >= 0) text += " task " + tasks.word(plan.lower_bound_task);
   text += fmt::format("\nresults {}\n", name_of(plan.exactness));
+  if (plan.disk_ns > 0) text += fmt::format("disk_ns {}\n", plan.disk_ns);
+  if (plan.next_faster_bytes > 0) text += fmt::format("next_faster {}\n", plan.next_faster_bytes);
   if (!plan.stored.empty()) text += "stored";
   for (const BufferId id : plan.stored) text += ' ' + buffers.word(id);
   if (!plan.stored.empty()) text += '\n';
