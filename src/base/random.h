@@ -7,13 +7,17 @@
 
 namespace plimsoll {
 
-// A strong 64-bit mix (the finaliser of splitmix64).
-constexpr uint64_t mix_bits(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
+constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15ULL;  // the step of splitmix64
+
+// The finaliser of splitmix64: every bit of the input moves half of the output; 0 stays 0.
+constexpr uint64_t scramble_bits(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31);
 }
+
+// A strong 64-bit mix: one draw of splitmix64.
+constexpr uint64_t mix_bits(uint64_t x) { return scramble_bits(x + kGoldenRatio); }
 
 constexpr uint64_t mix_bits(uint64_t a, uint64_t b) { return mix_bits(mix_bits(a) ^ b); }
 

@@ -4,17 +4,10 @@
 #include <bit>
 #include <cassert>
 
+#include "base/random.h"
+
 namespace plimsoll::data {
 namespace {
-
-// The finaliser of splitmix64: every bit of the input moves half of the output.
-constexpr uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
 
 // With halves of a bit or two the rounds mix too little; tiny sizes rather walk a little longer.
 constexpr int kFewestBits = 8;
@@ -27,8 +20,8 @@ Permutation::Permutation(int64_t n, uint64_t seed, int64_t epoch) : n_(n) {
   low_bits_ = bits / 2;
   low_mask_ = (uint64_t(1) << low_bits_) - 1;
   high_mask_ = (uint64_t(1) << (bits - low_bits_)) - 1;
-  uint64_t state = mix(mix(seed + kGolden) ^ static_cast<uint64_t>(epoch));
-  for (uint64_t& key : keys_) key = mix(state += kGolden);
+  uint64_t state = scramble_bits(mix_bits(seed) ^ static_cast<uint64_t>(epoch));
+  for (uint64_t& key : keys_) key = scramble_bits(state += kGoldenRatio);
 }
 
 int64_t Permutation::operator()(int64_t i) const {
@@ -37,8 +30,8 @@ int64_t Permutation::operator()(int64_t i) const {
   do {
     uint64_t low = value & low_mask_, high = value >> low_bits_;
     for (int round = 0; round < kRounds; round += 2) {
-      low ^= mix(high + keys_[round]) & low_mask_;
-      high ^= mix(low + keys_[round + 1]) & high_mask_;
+      low ^= scramble_bits(high + keys_[round]) & low_mask_;
+      high ^= scramble_bits(low + keys_[round + 1]) & high_mask_;
     }
     value = high << low_bits_ | low;
   } while (value >= static_cast<uint64_t>(n_));  // fewer than two turns on average from 128 on

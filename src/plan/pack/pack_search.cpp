@@ -5,18 +5,12 @@
 #include <span>
 #include <utility>
 
+#include "base/random.h"
+
 namespace plimsoll::plan {
 namespace {
 
 constexpr Bytes kNever = std::numeric_limits<Bytes>::max() / 4;
-
-uint64_t mix(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9u;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 // Time is a row of sections. Each has a top, below which all is settled, and bytes still to come. A valley is a run of
 // sections of equal top between higher walls: what lies at its floor must lie inside its walls.
@@ -67,7 +61,7 @@ class Search {
     lowest_.assign(boxes_.size(), 0);
     for (size_t k = 0; k < sections; ++k) waiting_[k] = static_cast<int32_t>(covers_[k].size());
     waiting_hash_.assign(sections, 0);
-    for (size_t i = 0; i < boxes_.size(); ++i) waiting_hash_[boxes_[i].lower] ^= mix(i + 1);
+    for (size_t i = 0; i < boxes_.size(); ++i) waiting_hash_[boxes_[i].lower] ^= scramble_bits(i + 1);
     offsets_.assign(boxes_.size(), 0);
     trail_.clear();
     placed_.clear();
@@ -122,7 +116,7 @@ class Search {
     for (; trail_.size() > mark.changes; trail_.pop_back()) *trail_.back().where = trail_.back().old;
     for (; placed_.size() > mark.placed; placed_.pop_back()) {
       const Box& box = boxes_[placed_.back()];
-      waiting_hash_[box.lower] ^= mix(static_cast<uint64_t>(placed_.back()) + 1);
+      waiting_hash_[box.lower] ^= scramble_bits(static_cast<uint64_t>(placed_.back()) + 1);
       for (int32_t s = box.lower; s < box.upper; ++s) ++waiting_[s];
     }
   }
@@ -188,7 +182,7 @@ class Search {
     const Box& box = boxes_[index];
     placed_.push_back(index);
     offsets_[index] = lowest_[index];
-    waiting_hash_[box.lower] ^= mix(static_cast<uint64_t>(index) + 1);
+    waiting_hash_[box.lower] ^= scramble_bits(static_cast<uint64_t>(index) + 1);
     bool is_sound = true;
     for (int32_t s = box.lower; s < box.upper; ++s) {
       set(left_[s], left_[s] - box.size);
@@ -225,10 +219,10 @@ class Search {
   }
 
   uint64_t hash_of(int32_t begin, int32_t end) const {
-    uint64_t hash = static_cast<uint64_t>(begin) * 0x9e3779b97f4a7c15u;
+    uint64_t hash = static_cast<uint64_t>(begin) * kGoldenRatio;
     for (int32_t s = begin; s < end; ++s)
-      hash = (hash ^ static_cast<uint64_t>(top_[s]) ^ waiting_hash_[s]) * 0x9e3779b97f4a7c15u + (hash >> 29);
-    return mix(hash) | 1;
+      hash = (hash ^ static_cast<uint64_t>(top_[s]) ^ waiting_hash_[s]) * kGoldenRatio + (hash >> 29);
+    return scramble_bits(hash) | 1;
   }
 
   // The section to branch on, in any valley.
@@ -377,7 +371,7 @@ SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes) {
       for (const Focus focus : {Focus::FewestTightest, Focus::Tightest, Focus::FewestLowest}) {
         const double noise = round == 0 ? 0 : 0.25 * (1 + round % 3);
         for (size_t i = 0; i < noisy.size(); ++i) {
-          random = mix(random + 0x9e3779b97f4a7c15u);
+          random = mix_bits(random);
           noisy[i] = preference[i] * (1 + noise * static_cast<double>(random >> 11) * 0x1p-53);
         }
         const Verdict verdict = search.run(focus, noisy, static_cast<int64_t>(slice), nodes);
