@@ -38,12 +38,12 @@ int main(int argc, char** argv) {
   options.layers = argc > 1 ? std::atoll(argv[1]) : 5000;
   const int64_t batch = argc > 2 ? std::atoll(argv[2]) : 1000;
   Graph graph;
-  TrainingGraph training;
+  model::TrainingGraph training;
   MemoryLine line;
   const Stage all("all");
   {
     const Stage stage("build and differentiate");
-    training = build_training(graph, find_model("dense-chain", options), Optimiser::adam());
+    training = model::build_training(graph, find_model("dense-chain", options), Optimiser::adam());
   }
   std::unique_ptr<session::Engine> session;
   {
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
         graph, line, std::vector<session::Request>{{{training.loss}, training.updates.nodes, batch}});
   }
   fmt::print("{} layers, {} nodes ({} bytes each), {} tasks, arena {}, peak resident {}\n", *options.layers,
-             graph.nodes().size(), graph.size_bytes() / static_cast<Bytes>(graph.nodes().size()),
+             graph.body().nodes().size(), graph.size_bytes() / static_cast<Bytes>(graph.body().nodes().size()),
              session->steps()[0].program.problem.tasks.size(), format_bytes(session->arena_bytes()),
              format_bytes(peak_resident_bytes()));
 }

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "autodiff/gradients.h"
+#include <plimsoll/optimiser.h>
 #include "lower/tiles.h"
 #include "model/training.h"
 #include "ops/ops.h"
@@ -43,7 +43,7 @@ std::vector<Case> training_cases() {
 std::string shape_text(const Graph& graph, std::span<const ValueId> values, int64_t batch) {
   std::string text;
   for (const ValueId value : values) {
-    const Dims dims = at_batch(graph.value(value).type.shape, batch);
+    const Dims dims = at_batch(graph.body().value(value).type.shape, batch);
     std::string one;
     for (const int64_t dim : dims) one += (one.empty() ? "" : ",") + std::to_string(dim);
     text += (text.empty() ? "" : " ") + one;
@@ -72,7 +72,7 @@ class Collector {
     VariableLayouts layouts;
     LowerOptions options;
     options.batch = batch;
-    lowered->program = lower(*lowered->graph, fetches, updates, options, layouts, kernels_);
+    lowered->program = lower(lowered->graph->body(), fetches, updates, options, layouts, kernels_);
     classes_ = classes;
     only_ = std::move(only);
     for (const Task& task : lowered->program.problem.tasks) lowered->predicted_ns += cost_ns(task, batch);
@@ -85,8 +85,8 @@ class Collector {
  private:
   void add_tasks(const LoweredCase& from) {
     std::unordered_map<std::string_view, ValueId> values;
-    for (size_t i = 0; i < from.graph->values().size(); ++i)
-      values.emplace(from.graph->name(from.graph->values()[i]), static_cast<ValueId>(i));
+    for (size_t i = 0; i < from.graph->body().values().size(); ++i)
+      values.emplace(from.graph->body().name(from.graph->body().values()[i]), static_cast<ValueId>(i));
     std::unordered_map<const Kernel*, KernelRow> rows;
     std::vector<const Kernel*> order;
     for (size_t i = 0; i < from.program.tasks.size(); ++i) {
@@ -123,9 +123,9 @@ class Collector {
     KernelOperand operand{placed_bytes(buffer, from.program.batch), DType::F32, classes_, nullptr};
     const auto at = values.find(buffer.name);
     if (at == values.end()) return operand;
-    const Value& value = from.graph->value(at->second);
+    const graph::Value& value = from.graph->body().value(at->second);
     operand.dtype = value.type.dtype;
-    if (value.kind == ValueKind::Constant) operand.constant = &from.graph->constant_of(at->second).bytes;
+    if (value.kind == graph::ValueKind::Constant) operand.constant = &from.graph->body().constant_of(at->second).bytes;
     return operand;
   }
 
@@ -148,8 +148,8 @@ class Collector {
       return row;
     }
     const Graph& graph = *from.graph;
-    const Node& node = graph.node(work.origin);
-    row.shape = shape_text(graph, graph.inputs(node), from.program.batch);
+    const graph::Node& node = graph.body().node(work.origin);
+    row.shape = shape_text(graph, graph.body().inputs(node), from.program.batch);
     if (row.op == "fused") row.shape = fmt::format("{} in, {} out", row.in.size(), format_bytes(row.out[0].bytes));
     set_limit(graph, node, from.program.batch, row);
     return row;
@@ -182,12 +182,12 @@ class Collector {
   }
 
   static Dims dims_of(const Graph& graph, ValueId value, int64_t batch) {
-    return at_batch(graph.value(value).type.shape, batch);
+    return at_batch(graph.body().value(value).type.shape, batch);
   }
 
-  static void set_limit(const Graph& graph, const Node& node, int64_t batch, KernelRow& row) {
-    const Attrs& attrs = graph.attrs(node);
-    const auto in = [&](size_t i) { return dims_of(graph, graph.inputs(node)[i], batch); };
+  static void set_limit(const Graph& graph, const graph::Node& node, int64_t batch, KernelRow& row) {
+    const Attrs& attrs = graph.body().attrs(node);
+    const auto in = [&](size_t i) { return dims_of(graph, graph.body().inputs(node)[i], batch); };
     const auto out = [&](int i) { return dims_of(graph, node.first_output + i, batch); };
     if (row.op == "matmul") {
       const Dims y = out(0), a = in(0);
@@ -349,7 +349,7 @@ KernelRows collect_kernel_rows(double least_share) {
     const ModelSpec spec = find_model(one.model, one.options);
     collector.add(one.name, one.batch, spec.classes,
                   [&](Graph& graph, std::vector<ValueId>& fetches, std::vector<NodeId>& updates) {
-                    const TrainingGraph training = build_training(graph, spec, Optimiser::adam());
+                    const model::TrainingGraph training = model::build_training(graph, spec, Optimiser::adam());
                     fetches.push_back(training.loss.id());
                     updates = training.updates.nodes;
                   });

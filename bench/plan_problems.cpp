@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     if (name == "dense-chain") options.layers = kLayersOfTheChain;
     const ModelSpec spec = find_model(name, options);
     Graph graph;
-    const TrainingGraph training = build_training(graph, spec, Optimiser::adam());
+    const model::TrainingGraph training = model::build_training(graph, spec, Optimiser::adam());
     MemoryLine line;
     std::vector<Tensor> fetches{training.loss};
     if (training.correct.is_set()) fetches.push_back(training.correct);

@@ -51,13 +51,13 @@ struct Work {
 void build(Work& work, const ModelSpec& spec, const Arguments& arguments) {
   work.request.batch = arguments.batch;
   if (arguments.inference) {
-    work.input = work.graph.placeholder("input", spec.input.dtype, spec.input.shape);
+    work.input = work.graph.placeholder("input", spec.input().dtype, spec.input().shape);
     work.request.fetches = {spec.model(work.input)};
     return;
   }
-  const TrainingGraph training = build_training(work.graph, spec, Optimiser::adam());
-  work.input = training.input;
-  work.labels = training.labels;
+  const model::TrainingGraph training = model::build_training(work.graph, spec, Optimiser::adam());
+  work.input = training.input();
+  work.labels = training.labels();
   work.request.fetches = {training.loss};
   work.request.updates = training.updates.nodes;
 }
@@ -92,11 +92,11 @@ nlohmann::json measure(const Arguments& arguments) {
   const int64_t build_ns = now_ns();
   Work work;
   build(work, spec, arguments);
-  const auto input = synthetic(spec.input, arguments.batch, spec.classes);
-  const auto labels = synthetic(spec.labels, arguments.batch, spec.classes);
-  std::vector<Feed> feeds{{work.input, spec.input.dtype, input.data(), static_cast<Bytes>(input.size())}};
+  const auto input = model::synthetic(spec.input(), arguments.batch, spec.classes);
+  const auto labels = model::synthetic(spec.labels(), arguments.batch, spec.classes);
+  std::vector<Feed> feeds{{work.input, spec.input().dtype, input.data(), static_cast<Bytes>(input.size())}};
   if (work.labels.is_set())
-    feeds.push_back({work.labels, spec.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())});
+    feeds.push_back({work.labels, spec.labels().dtype, labels.data(), static_cast<Bytes>(labels.size())});
 
   MemoryLine line =
       MemoryLine::process(arguments.memory.empty() ? MemoryLine::kUnlimited : parse_bytes(arguments.memory));

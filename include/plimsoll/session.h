@@ -11,10 +11,10 @@
 #include <vector>
 
 #include <plimsoll/forecast.h>
+#include <plimsoll/graph.h>
 #include <plimsoll/levers.h>
 #include <plimsoll/memory_line.h>
-#include "autodiff/optimiser.h"
-#include "graph/graph.h"
+#include <plimsoll/optimiser.h>
 
 namespace plimsoll {
 

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include <plimsoll/optimiser.h>
+#include "graph/body.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::autodiff {
 namespace {
 
+using graph::Body;
+using graph::Node;
+
 // Which values depend on one of `wrt`: gradients need to be made for these alone.
-std::vector<bool> reached_from(const Graph& graph, std::span<const Tensor> wrt) {
+std::vector<bool> reached_from(const Body& graph, std::span<const Tensor> wrt) {
   std::vector<bool> reached(graph.values().size(), false);
   for (const Tensor& tensor : wrt) reached[static_cast<size_t>(tensor.id())] = true;
   for (const Node& node : graph.nodes()) {
@@ -24,33 +29,33 @@ std::vector<bool> reached_from(const Graph& graph, std::span<const Tensor> wrt) 
 // Nodes made while this lives are those of the backward pass.
 class BackwardPass {
  public:
-  explicit BackwardPass(Graph& graph) : graph_(graph), before_(graph.set_backward(true)) {}
+  explicit BackwardPass(Body& graph) : graph_(graph), before_(graph.set_backward(true)) {}
   ~BackwardPass() { graph_.set_backward(before_); }
   BackwardPass(const BackwardPass&) = delete;
   BackwardPass& operator=(const BackwardPass&) = delete;
 
  private:
-  Graph& graph_;
+  Body& graph_;
   const bool before_;
 };
 
 class Differentiator {
  public:
   Differentiator(Graph& graph, std::span<const Tensor> wrt)
-      : graph_(graph), reached_(reached_from(graph, wrt)), grads_(graph.values().size()) {}
+      : graph_(graph), body_(graph.body()), reached_(reached_from(body_, wrt)), grads_(body_.values().size()) {}
 
   void start(Tensor loss, Tensor seed) { grads_[static_cast<size_t>(loss.id())] = {seed, {}}; }
 
   void walk_back() {
     // Nodes that gradients add come after these and are not walked.
-    for (auto id = static_cast<NodeId>(graph_.nodes().size()) - 1; id >= 0; --id) visit(id);
+    for (auto id = static_cast<NodeId>(body_.nodes().size()) - 1; id >= 0; --id) visit(id);
   }
 
   Gradient grad(Tensor tensor) const { return grads_[static_cast<size_t>(tensor.id())]; }
 
  private:
   void visit(NodeId id) {
-    const Node node = graph_.node(id);  // a copy: the list grows while gradients are added
+    const Node node = body_.node(id);  // a copy: the list grows while gradients are added
     std::vector<Tensor> x, y, dy;
     bool flows = false;
     for (int i = 0; i < node.outputs; ++i) {
@@ -62,18 +67,18 @@ class Differentiator {
     if (!flows) return;
     std::vector<bool> wanted;
     bool any = false;
-    for (const ValueId input : graph_.inputs(node)) {
+    for (const ValueId input : body_.inputs(node)) {
       x.emplace_back(graph_, input);
       wanted.push_back(reached_[static_cast<size_t>(input)] && is_float(x.back().dtype()));
       any = any || wanted.back();
     }
     if (!any) return;
     if (node.op->grad == nullptr)
-      throw Error(fmt::format("'{}' has no gradient (operator {}); leave it out of the loss", graph_.name(node),
-                              node.op->name));
-    const std::string scope_name = std::string(graph_.name(node)) + "/backward";
-    const Attrs attrs = graph_.attrs(node);
-    Backward backward{attrs, x, y, dy, wanted, std::vector<Gradient>(x.size())};
+      throw Error(
+          fmt::format("'{}' has no gradient (operator {}); leave it out of the loss", body_.name(node), node.op->name));
+    const std::string scope_name = std::string(body_.name(node)) + "/backward";
+    const graph::Attrs attrs = body_.attrs(node);
+    graph::Backward backward{attrs, x, y, dy, wanted, std::vector<Gradient>(x.size())};
     {
       Scope scope(graph_, scope_name);
       node.op->grad(backward);
@@ -94,6 +99,7 @@ class Differentiator {
   }
 
   Graph& graph_;
+  Body& body_;
   std::vector<bool> reached_;
   std::vector<Gradient> grads_;
 };
@@ -101,8 +107,12 @@ class Differentiator {
 }  // namespace
 
 Tensor densify(const Gradient& gradient, const Shape& table) {
-  return gradient.is_sparse() ? scatter_rows(gradient.value, gradient.rows, table) : gradient.value;
+  return gradient.is_sparse() ? ops::scatter_rows(gradient.value, gradient.rows, table) : gradient.value;
 }
+
+}  // namespace plimsoll::autodiff
+
+namespace plimsoll {
 
 std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed) {
   Graph& graph = loss.graph();
@@ -110,19 +120,20 @@ std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor
     throw Error(fmt::format("'{}' is {} and has no gradient; cast it to f32 before it is computed from", loss.name(),
                             to_string(loss.type())));
   for (const Tensor& tensor : wrt)
-    if (tensor.owner() != &graph) throw Error("gradients: a tensor is unset or belongs to another graph than the loss");
-  const BackwardPass pass(graph);
+    if (tensor.owner() != loss.owner())
+      throw Error("gradients: a tensor is unset or belongs to another graph than the loss");
+  const autodiff::BackwardPass pass(graph.body());
   if (!seed.is_set()) {
     if (!(element_count(loss.shape()) == Dim(1)))
       throw Error(fmt::format("the loss '{}' must be a single number but is {}; take its mean or sum first",
                               loss.name(), to_string(loss.type())));
     seed = reshape(graph.scalar(1), loss.shape());
-  } else if (seed.owner() != &graph || !(seed.shape() == loss.shape())) {
+  } else if (seed.owner() != loss.owner() || !(seed.shape() == loss.shape())) {
     throw Error(fmt::format("gradients: the seed must be a tensor of the loss's graph with its shape {}",
                             to_string(loss.shape())));
   }
   seed = cast(seed, loss.dtype());
-  Differentiator differentiator(graph, wrt);
+  autodiff::Differentiator differentiator(graph, wrt);
   differentiator.start(loss, seed);
   differentiator.walk_back();
   std::vector<Gradient> result;

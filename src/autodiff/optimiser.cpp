@@ -1,4 +1,4 @@
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "autodiff/gradients.h"
+#include "graph/body.h"
 #include "ops/ops.h"
 
-namespace plimsoll {
+namespace plimsoll::autodiff {
 namespace {
+
+using graph::Attrs;
 
 void expect(bool holds, std::string_view setting, std::string_view what, double value) {
   if (!holds) throw Error(fmt::format("optimiser: {} must be {} but is {}", setting, what, value));
@@ -36,6 +38,8 @@ void check(const Optimiser& o) {
   expect(std::isfinite(o.epsilon) && o.epsilon > 0, "epsilon", "positive", o.epsilon);
   const int clips = (o.clip_norm != 0) + (o.clip_value != 0) + (o.global_clip_norm != 0);
   if (clips > 1) throw Error("optimiser: set at most one of clip_norm, clip_value and global_clip_norm");
+  if (o.epsilon_after_correction && o.kind != Optimiser::Kind::Adam)
+    throw Error("optimiser: epsilon_after_correction is a setting of adam alone");
   if (o.nesterov && o.momentum == 0) throw Error("optimiser: nesterov needs a momentum; set momentum = 0.9");
 }
 
@@ -50,6 +54,7 @@ Attrs settings_of(const Optimiser& o) {
   }
   if (o.kind == Optimiser::Kind::RmsProp) set("rho", o.rho);
   if (o.kind != Optimiser::Kind::Sgd) set("epsilon", o.epsilon);
+  if (o.epsilon_after_correction) attrs.set("epsilon_after_correction", int64_t{1});
   if (o.weight_decay != 0) set("weight_decay", o.weight_decay);
   if (o.clip_value != 0) set("clip_value", o.clip_value);
   return attrs;
@@ -79,17 +84,17 @@ class Updater {
     const std::string name = fmt::format("{}/update", weight.name());
     switch (o.kind) {
       case Optimiser::Kind::Sgd:
-        return plimsoll::sgd(weight, gradient, rate_, state("velocity", o.momentum != 0), factor, settings_, name);
+        return ops::sgd(weight, gradient, rate_, state("velocity", o.momentum != 0), factor, settings_, name);
       case Optimiser::Kind::Adam: {
         const Tensor m = state("m", true);
         const Tensor v = state("v", true);
-        return plimsoll::adam(weight, gradient, rate_, step_, m, v, factor, settings_, name);
+        return ops::adam(weight, gradient, rate_, step_, m, v, factor, settings_, name);
       }
       case Optimiser::Kind::RmsProp: {
         const Tensor square = state("square", true);
         const Tensor velocity = state("velocity", o.momentum != 0);
         const Tensor mean = state("mean", o.centered);
-        return plimsoll::rmsprop(weight, gradient, rate_, square, velocity, mean, factor, settings_, name);
+        return ops::rmsprop(weight, gradient, rate_, square, velocity, mean, factor, settings_, name);
       }
     }
     throw Error("optimiser: unknown kind");
@@ -103,19 +108,22 @@ class Updater {
 
 std::vector<Tensor> trained_variables(Graph& graph) {
   std::vector<Tensor> weights;
-  for (const Variable& variable : graph.variables())
-    if (variable.role == VariableRole::Weight && graph.value(variable.value).type.dtype == DType::F32)
+  for (const graph::Variable& variable : graph.body().variables())
+    if (variable.role() == VariableRole::Weight && variable.stored->type.dtype == DType::F32)
       weights.emplace_back(graph, variable.value);
   return weights;
 }
 
-void expect_trainable(Tensor weight, const Graph& graph) {
+void expect_trainable(Tensor weight, const graph::Body& graph) {
   if (weight.owner() != &graph) throw Error("minimize: a weight is unset or belongs to another graph than the loss");
-  if (graph.value(weight.id()).kind != ValueKind::Variable || weight.dtype() != DType::F32)
+  if (graph.value(weight.id()).kind != graph::ValueKind::Variable || weight.dtype() != DType::F32)
     throw Error(fmt::format("minimize: '{}' is no variable of f32 and can't be trained", weight.name()));
 }
 
 }  // namespace
+}  // namespace plimsoll::autodiff
+
+namespace plimsoll {
 
 Optimiser Optimiser::sgd(double learning_rate, double momentum, bool nesterov) {
   return {.kind = Kind::Sgd, .learning_rate = learning_rate, .momentum = momentum, .nesterov = nesterov};
@@ -135,11 +143,12 @@ Optimiser Optimiser::rmsprop(double learning_rate, double rho, double momentum, 
 }
 
 Updates minimize(Tensor loss, const Optimiser& optimiser, std::span<const Tensor> weights) {
+  using namespace autodiff;
   check(optimiser);
   Graph& graph = loss.graph();
   const std::vector<Tensor> all =
       weights.empty() ? trained_variables(graph) : std::vector<Tensor>(weights.begin(), weights.end());
-  for (const Tensor& weight : all) expect_trainable(weight, graph);
+  for (const Tensor& weight : all) expect_trainable(weight, graph.body());
   const std::vector<Gradient> grads = gradients(loss, all);
   if (std::none_of(grads.begin(), grads.end(), [](const Gradient& grad) { return grad.is_set(); }))
     throw Error(fmt::format("minimize: there is nothing to train: '{}' depends on none of {} weights", loss.name(),
@@ -148,20 +157,20 @@ Updates minimize(Tensor loss, const Optimiser& optimiser, std::span<const Tensor
   const Scope scope(graph, "optimiser");
   Updates updates;
   // Layers that keep statistics have added their own updates: they belong to the same step.
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
-    if (graph.node(id).op->traits.updates != 0) updates.nodes.push_back(id);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.body().nodes().size()); ++id)
+    if (graph.body().node(id).op->traits.updates != 0) updates.nodes.push_back(id);
   updates.learning_rate =
       graph.variable("learning_rate", DType::F32, {}, Init::constant(optimiser.learning_rate), VariableRole::Optimiser);
   updates.step = graph.variable("step", DType::I64, {}, Init::zeros(), VariableRole::Optimiser);
-  updates.nodes.push_back(count_step(updates.step));
+  updates.nodes.push_back(ops::count_step(updates.step));
 
   Tensor global_factor;
   if (optimiser.global_clip_norm != 0) {
     Tensor squares;
     for (size_t i = 0; i < all.size(); ++i) {
       if (!grads[i].is_set()) continue;
-      const Tensor more = sum_squares(grads[i], all[i].shape());
-      squares = squares.is_set() ? plimsoll::add(squares, more) : more;
+      const Tensor more = ops::sum_squares(grads[i], all[i].shape());
+      squares = squares.is_set() ? add(squares, more) : more;
     }
     if (squares.is_set()) global_factor = clip_factor(squares, optimiser.global_clip_norm);
   }
@@ -169,7 +178,7 @@ Updates minimize(Tensor loss, const Optimiser& optimiser, std::span<const Tensor
   for (size_t i = 0; i < all.size(); ++i) {
     if (!grads[i].is_set()) continue;
     const Tensor factor = optimiser.clip_norm != 0
-                              ? clip_factor(sum_squares(grads[i], all[i].shape()), optimiser.clip_norm)
+                              ? clip_factor(ops::sum_squares(grads[i], all[i].shape()), optimiser.clip_norm)
                               : global_factor;
     updates.nodes.push_back(updater.add(all[i], grads[i], factor));
   }

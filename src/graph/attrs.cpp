@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "graph/shape.h"
 
-namespace plimsoll {
+namespace plimsoll::graph {
 
 Attrs::Attrs(std::initializer_list<std::pair<std::string_view, Attr>> items) {
   for (const auto& [key, value] : items) set(key, value);
@@ -147,4 +148,4 @@ Attrs parse_attrs(std::string_view text) {
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::graph

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "graph/shape.h"
+#include <plimsoll/tensor.h>
 
-namespace plimsoll {
+namespace plimsoll::graph {
 
 using Attr = std::variant<int64_t, double, std::string, Shape, std::vector<double>>;
 
@@ -44,4 +44,4 @@ class Attrs {
 std::string to_string(const Attrs& attrs);  // "axis=1 eps=1e-05 pads=[1,1,1,1] mode=\"linear\""
 Attrs parse_attrs(std::string_view text);   // the inverse; throws Error
 
-}  // namespace plimsoll
+}  // namespace plimsoll::graph

@@ -92,6 +92,8 @@ std::string to_string(const Init& init) {
                                            : fmt::format("{}({},{})", name, init.a, init.b);
 }
 
+namespace graph {
+
 Init parse_init(std::string_view text) {
   const size_t open = text.find('(');
   if (open != std::string_view::npos && text.back() == ')') {
@@ -125,5 +127,7 @@ void fill(const Init& init, uint64_t seed, std::string_view name, int64_t first,
                           [](double unit) { return kBelowMinusTwo + (1 - 2 * kBelowMinusTwo) * unit; });
   }
 }
+
+}  // namespace graph
 
 }  // namespace plimsoll

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,18 +13,17 @@
 #include <plimsoll/error.h>
 #include "base/batch_rule.h"
 #include "graph/attrs.h"
-#include "graph/tensor.h"
 
-namespace plimsoll {
-
-namespace kernels {
+namespace plimsoll::kernels {
 struct Facts;     // kernels/kernel.h: a node with every size known
 struct Prepared;  // kernels/kernel.h: its kernel, layouts and workspace
 struct TileOp;    // kernels/elementwise.h: an element-wise operator over a short run of floats
-}  // namespace kernels
-namespace ops {
+}  // namespace plimsoll::kernels
+namespace plimsoll::ops {
 struct Sample;  // ops/sample.h: a small example that the op test runs
-}  // namespace ops
+}  // namespace plimsoll::ops
+
+namespace plimsoll::graph {
 
 // The element types that an operator has kernels for, input by input; the last stands for all inputs behind it.
 class InputTypes {
@@ -59,14 +59,6 @@ struct Infer {
   void expect_types(const InputTypes& types) const;
 };
 
-// A gradient is dense, or row-sparse: `value` holds the rows of a table that `rows` names (with repeats).
-struct Gradient {
-  Tensor value;
-  Tensor rows;
-  bool is_set() const { return value.is_set(); }
-  bool is_sparse() const { return rows.is_set(); }
-};
-
 // Gradient rule: from the gradients of the outputs (unset where nothing flows) make those of the inputs that are
 // wanted.
 struct Backward {
@@ -100,6 +92,43 @@ struct Cost {
   double bytes = 0;       // moved, each pass counted; 0: every operand once
 };
 
+struct Op;
+
+// What fusing may rely on beyond Traits: claims that the op test and the tests of each fusion prove. A gradient
+// operator names the operator whose gradient it is, so that a rewrite finds the pair without knowing either.
+struct Fusion {
+  // The name under which others apply it to their result (kernels/activation.h), with these settings; empty: none.
+  // Its gradient needs the output alone: the value before the activation is gone.
+  std::string_view (*activation)(const Attrs&) = nullptr;
+  bool applies_activation = false;  // has a setting `activation`, applied to output 0
+  bool sums = false;                // output 0 is input 0 + input 1
+  bool joins_chains = true;         // with a tile: may become a step of a fused chain
+  // Elements of output 0 are elements of input 0. Output 1 says which: with dy it is all that the gradient takes.
+  bool selects = false;
+
+  const Op* gradient_of = nullptr;
+  // A gradient of inputs (dy, y), for an activation of the same settings: dy where y lies between two numbers, else 0.
+  struct Between {
+    double low, high;
+  };
+  std::optional<Between> (*passes)(const Attrs&) = nullptr;
+  // A gradient that can first go back through an activation that its forward operator applied, one that `passes`
+  // describes: has a setting `activation`, and takes the forward operator's input `more` as one more input.
+  struct ThroughActivation {
+    int dy, x;  // numbers of its inputs; x is the forward operator's input 0
+    int more;
+  };
+  std::optional<ThroughActivation> through_activation = {};
+  // One operator does the work of both, where nobody else reads what the forward operator kept for its gradient, and
+  // the gradient's seed is there beforehand. Inputs: the forward operator's, then the seed; outputs: output 0 of the
+  // forward operator, then the gradient's.
+  struct WithForward {
+    const Op* op;
+    int kept, seed;  // numbers of the gradient's inputs
+  };
+  std::optional<WithForward> with_forward = {};
+};
+
 struct Op {
   std::string_view name;
   void (*infer)(Infer&) = nullptr;
@@ -113,6 +142,7 @@ struct Op {
   BatchRule (*batch_rule)(const Attrs&, std::span<const TensorType> in) = nullptr;
   const kernels::TileOp* (*tile)() = nullptr;  // element-wise operators: what chains are fused from
   std::string_view onnx = {};                  // ONNX operator that it corresponds to, if one does
+  Fusion fusion = {};
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::graph

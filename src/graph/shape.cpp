@@ -54,6 +54,23 @@ Dim element_count(const Shape& shape) {
   return count;
 }
 
+std::string to_string(Dim dim) {
+  if (!dim.is_batch()) return std::to_string(dim.count());
+  return dim.count() == 1 ? "B" : std::to_string(dim.count()) + "B";
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (int i = 0; i < shape.rank(); ++i) text += (i ? "," : "") + to_string(shape[i]);
+  return text + "]";
+}
+
+std::string to_string(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ",")); }
+
+std::string to_string(const TensorType& type) { return std::string(name_of(type.dtype)) + to_string(type.shape); }
+
+namespace graph {
+
 Shape broadcast(const Shape& a, const Shape& b) {
   const Shape& longer = a.rank() >= b.rank() ? a : b;
   const Shape& shorter = a.rank() >= b.rank() ? b : a;
@@ -70,21 +87,6 @@ Shape broadcast(const Shape& a, const Shape& b) {
   }
   return result;
 }
-
-std::string to_string(Dim dim) {
-  if (!dim.is_batch()) return std::to_string(dim.count());
-  return dim.count() == 1 ? "B" : std::to_string(dim.count()) + "B";
-}
-
-std::string to_string(const Shape& shape) {
-  std::string text = "[";
-  for (int i = 0; i < shape.rank(); ++i) text += (i ? "," : "") + to_string(shape[i]);
-  return text + "]";
-}
-
-std::string to_string(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ",")); }
-
-std::string to_string(const TensorType& type) { return std::string(name_of(type.dtype)) + to_string(type.shape); }
 
 Dim parse_dim(std::string_view text) {
   const bool batch = text.ends_with('B');
@@ -111,5 +113,7 @@ Shape parse_shape(std::string_view text) {
   }
   return shape;
 }
+
+}  // namespace graph
 
 }  // namespace plimsoll

@@ -4,14 +4,19 @@
 //   constant scalar f32[] 0000803f
 //   y = matmul(x, fc/kernel) transpose_b=1
 // "backward" and "forward" on a line of their own say which pass the nodes after it belong to; it starts forward.
+#include "graph/text.h"
+
 #include <charconv>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "graph/graph.h"
+#include "graph/apply.h"
+#include "graph/body.h"
+#include "graph/init.h"
+#include "graph/shape.h"
 
-namespace plimsoll {
+namespace plimsoll::graph {
 namespace {
 
 constexpr std::string_view kRoles[] = {"weight", "statistic", "optimiser"};
@@ -48,7 +53,7 @@ TensorType parse_type(std::string_view text) {
   return {parse_dtype(text.substr(0, open)), parse_shape(text.substr(open))};
 }
 
-void parse_node(std::string_view name, std::string_view line, const Op* (*find_op)(std::string_view), Graph& graph) {
+void parse_node(std::string_view name, std::string_view line, FindOp find_op, Graph& graph) {
   const size_t open = line.find('(');
   const size_t close = line.find(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open)
@@ -70,10 +75,10 @@ void parse_node(std::string_view name, std::string_view line, const Op* (*find_o
     if (axis < 0 || axis >= inputs[0].shape().rank())
       throw Error(fmt::format("axis {} is outside {}", axis, to_string(inputs[0].type())));
   }
-  graph.add(*op, inputs, attrs, name);
+  apply(*op, inputs, attrs, name);
 }
 
-void parse_line(std::string_view line, const Op* (*find_op)(std::string_view), Graph& graph) {
+void parse_line(std::string_view line, FindOp find_op, Graph& graph) {
   const std::string_view first = take_word(line);
   if (first == "placeholder") {
     const std::string_view name = take_word(line);
@@ -94,7 +99,7 @@ void parse_line(std::string_view line, const Op* (*find_op)(std::string_view), G
     const TensorType type = parse_type(take_word(line));
     graph.constant(type.dtype, type.shape, unhex(line), name);
   } else if ((first == "backward" || first == "forward") && line.empty()) {
-    graph.set_backward(first == "backward");
+    graph.body().set_backward(first == "backward");
   } else {
     if (take_word(line) != "=") throw Error(fmt::format("'{}' is no statement", first));
     parse_node(first, line, find_op, graph);
@@ -103,7 +108,7 @@ void parse_line(std::string_view line, const Op* (*find_op)(std::string_view), G
 
 }  // namespace
 
-std::string to_string(const Graph& graph) {
+std::string to_string(const Body& graph) {
   // Values without a producer are printed where they were made, that is in the order of their ids.
   std::string text(kHeader);
   text += '\n';
@@ -117,8 +122,8 @@ std::string to_string(const Graph& graph) {
         text += "constant" + head + " " + hex(graph.constant_of(next).bytes) + "\n";
       if (value.kind == ValueKind::Variable) {
         const Variable& variable = graph.variable_of(next);
-        text += fmt::format("variable{} {} {}\n", head, kRoles[static_cast<size_t>(variable.role)],
-                            to_string(variable.init));
+        text += fmt::format("variable{} {} {}\n", head, kRoles[static_cast<size_t>(variable.role())],
+                            to_string(variable.init()));
       }
     }
   };
@@ -141,7 +146,7 @@ std::string to_string(const Graph& graph) {
   return text;
 }
 
-void parse_graph(std::string_view text, const Op* (*find_op)(std::string_view), Graph& into) {
+void parse_graph(std::string_view text, FindOp find_op, Graph& into) {
   int line_number = 0;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -160,5 +165,11 @@ void parse_graph(std::string_view text, const Op* (*find_op)(std::string_view), 
   }
   if (line_number == 0) throw Error("graph text is empty", ErrorKind::BadData);
 }
+
+}  // namespace plimsoll::graph
+
+namespace plimsoll {
+
+std::string to_string(const Graph& graph) { return graph::to_string(graph.body()); }
 
 }  // namespace plimsoll

@@ -21,8 +21,8 @@ using BackwardWeights = dnnl::convolution_backward_weights;
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
 // What oneDNN wants to know besides the descriptions of memory.
-struct Geometry {
-  explicit Geometry(const ConvolutionSizes& sizes)
+struct DnnlWindow {
+  explicit DnnlWindow(const ConvolutionSizes& sizes)
       : strides(sizes.window.strides.begin(), sizes.window.strides.end()),
         dilations{sizes.window.dilations[0] - 1, sizes.window.dilations[1] - 1},
         begin{sizes.window.pads[0], sizes.window.pads[1]},
@@ -44,7 +44,7 @@ Desc any_kernel(const ConvolutionSizes& sizes) { return any_desc(DType::F32, ker
 
 Forward::primitive_desc forward(const ConvolutionSizes& sizes, const Desc& x, const Desc& kernel, const Desc& bias,
                                 const Desc& y, const dnnl::primitive_attr& attr) {
-  const Geometry g(sizes);
+  const DnnlWindow g(sizes);
   const Forward::desc desc(dnnl::prop_kind::forward_training, kAlgorithm, x, kernel, bias, y, g.strides, g.dilations,
                            g.begin, g.end);
   return {desc, attr, cpu_engine(), true};
@@ -74,17 +74,18 @@ Desc wish_for_kernel(const ConcreteType& kernel, const ConvolutionSizes& sizes) 
   return kernel.layout.is_plain() ? plain_desc(DType::F32, kernel_dims(sizes)) : kernel.layout.desc(DType::F32, {});
 }
 
-using Tag = dnnl::memory::format_tag;
+using FormatTag = dnnl::memory::format_tag;
 
-bool lies_as(const Desc& desc, const Dims& dims, Tag tag) {
+bool lies_as(const Desc& desc, const Dims& dims, FormatTag tag) {
   return desc == Desc({dims.begin(), dims.end()}, dnnl::memory::data_type::f32, tag);
 }
 
 // Whether its blocks are also how oneDNN wants images and kernels to lie: then either may be taken for every layer and
 // direction, and nothing is reordered between them.
 bool lies_in_blocks(const ConvolutionSizes& sizes, const Forward::primitive_desc& plain) {
-  return plain && lies_as(plain.src_desc(), sizes.x, Tag::nChw8c) && lies_as(plain.dst_desc(), sizes.y, Tag::nChw8c) &&
-         lies_as(plain.weights_desc(), sizes.kernel, Tag::OIhw8i8o);
+  return plain && lies_as(plain.src_desc(), sizes.x, FormatTag::nChw8c) &&
+         lies_as(plain.dst_desc(), sizes.y, FormatTag::nChw8c) &&
+         lies_as(plain.weights_desc(), sizes.kernel, FormatTag::OIhw8i8o);
 }
 
 Prepared prepare_winograd(const Facts& facts, const Winograd& winograd, const Forward::primitive_desc& plain,
@@ -108,11 +109,11 @@ Prepared prepare_winograd(const Facts& facts, const Winograd& winograd, const Fo
 }
 
 // What our own kernel gradient for one channel would work on, where oneDNN wants the result and the kernel as it does.
-std::optional<OneChannelFilterGrad::Sizes> gray_sizes(const ConvolutionSizes& sizes,
-                                                      const Forward::primitive_desc& plain) {
-  if (!is_gray(sizes)) return std::nullopt;
+std::optional<OneChannelFilterGrad::Sizes> one_channel_sizes(const ConvolutionSizes& sizes,
+                                                             const Forward::primitive_desc& plain) {
+  if (!has_one_channel(sizes)) return std::nullopt;
   const int64_t block = ImageOrder(Layout(plain.dst_desc()), sizes.y).block();
-  if (block < 8 || !lies_as(plain.weights_desc(), sizes.kernel, block == 8 ? Tag::Ohwi8o : Tag::Ohwi16o))
+  if (block < 8 || !lies_as(plain.weights_desc(), sizes.kernel, block == 8 ? FormatTag::Ohwi8o : FormatTag::Ohwi16o))
     return std::nullopt;
   return OneChannelFilterGrad::Sizes{sizes.x[0],
                                      sizes.y[1],
@@ -192,7 +193,7 @@ double ConvolutionSizes::flops() const {
   return 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(products);
 }
 
-bool is_gray(const ConvolutionSizes& sizes) { return sizes.x[1] == 1; }
+bool has_one_channel(const ConvolutionSizes& sizes) { return sizes.x[1] == 1; }
 
 std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward) {
   const Window& w = sizes.window;
@@ -253,7 +254,7 @@ Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSiz
   expect_made(hint);
   if (const auto found = winograd_sizes(facts, sizes, true); found && lies_in_blocks(sizes, hint))
     return prepare_winograd(facts, Winograd(*found, true), hint, true);
-  const Geometry g(sizes);
+  const DnnlWindow g(sizes);
   const auto make = [&](const Desc& x, const Desc& kernel, const Desc& y) {
     const BackwardData::desc desc(kAlgorithm, x, kernel, y, g.strides, g.dilations, g.begin, g.end);
     return BackwardData::primitive_desc(desc, user_scratchpad(), cpu_engine(), hint, true);
@@ -299,9 +300,9 @@ Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSi
   expect_made(hint);
   if (const auto found = winograd_sizes(facts, sizes, false); found && lies_in_blocks(sizes, hint))
     return prepare_own_kernel_grad(facts, WinogradKernelGrad(*found), Layout(hint.src_desc()), hint);
-  if (const auto found = gray_sizes(sizes, hint))
+  if (const auto found = one_channel_sizes(sizes, hint))
     return prepare_own_kernel_grad(facts, OneChannelFilterGrad(*found), Layout(), hint);
-  const Geometry g(sizes);
+  const DnnlWindow g(sizes);
   const Desc bias = has_bias ? plain_desc(DType::F32, facts.out[1].dims) : Desc();
   const auto make = [&](const Desc& x, const Desc& kernel, const Desc& of_bias, const Desc& y) {
     const BackwardWeights::desc desc(kAlgorithm, x, kernel, of_bias, y, g.strides, g.dilations, g.begin, g.end);

@@ -23,7 +23,7 @@ struct ConvolutionSizes {
 std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
 
 // Images of one channel: for the gradient of their kernels our own way is several times as fast as oneDNN's.
-bool is_gray(const ConvolutionSizes& sizes);
+bool has_one_channel(const ConvolutionSizes& sizes);
 
 // Inputs x, kernel, perhaps bias, and last the residual if the attribute says so; output y.
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/shape.h"
 #include "kernels/parallel.h"
 
 namespace plimsoll::kernels {
@@ -19,7 +20,7 @@ constexpr int64_t kSlot = kTile + 48;
 constexpr int64_t kGrain = 16;
 
 // How an input is brought into its register.
-struct Source {
+struct TileSource {
   enum class Kind : uint8_t {
     Full,      // as large as the output
     Repeated,  // the same values in every tile
@@ -41,7 +42,7 @@ struct Target {
   bool is_read = false;  // by a later step
 };
 
-struct Step {
+struct RunStep {
   TileFn run;
   std::vector<float> params;
   std::vector<int> in;
@@ -53,7 +54,7 @@ struct Step {
 };
 
 // The space that all operands are walked over: dimensions merged wherever every operand allows it.
-struct Walk {
+struct ElementWalk {
   Dims dims;
   std::vector<Dims> strides;  // for each input
   int64_t count = 1;
@@ -70,8 +71,8 @@ Dims strides_in(const Dims& from, const Dims& to) {
   return strides;
 }
 
-Walk collapse(const Dims& out, std::span<const ConcreteType> in) {
-  Walk walk;
+ElementWalk collapse(const Dims& out, std::span<const ConcreteType> in) {
+  ElementWalk walk;
   walk.count = element_count(out);
   std::vector<Dims> full;
   for (const ConcreteType& type : in) full.push_back(strides_in(type.dims, out));
@@ -101,7 +102,7 @@ Walk collapse(const Dims& out, std::span<const ConcreteType> in) {
 }
 
 // After how many elements an input repeats itself: the whole count if it never does.
-int64_t period_of(const Walk& walk, const Dims& strides) {
+int64_t period_of(const ElementWalk& walk, const Dims& strides) {
   int64_t period = walk.count;
   for (int d = 0; d < walk.dims.rank() && strides[d] == 0; ++d) period /= walk.dims[d];
   return period;
@@ -150,7 +151,7 @@ class TileKernel final : public Kernel {
   }
 
   void add_source(const ConcreteType& type, const Dims& strides) {
-    Source source;
+    TileSource source;
     source.is_float = type.dtype == DType::F32;
     source.load = load_of(type.dtype);
     source.item_bytes = size_of(type.dtype);
@@ -158,9 +159,9 @@ class TileKernel final : public Kernel {
     const int64_t period = period_of(walk_, strides);
     const bool repeats = period == 1 || (parts_ == 0 && period <= tile_ && tile_ % period == 0);
     if (period == walk_.count && type.count() == walk_.count)
-      source.kind = Source::Kind::Full;
+      source.kind = TileSource::Kind::Full;
     else
-      source.kind = repeats ? Source::Kind::Repeated : Source::Kind::Gathered;
+      source.kind = repeats ? TileSource::Kind::Repeated : TileSource::Kind::Gathered;
     source.slot = slots_++;
     sources_.push_back(source);
   }
@@ -182,7 +183,7 @@ class TileKernel final : public Kernel {
     std::vector<int> slot_of(static_cast<size_t>(registers), -1);
     for (size_t s = 0; s < program.steps.size(); ++s) {
       const TileStep& from = program.steps[s];
-      Step step{from.op->run, from.params, from.in, inputs + static_cast<int>(s)};
+      RunStep step{from.op->run, from.params, from.in, inputs + static_cast<int>(s)};
       for (size_t o = 0; o < targets_.size(); ++o)
         if (targets_[o].reg == step.out) step.target = static_cast<int>(o);
       // A register that no later step reads gives its slot back, even to this one's result; outputs stay until stored.
@@ -216,7 +217,7 @@ class TileKernel final : public Kernel {
     const float* registers[2 * kMaxRegisters];
     const auto slot = [&](int i) { return memory + i * kSlot; };
     for (size_t i = 0; i < sources_.size(); ++i) {
-      if (sources_[i].kind != Source::Kind::Repeated) continue;
+      if (sources_[i].kind != TileSource::Kind::Repeated) continue;
       gather(sources_[i], args.in[i], 0, std::min(tile_, walk_.count), slot(sources_[i].slot));
       registers[i] = slot(sources_[i].slot);
     }
@@ -229,9 +230,9 @@ class TileKernel final : public Kernel {
         count = std::min(tile_, run_ - part * tile_);
       }
       for (size_t i = 0; i < sources_.size(); ++i)
-        if (sources_[i].kind != Source::Kind::Repeated)
+        if (sources_[i].kind != TileSource::Kind::Repeated)
           registers[i] = fetch(sources_[i], args.in[i], begin, count, is_written(args, i), slot(sources_[i].slot));
-      for (const Step& step : steps_) {
+      for (const RunStep& step : steps_) {
         float* out = slot(step.slot);
         const bool streams = step.target >= 0 && streams_straight(args, step.target);
         if (streams || (step.target >= 0 && writes_straight(args, step.target)))
@@ -279,10 +280,10 @@ class TileKernel final : public Kernel {
     return false;
   }
 
-  const float* fetch(const Source& source, const void* from, int64_t begin, int64_t count, bool copy,
+  const float* fetch(const TileSource& source, const void* from, int64_t begin, int64_t count, bool copy,
                      float* slot) const {
     int64_t at = begin;
-    if (source.kind == Source::Kind::Gathered) {
+    if (source.kind == TileSource::Kind::Gathered) {
       if (begin % run_ + count > run_ || source.strides.back() == 0) {
         gather(source, from, begin, count, slot);
         return slot;
@@ -295,7 +296,7 @@ class TileKernel final : public Kernel {
     return slot;
   }
 
-  int64_t offset_of(const Source& source, int64_t index) const {
+  int64_t offset_of(const TileSource& source, int64_t index) const {
     int64_t offset = 0;
     for (int d = walk_.dims.rank() - 1; d >= 0; --d) {
       offset += index % walk_.dims[d] * source.strides[d];
@@ -305,7 +306,7 @@ class TileKernel final : public Kernel {
   }
 
   // Copies `count` elements from the one at `begin` on, run by run.
-  void gather(const Source& source, const void* from, int64_t begin, int64_t count, float* to) const {
+  void gather(const TileSource& source, const void* from, int64_t begin, int64_t count, float* to) const {
     const int last = walk_.dims.rank() - 1;
     Dims at = Dims::filled(last + 1, 0);
     int64_t offset = 0;
@@ -330,7 +331,7 @@ class TileKernel final : public Kernel {
     }
   }
 
-  static void load_run(const Source& source, const std::byte* from, int64_t length, float* to) {
+  static void load_run(const TileSource& source, const std::byte* from, int64_t length, float* to) {
     if (source.strides.back() == 0) {
       float value = 0;
       if (source.is_float)
@@ -346,16 +347,16 @@ class TileKernel final : public Kernel {
     }
   }
 
-  Walk walk_;
+  ElementWalk walk_;
   int64_t run_ = 1;    // length of the innermost dimension
   int64_t tile_ = 0;   // elements of a tile
   int64_t parts_ = 0;  // tiles of one inner run; 0: tiles cross runs
   int64_t tiles_ = 0;
   int slots_ = 0;
   StoreFn stream_ = nullptr;
-  std::vector<Source> sources_;
+  std::vector<TileSource> sources_;
   std::vector<Target> targets_;
-  std::vector<Step> steps_;
+  std::vector<RunStep> steps_;
 };
 
 // The layout in which all full-sized operands can be walked alike: that of the first input which has one.

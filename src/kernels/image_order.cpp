@@ -4,8 +4,8 @@ namespace plimsoll::kernels {
 namespace {
 
 dnnl::memory::desc blocked(DType dtype, const Dims& dims, int64_t block) {
-  using Tag = dnnl::memory::format_tag;
-  return {to_dnnl(dims), to_dnnl(dtype), block == 8 ? Tag::nChw8c : Tag::nChw16c};
+  using FormatTag = dnnl::memory::format_tag;
+  return {to_dnnl(dims), to_dnnl(dtype), block == 8 ? FormatTag::nChw8c : FormatTag::nChw16c};
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 namespace plimsoll::kernels {
 
+using namespace graph;  // kernels are written with the words of operators
+
 // A value with every size known.
 struct ConcreteType {
   DType dtype = DType::F32;

@@ -109,15 +109,15 @@ class KernelGradPieces final : public Kernel {
   Bytes scratch_bytes() const { return scratchpads_at() + slots_ * scratchpad_bytes_; }
 
  private:
-  struct Operand {
+  struct PieceOperand {
     dnnl::memory memory;
     Bytes offset_bytes = 0;
     void* last = nullptr;  // handles are set only when they change: setting one is not free in oneDNN
     void set(const void* base);
   };
-  struct Piece {
+  struct GradPiece {
     dnnl::primitive primitive;
-    Operand x, dy, kernel, bias;
+    PieceOperand x, dy, kernel, bias;
     int64_t group = 0;
   };
   // Sums of groups lie in the output or behind each other in scratch memory.
@@ -127,10 +127,10 @@ class KernelGradPieces final : public Kernel {
   Bytes scratchpads_at() const { return sums_in_scratch() * sum_bytes(); }
   std::byte* sum_of(int64_t group, void* scratch) const;
   void add_sums(float* into, Bytes offset, Bytes bytes, void* scratch) const;
-  void run_piece(const Piece& piece, int slot) const;
+  void run_piece(const GradPiece& piece, int slot) const;
 
-  std::vector<Piece> pieces_;
-  std::vector<Operand> scratchpads_;  // one for each slot
+  std::vector<GradPiece> pieces_;
+  std::vector<PieceOperand> scratchpads_;  // one for each slot
   int64_t groups_;
   bool accumulate_;
   Bytes kernel_bytes_, bias_bytes_, scratchpad_bytes_ = 0;
@@ -181,7 +181,7 @@ KernelGradPieces::KernelGradPieces(const Facts& facts, const Description& whole,
     const int64_t first = samples * group / cut.groups;
     const Made& one = made_for(samples * (group + 1) / cut.groups - first);
     for (int64_t i = 0; i < cut.ranges; ++i) {
-      Piece& piece = pieces_.emplace_back();
+      GradPiece& piece = pieces_.emplace_back();
       piece.primitive = one.primitive;
       piece.group = group;
       piece.x = {memory_of(one.pd.src_desc()), first * x_bytes};
@@ -195,7 +195,7 @@ KernelGradPieces::KernelGradPieces(const Facts& facts, const Description& whole,
   for (int slot = 0; slot < slots_; ++slot) scratchpads_.push_back({memory_of(scratchpad), slot * scratchpad_bytes_});
 }
 
-void KernelGradPieces::Operand::set(const void* base) {
+void KernelGradPieces::PieceOperand::set(const void* base) {
   void* pointer = static_cast<std::byte*>(const_cast<void*>(base)) + offset_bytes;
   if (pointer == last) return;
   dnnl_memory_set_data_handle(memory.get(), pointer);
@@ -206,7 +206,7 @@ std::byte* KernelGradPieces::sum_of(int64_t group, void* scratch) const {
   return static_cast<std::byte*>(scratch) + (accumulate_ ? group : group - 1) * sum_bytes();
 }
 
-void KernelGradPieces::run_piece(const Piece& piece, int slot) const {
+void KernelGradPieces::run_piece(const GradPiece& piece, int slot) const {
   dnnl_exec_arg_t args[5];
   int count = 0;
   args[count++] = {DNNL_ARG_SRC, piece.x.memory.get()};
@@ -238,14 +238,15 @@ void KernelGradPieces::add_sums(float* into, Bytes offset, Bytes bytes, void* sc
 }
 
 void KernelGradPieces::run(const Args& args) noexcept {
-  for (Piece& piece : pieces_) {
+  for (GradPiece& piece : pieces_) {
     piece.x.set(args.in[0]);
     piece.dy.set(args.in[1]);
     std::byte* sum = is_in_output(piece.group) ? nullptr : sum_of(piece.group, args.scratch);
     piece.kernel.set(sum == nullptr ? args.out[0] : sum);
     if (bias_bytes_ > 0) piece.bias.set(sum == nullptr ? args.out[1] : sum + round_up(kernel_bytes_, kAlignment));
   }
-  for (Operand& scratchpad : scratchpads_) scratchpad.set(static_cast<std::byte*>(args.scratch) + scratchpads_at());
+  for (PieceOperand& scratchpad : scratchpads_)
+    scratchpad.set(static_cast<std::byte*>(args.scratch) + scratchpads_at());
   if (pieces_.size() == 1) {
     const ThreadCount these(threads_);
     run_piece(pieces_[0], 0);

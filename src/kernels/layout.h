@@ -7,7 +7,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <plimsoll/dtype.h>
-#include "graph/shape.h"
+#include <plimsoll/tensor.h>
 
 namespace plimsoll::kernels {
 

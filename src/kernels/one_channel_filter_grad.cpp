@@ -38,13 +38,13 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using Outputs = hn::CappedTag<float, 8>;
+using OutputLanes = hn::CappedTag<float, 8>;
 
 template <int kTaps>
 HWY_INLINE void take_taps(const RowOfTaps& row, int64_t tap, int64_t output) {
-  const Outputs d;
+  const OutputLanes d;
   float* sums = row.sums + tap * row.block + output;
-  hn::Vec<Outputs> sum[kTaps];
+  hn::Vec<OutputLanes> sum[kTaps];
   const float* from[kTaps];
   for (int t = 0; t < kTaps; ++t) {
     sum[t] = hn::LoadU(d, sums + t * row.block);
@@ -60,7 +60,7 @@ HWY_INLINE void take_taps(const RowOfTaps& row, int64_t tap, int64_t output) {
 }
 
 HWY_INLINE void take_bias(const RowOfTaps& row, int64_t output) {
-  const Outputs d;
+  const OutputLanes d;
   float* to = row.sums + row.taps * row.block + output;
   auto even = hn::LoadU(d, to);
   auto odd = hn::Zero(d);
@@ -75,7 +75,7 @@ HWY_INLINE void take_bias(const RowOfTaps& row, int64_t output) {
 }
 
 void take_row(const RowOfTaps& row, bool with_bias) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(Outputs()));
+  const auto lanes = static_cast<int64_t>(hn::Lanes(OutputLanes()));
   for (int64_t output = 0; output < row.block; output += lanes) {
     int64_t tap = 0;
     for (; tap + kTapsAtOnce <= row.taps; tap += kTapsAtOnce) take_taps<kTapsAtOnce>(row, tap, output);

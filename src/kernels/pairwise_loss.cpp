@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/apply.h"
 #include "kernels/blocks.h"
 
 namespace plimsoll::kernels {
@@ -66,7 +67,7 @@ Prepared prepare_pair_grad(const Facts& facts, PairGrad grad, float setting) {
 
 Tensor add_pair_loss(const Op& op, Tensor prediction, Tensor target, Attrs attrs, Name name) {
   attrs.set("elements", Shape{element_count(prediction.shape())});
-  return add_node(op, {prediction, target}, attrs, name);
+  return apply(op, {prediction, target}, attrs, name);
 }
 
 }  // namespace plimsoll::kernels

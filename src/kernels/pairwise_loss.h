@@ -1,7 +1,6 @@
 // Losses that are a mean over pairs of elements (prediction, target): shape rule and kernels around a vector function.
 #pragma once
 
-#include "graph/graph.h"
 #include "kernels/kernel.h"
 
 // A plain function that calls the version of a vector function for this machine.

@@ -51,8 +51,8 @@ struct Columns {
 };
 
 template <int kRows, int kVectors, class Access>
-HWY_INLINE void multiply(const Piece& p, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, const float* bias,
-                         float* HWY_RESTRICT c, Columns<kVectors, Access> columns) {
+HWY_INLINE void multiply(const ProductPiece& p, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
+                         const float* bias, float* HWY_RESTRICT c, Columns<kVectors, Access> columns) {
   const FloatTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   Floats sum[kRows][kVectors];
@@ -84,7 +84,7 @@ HWY_INLINE void multiply(const Piece& p, const float* HWY_RESTRICT a, const floa
 
 // One strip of b, all rows of the piece.
 template <int kVectors, class Access>
-HWY_NOINLINE void multiply_strip(const Piece& p, const float* b, const float* bias, float* c,
+HWY_NOINLINE void multiply_strip(const ProductPiece& p, const float* b, const float* bias, float* c,
                                  Columns<kVectors, Access> columns) {
   const float* a = p.a;
   int64_t row = 0;
@@ -106,7 +106,7 @@ HWY_NOINLINE void multiply_strip(const Piece& p, const float* b, const float* bi
   }
 }
 
-void multiply_piece(const Piece& p) {
+void multiply_piece(const ProductPiece& p) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
   for (int64_t j = 0; j < p.columns; j += 2 * lanes) {
     const int64_t left = p.columns - j;
@@ -218,7 +218,7 @@ struct Lines {
 }  // namespace
 
 int64_t strip_width() { return HWY_DYNAMIC_DISPATCH(widest_strip)(); }
-void multiply(const Piece& piece) noexcept { HWY_DYNAMIC_DISPATCH(multiply_piece)(piece); }
+void multiply(const ProductPiece& piece) noexcept { HWY_DYNAMIC_DISPATCH(multiply_piece)(piece); }
 
 Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, bool accumulate, Activation activation)
     : a_(a),
@@ -258,7 +258,7 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
                   depth};
     b.pack_strips(packed, strip_, strip_ / 2);  // a last strip of one vector is packed as that
     for (int64_t first = 0; first < rows; first += kUnit) {
-      Piece piece;
+      ProductPiece piece;
       piece.rows = std::min(kUnit, rows - first);
       piece.columns = columns;
       piece.inner = depth;

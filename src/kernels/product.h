@@ -15,7 +15,7 @@ struct MatrixOrder {
 };
 
 // Rows times columns that a thread multiplies out of packed memory, over one stretch of the inner dimension.
-struct Piece {
+struct ProductPiece {
   int64_t rows, columns, inner;
   const float* a;  // at its first row
   int64_t a_row_stride, a_column_stride, a_panel_stride;
@@ -29,7 +29,7 @@ struct Piece {
 constexpr int64_t kPanel = 6;    // rows in registers at once: 6 x 2 vectors fill the sixteen of AVX2
 constexpr int64_t kDepth = 256;  // a strip of b of this depth stays in the first cache
 int64_t strip_width();
-void multiply(const Piece& piece) noexcept;
+void multiply(const ProductPiece& piece) noexcept;
 
 class Product {
  public:

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "graph/shape.h"
+#include <plimsoll/tensor.h>
 
 namespace plimsoll::kernels {
 

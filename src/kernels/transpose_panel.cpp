@@ -19,14 +19,14 @@ void transpose_plainly(const PanelOf32& p, int64_t row, int64_t rows, int64_t co
 }
 
 #if HWY_TARGET != HWY_SCALAR
-using Tag = hn::CappedTag<uint32_t, 8>;
-using Vector = hn::Vec<Tag>;
+using LaneTag = hn::CappedTag<uint32_t, 8>;
+using Vector = hn::Vec<LaneTag>;
 
 // Four elements of a row; with vectors of eight, beside them four of the fourth row below.
 HWY_INLINE Vector load_pair(const uint32_t* from, int64_t stride) {
-  const Tag d;
+  const LaneTag d;
   if constexpr (hn::MaxLanes(d) == 8) {
-    const hn::Half<Tag> half;
+    const hn::Half<LaneTag> half;
     return hn::Combine(d, hn::LoadU(half, from + 4 * stride), hn::LoadU(half, from));
   } else {
     return hn::LoadU(d, from);
@@ -35,8 +35,8 @@ HWY_INLINE Vector load_pair(const uint32_t* from, int64_t stride) {
 
 // Four elements from each of as many rows as a vector has lanes.
 HWY_INLINE void transpose_four(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t to_stride) {
-  const Tag d;
-  const hn::Repartition<uint64_t, Tag> pairs;
+  const LaneTag d;
+  const hn::Repartition<uint64_t, LaneTag> pairs;
   const Vector a = load_pair(from, from_stride);
   const Vector b = load_pair(from + from_stride, from_stride);
   const Vector c = load_pair(from + 2 * from_stride, from_stride);
@@ -53,7 +53,7 @@ HWY_INLINE void transpose_four(const uint32_t* from, int64_t from_stride, uint32
 
 // Whole cache lines are written, and what is read of each row lies together.
 void transpose_lines(const PanelOf32& p, int64_t rows, int64_t columns) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(Tag()));
+  const auto lanes = static_cast<int64_t>(hn::Lanes(LaneTag()));
   int64_t c = 0;
   for (; c + kLine <= columns; c += kLine) {
     int64_t r = 0;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/apply.h"
+
 namespace plimsoll::kernels {
 
 UpdateInputs update_inputs(const Attrs& attrs, size_t updated, bool has_step) {
@@ -48,7 +50,7 @@ NodeId add_update(const Op& op, const std::vector<Tensor>& updated, const Gradie
     inputs.push_back(factor);
     settings.set("factor", int64_t{1});
   }
-  return add_node(op, inputs, settings, name).node();
+  return apply(op, inputs, settings, name).node();
 }
 
 Update::Update(const Facts& facts, size_t updated, bool has_step)

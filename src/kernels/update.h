@@ -2,7 +2,6 @@
 // A row-sparse gradient means the dense one of its table (all state decays), which is never made.
 #pragma once
 
-#include "graph/graph.h"
 #include "kernels/bad_values.h"
 #include "kernels/kernel.h"
 #include "kernels/parallel.h"

@@ -49,9 +49,9 @@ Window window_of(const Attrs& attrs) {
   return window;
 }
 
-std::array<int64_t, 2> output_size(const Infer& n, std::array<int64_t, 2> image, std::array<int64_t, 2> kernel) {
+Size2d output_size(const Infer& n, Size2d image, Size2d kernel) {
   const Window window = window_of(n.attrs);
-  std::array<int64_t, 2> out{};
+  Size2d out{};
   for (size_t i = 0; i < 2; ++i) {
     if (kernel[i] < 1 || window.strides[i] < 1 || window.dilations[i] < 1 || window.groups < 1)
       n.fail("window size, strides, dilations and groups must be at least 1");
@@ -71,11 +71,11 @@ std::array<int64_t, 2> output_size(const Infer& n, std::array<int64_t, 2> image,
 
 namespace plimsoll {
 
-std::array<int64_t, 4> same_pads(std::array<int64_t, 2> image, std::array<int64_t, 2> kernel, const Window& window) {
+std::array<int64_t, 4> same_pads(Size2d image, Size2d filter, const Window& window) {
   std::array<int64_t, 4> pads{};
   kernels::expect_sense(window);
   for (size_t i = 0; i < 2; ++i) {
-    const int64_t reach = window.dilations[i] * (kernel[i] - 1) + 1;
+    const int64_t reach = window.dilations[i] * (filter[i] - 1) + 1;
     const int64_t outputs = (image[i] + window.strides[i] - 1) / window.strides[i];
     const int64_t total = std::max<int64_t>(0, (outputs - 1) * window.strides[i] + reach - image[i]);
     pads[i] = total / 2;

@@ -22,7 +22,7 @@ ValueId Draft::add_value(TensorType type, std::string name) {
   return static_cast<ValueId>(value_count()) - 1;
 }
 
-Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates) {
+Draft make_draft(const graph::Body& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates) {
   std::vector<bool> needed(graph.nodes().size(), false);
   const auto need = [&](ValueId value) {
     if (const NodeId producer = graph.value(value).producer; producer >= 0)
@@ -43,7 +43,7 @@ Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span
   draft.fetches.assign(fetches.begin(), fetches.end());
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     if (!needed[static_cast<size_t>(id)]) continue;
-    const Node& node = graph.node(id);
+    const graph::Node& node = graph.node(id);
     const auto inputs = graph.inputs(node);
     DraftNode& drafted = draft.nodes.emplace_back(DraftNode{node.op, &graph.attrs(node), id, {}, {}});
     drafted.in.assign(inputs.begin(), inputs.end());

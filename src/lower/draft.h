@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/body.h"
 
 namespace plimsoll::lower {
 
 struct DraftNode {
-  const Op* op;
-  const Attrs* attrs;
+  const graph::Op* op;
+  const graph::Attrs* attrs;
   NodeId origin;  // the graph's node that it comes from
   std::vector<ValueId> in, out;
 };
@@ -24,21 +24,23 @@ struct DraftValue {
 };
 
 struct Draft {
-  const Graph* graph = nullptr;
-  std::vector<DraftNode> nodes;       // in program order
-  std::vector<ValueId> fetches;       // values that must be there after the step
-  std::deque<Attrs> own_attrs;        // settings that rewrites made
-  std::deque<DraftValue> own_values;  // numbered after those of the graph
+  const graph::Body* graph = nullptr;
+  std::vector<DraftNode> nodes;        // in program order
+  std::vector<ValueId> fetches;        // values that must be there after the step
+  std::deque<graph::Attrs> own_attrs;  // settings that rewrites made
+  std::deque<DraftValue> own_values;   // numbered after those of the graph
 
   size_t value_count() const { return graph->values().size() + own_values.size(); }
   bool is_own(ValueId value) const { return static_cast<size_t>(value) >= graph->values().size(); }
   const TensorType& type(ValueId value) const { return is_own(value) ? own(value).type : graph->value(value).type; }
   std::string name(ValueId value) const;
   std::string name(const DraftNode& node) const;
-  ValueKind kind(ValueId value) const { return is_own(value) ? ValueKind::Computed : graph->value(value).kind; }
+  graph::ValueKind kind(ValueId value) const {
+    return is_own(value) ? graph::ValueKind::Computed : graph->value(value).kind;
+  }
   bool is_backward(const DraftNode& node) const { return graph->node(node.origin).is_backward; }
 
-  const Attrs* keep(Attrs attrs) { return &own_attrs.emplace_back(std::move(attrs)); }
+  const graph::Attrs* keep(graph::Attrs attrs) { return &own_attrs.emplace_back(std::move(attrs)); }
   ValueId add_value(TensorType type, std::string name);
 
  private:
@@ -46,7 +48,7 @@ struct Draft {
 };
 
 // The nodes that `fetches` and `updates` (nodes that change variables) depend on.
-Draft make_draft(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates);
+Draft make_draft(const graph::Body& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates);
 
 // By value: the one whose bytes it shows, when a view made it; else itself.
 std::vector<ValueId> find_roots(const Draft& draft);

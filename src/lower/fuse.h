@@ -11,7 +11,8 @@ void fuse_activation(Draft& draft);
 // The backward of batch_norm with a fused activation masks its gradient itself.
 void fuse_norm_backward(Draft& draft);
 
-// The gradient of relu or clip behind a max_pool is masked before it is spread: by the pooled output, which is smaller.
+// The gradient of an activation that only asks where its output lies (relu, clip) is masked before a max_pool spreads
+// it: by the pooled output, which is smaller.
 void fuse_pool_backward(Draft& draft);
 
 // linear_cross_entropy and its gradient in one sweep, where the gradient of the loss is there before the loss, as it is

@@ -9,22 +9,22 @@ namespace plimsoll::lower {
 namespace {
 
 // A chain under construction: what each step reads is a value from outside or an earlier step.
+struct ChainOperand {
+  ValueId value = -1;
+  int step = -1;
+};
+struct ChainStep {
+  const graph::Op* op;
+  const graph::Attrs* attrs;
+  std::vector<ChainOperand> in;
+};
 struct Chain {
-  struct Operand {
-    ValueId value = -1;
-    int step = -1;
-  };
-  struct Step {
-    const Op* op;
-    const Attrs* attrs;
-    std::vector<Operand> in;
-  };
-  std::vector<Step> steps;
+  std::vector<ChainStep> steps;
 
   std::vector<ValueId> inputs() const {
     std::vector<ValueId> values;
-    for (const Step& step : steps)
-      for (const Operand& operand : step.in)
+    for (const ChainStep& step : steps)
+      for (const ChainOperand& operand : step.in)
         if (operand.step < 0 && std::find(values.begin(), values.end(), operand.value) == values.end())
           values.push_back(operand.value);
     return values;
@@ -48,8 +48,7 @@ class ElementwiseFusion {
 
  private:
   bool is_plain_elementwise(const DraftNode& node) const {
-    if (node.op->tile == nullptr || node.op->name == "cast" || node.op->name == "fused" || node.out.size() != 1)
-      return false;
+    if (node.op->tile == nullptr || !node.op->fusion.joins_chains || node.out.size() != 1) return false;
     const auto fits = [&](ValueId value) {
       return draft_.type(value).dtype == DType::F32 || draft_.type(value).dtype == DType::Bool;
     };
@@ -60,7 +59,7 @@ class ElementwiseFusion {
   void grow(size_t index) {
     const DraftNode& node = draft_.nodes[index];
     Chain chain;
-    std::vector<Chain::Operand> in;
+    std::vector<ChainOperand> in;
     std::vector<size_t> absorbed;
     for (const ValueId value : node.in) {
       const int producer = uses_.producer(value);
@@ -71,8 +70,8 @@ class ElementwiseFusion {
       const Chain& before = *chains_[static_cast<size_t>(producer)];
       Chain longer = chain;
       const int base = static_cast<int>(longer.steps.size());
-      for (Chain::Step step : before.steps) {
-        for (Chain::Operand& operand : step.in)
+      for (ChainStep step : before.steps) {
+        for (ChainOperand& operand : step.in)
           if (operand.step >= 0) operand.step += base;
         longer.steps.push_back(std::move(step));
       }
@@ -100,15 +99,15 @@ class ElementwiseFusion {
   }
 
   void emit(size_t index) {
-    static const Op* const kFused = ops::find_op("fused");
+    static const graph::Op* const kFused = ops::find_op("fused");
     const Chain& chain = *chains_[index];
     DraftNode& node = draft_.nodes[index];
     const std::vector<ValueId> inputs = chain.inputs();
     const int first_step = static_cast<int>(inputs.size());
     std::vector<ops::FusedStep> steps;
-    for (const Chain::Step& step : chain.steps) {
+    for (const ChainStep& step : chain.steps) {
       ops::FusedStep& fused = steps.emplace_back(ops::FusedStep{step.op, *step.attrs, {}});
-      for (const Chain::Operand& operand : step.in)
+      for (const ChainOperand& operand : step.in)
         fused.in.push_back(operand.step >= 0 ? first_step + operand.step
                                              : static_cast<int>(std::find(inputs.begin(), inputs.end(), operand.value) -
                                                                 inputs.begin()));

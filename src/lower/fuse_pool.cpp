@@ -15,11 +15,13 @@ void fuse_pool_backward(Draft& draft) {
     return at < 0 ? nullptr : &draft.nodes[static_cast<size_t>(at)];
   };
   for (DraftNode& mask : draft.nodes) {
-    if (mask.op->name != "relu_grad" && mask.op->name != "clip_grad") continue;
+    if (mask.op->fusion.passes == nullptr) continue;
     DraftNode* spread = producer(mask.in[0]);
-    if (spread == nullptr || spread->op->name != "max_pool_grad" || uses.count(mask.in[0]) != 1) continue;
+    if (spread == nullptr || uses.count(mask.in[0]) != 1) continue;
+    const graph::Op* const selection = spread->op->fusion.gradient_of;
+    if (selection == nullptr || !selection->fusion.selects) continue;
     const DraftNode* pool = producer(spread->in[1]);
-    if (pool == nullptr || pool->op->name != "max_pool" || pool->out.size() != 2 || pool->out[1] != spread->in[1] ||
+    if (pool == nullptr || pool->op != selection || pool->out.size() != 2 || pool->out[1] != spread->in[1] ||
         pool->in[0] != mask.in[1])
       continue;
     const ValueId passed = draft.add_value(draft.type(spread->in[0]), draft.name(mask.out[0]) + "/pooled");

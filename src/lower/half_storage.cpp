@@ -16,12 +16,22 @@ constexpr Bytes kLeastBytes = 64 * KiB;
 // once, and is where precision counts most.
 constexpr int kSoon = 6;
 
-// The ways in which a kept value is handed to its readers.
-enum Form : size_t { kHalf, kForward, kBackward, kForms };
+const graph::Op* fused_op() {
+  static const graph::Op* const kFused = ops::find_op("fused");
+  return kFused;
+}
 
-class HalfStorage {
+const graph::Op* cast_op() {
+  static const graph::Op* const kCast = ops::find_op("cast");
+  return kCast;
+}
+
+// The ways in which a kept value is handed to its readers.
+enum HalfForm : size_t { kHalf, kForward, kBackward, kForms };
+
+class HalfRewrite {
  public:
-  HalfStorage(Draft& draft, int64_t batch) : draft_(draft), batch_(batch), values_(draft.value_count()) {}
+  HalfRewrite(Draft& draft, int64_t batch) : draft_(draft), batch_(batch), values_(draft.value_count()) {}
 
   int run() {
     look_at_readers();
@@ -80,13 +90,13 @@ class HalfStorage {
 
   void add(DraftNode node) {
     if (node.op->traits.view && root_of(node.in[0]).is_kept) return;  // made again in the form that its readers want
-    const Form wide = draft_.is_backward(node) ? kBackward : kForward;
+    const HalfForm wide = draft_.is_backward(node) ? kBackward : kForward;
     std::vector<size_t> kept;
     for (size_t i = 0; i < node.in.size(); ++i)
       if (root_of(node.in[i]).is_kept) kept.push_back(i);
-    const Form form = takes_half(node, kept.size()) ? kHalf : wide;
+    const HalfForm form = takes_half(node, kept.size()) ? kHalf : wide;
     for (const size_t i : kept) node.in[i] = in_form(node.in[i], form);
-    if (node.op->name == "fused" && form == kHalf && !kept.empty()) widen_inputs(node, kept);
+    if (node.op == fused_op() && form == kHalf && !kept.empty()) widen_inputs(node, kept);
     const NodeId origin = node.origin;
     const std::vector<ValueId> made = node.out;
     draft_.nodes.push_back(std::move(node));
@@ -99,12 +109,12 @@ class HalfStorage {
 
   // Element-wise operators make floats of what they load.
   static bool takes_half(const DraftNode& node, size_t inputs) {
-    if (node.op->name != "fused") return node.op->tile != nullptr;
+    if (node.op != fused_op()) return node.op->tile != nullptr;
     return ops::fused_steps(*node.attrs).size() + inputs <= ops::kMaxFusedSteps;
   }
 
   // The value, a view of one that is kept or such a one itself, in that form; made before the node that asks first.
-  ValueId in_form(ValueId value, Form form) {
+  ValueId in_form(ValueId value, HalfForm form) {
     ValueId& made = about(value).forms[form];
     if (made >= 0) return made;
     const DraftNode* view = about(value).view;
@@ -119,22 +129,20 @@ class HalfStorage {
   }
 
   ValueId cast(ValueId from, DType dtype, const std::string& name, NodeId origin) {
-    static const Op* const kCast = ops::find_op("cast");
     const ValueId to = draft_.add_value({dtype, draft_.type(from).shape}, name);
-    const Attrs* attrs = draft_.keep({{"dtype", std::string(name_of(dtype))}});
-    draft_.nodes.push_back({kCast, attrs, origin, {from}, {to}});
+    const graph::Attrs* attrs = draft_.keep({{"dtype", std::string(name_of(dtype))}});
+    draft_.nodes.push_back({cast_op(), attrs, origin, {from}, {to}});
     return to;
   }
 
   // A fused program infers its types from its inputs: its first steps make floats of the narrow ones.
   void widen_inputs(DraftNode& node, const std::vector<size_t>& halves) {
-    static const Op* const kCast = ops::find_op("cast");
     const std::vector<ops::FusedStep> old = ops::fused_steps(*node.attrs);
     const int inputs = static_cast<int>(node.in.size());
     const int more = static_cast<int>(halves.size());
     std::vector<ops::FusedStep> steps;
     for (const size_t input : halves)
-      steps.push_back({kCast, {{"dtype", std::string(name_of(DType::F32))}}, {static_cast<int>(input)}});
+      steps.push_back({cast_op(), {{"dtype", std::string(name_of(DType::F32))}}, {static_cast<int>(input)}});
     const auto moved = [&](int reg) {
       const auto at = std::find(halves.begin(), halves.end(), static_cast<size_t>(reg));
       if (reg < inputs) return at == halves.end() ? reg : inputs + static_cast<int>(at - halves.begin());
@@ -158,6 +166,6 @@ class HalfStorage {
 
 }  // namespace
 
-int store_in_half(Draft& draft, int64_t batch) { return HalfStorage(draft, batch).run(); }
+int store_in_half(Draft& draft, int64_t batch) { return HalfRewrite(draft, batch).run(); }
 
 }  // namespace plimsoll::lower

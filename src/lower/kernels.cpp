@@ -28,7 +28,7 @@ void KernelStore::append(std::string& key, const kernels::ConcreteType& type) {
   for (const int64_t dim : type.dims) append_number(key, dim);
 }
 
-const kernels::Prepared& KernelStore::prepare(const Op& op, const kernels::Facts& facts) {
+const kernels::Prepared& KernelStore::prepare(const graph::Op& op, const kernels::Facts& facts) {
   std::string key(op.name);
   key += '(';
   for (const kernels::ConcreteType& type : facts.in) append(key, type);

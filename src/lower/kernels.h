@@ -11,7 +11,7 @@ namespace plimsoll::lower {
 
 class KernelStore {
  public:
-  const kernels::Prepared& prepare(const Op& op, const kernels::Facts& facts);
+  const kernels::Prepared& prepare(const graph::Op& op, const kernels::Facts& facts);
   // A task that copies a value into another layout.
   const kernels::Prepared& reorder(const kernels::ConcreteType& from, const kernels::Layout& to);
   size_t size() const { return prepared_.size(); }

@@ -91,7 +91,7 @@ class Lowering {
   void add_variables() {
     const std::vector<int32_t> tiles = count_tiles(graph_);
     for (size_t i = 0; i < tiles.size(); ++i) {
-      const Variable& variable = graph_.variables()[i];
+      const graph::Variable& variable = graph_.variables()[i];
       Home& home = homes_[static_cast<size_t>(variable.value)];
       home.type = concrete(variable.value);
       const auto fixed = layouts_.find(variable.value);
@@ -101,10 +101,10 @@ class Lowering {
       const std::string name = name_of_value(variable.value);
       home.buffer = static_cast<plan::BufferId>(program_.problem.buffers.size());
       for (int32_t tile = 0; tile < home.tiles; ++tile)
-        add_buffer(variable.value, home.type, tag_of(variable.role), plan::BufferKind::Variable,
+        add_buffer(variable.value, home.type, tag_of(variable.role()), plan::BufferKind::Variable,
                    home.tiles == 1 ? name : fmt::format("{}/tile{}", name, tile));
     }
-    for (const Constant& constant : graph_.constants()) {
+    for (const graph::Constant& constant : graph_.constants()) {
       Home& home = homes_[static_cast<size_t>(constant.value)];
       home.type = concrete(constant.value);
       home.buffer = add_buffer(constant.value, home.type, Tag::Weights, plan::BufferKind::Variable,
@@ -115,7 +115,7 @@ class Lowering {
 
   // A variable's size is known when its layout is.
   void finish_variables() {
-    for (const Variable& variable : graph_.variables()) {
+    for (const graph::Variable& variable : graph_.variables()) {
       Home& home = homes_[static_cast<size_t>(variable.value)];
       Bytes rest = home.type.bytes();
       for (int32_t tile = 0; tile < home.tiles; ++tile) {
@@ -135,14 +135,14 @@ class Lowering {
     for (const DraftNode& node : draft_.nodes) {
       if (node.op->traits.updates == 0) continue;
       for (const ValueId value : node.in)
-        if (draft_.kind(value) == ValueKind::Computed) is_gradient_[static_cast<size_t>(value)] = true;
+        if (draft_.kind(value) == graph::ValueKind::Computed) is_gradient_[static_cast<size_t>(value)] = true;
     }
   }
 
   Home& home_of(ValueId value) {
     Home& home = homes_[static_cast<size_t>(value)];
     if (home.buffer >= 0) return home;
-    if (draft_.kind(value) != ValueKind::Placeholder)
+    if (draft_.kind(value) != graph::ValueKind::Placeholder)
       throw Error(fmt::format("'{}' is used before it is made", name_of_value(value)));
     home.type = concrete(value);
     home.buffer = add_buffer(value, home.type, Tag::Data, plan::BufferKind::Input, name_of_value(value));
@@ -169,7 +169,7 @@ class Lowering {
     type.layout = layout;
     const std::string name = fmt::format("{}/as/{}", name_of_value(value), to_string(layout));
     const plan::BufferId copy = add_buffer(value, type, tag_of_value(value), plan::BufferKind::Temporary, name);
-    const Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
+    const graph::Cost cost = cost_of_reorder(home.type.bytes(), type.bytes());
     ProgramTask work{{prepared.kernel, cost, {{Operand::List::Reads, 0}}}, -1};
     Bytes scratch = prepared.scratch_bytes;
     if (is_batched(value) && last_samples_ > 0) {
@@ -191,7 +191,7 @@ class Lowering {
   }
 
   // The work of the node for a batch of one sample.
-  Cost cost_of_sample(const DraftNode& node) const {
+  graph::Cost cost_of_sample(const DraftNode& node) const {
     const auto types = [&](const std::vector<ValueId>& values) {
       std::vector<kernels::ConcreteType> list;
       for (const ValueId value : values) list.push_back(concrete(value, 1));
@@ -203,7 +203,7 @@ class Lowering {
 
   // A straight line through the times at the batch of a part and at a smaller one: what does not grow with the batch,
   // such as reading the weights, is paid again by every part.
-  void set_time(plan::Task& task, const Cost& whole, const Cost& part, int64_t part_batch) const {
+  void set_time(plan::Task& task, const graph::Cost& whole, const graph::Cost& part, int64_t part_batch) const {
     const double whole_ns = predict_ns(whole, options_.speed);
     task.fixed_ns = whole_ns;
     if (part_batch == samples_) return;
@@ -444,7 +444,7 @@ class Lowering {
   }
 
   Draft& draft_;
-  const Graph& graph_;
+  const graph::Body& graph_;
   const LowerOptions& options_;
   VariableLayouts& layouts_;
   KernelStore& kernels_;
@@ -469,7 +469,7 @@ void rewrite(Draft& draft, const LowerOptions& options) {
 
 }  // namespace
 
-std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueId> fetches,
+std::optional<Program> lower_in_parts(const graph::Body& graph, std::span<const ValueId> fetches,
                                       std::span<const NodeId> updates, const LowerOptions& options,
                                       VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
@@ -481,7 +481,7 @@ std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueI
   return program;
 }
 
-Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
+Program lower(const graph::Body& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
               const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels) {
   return *lower_in_parts(graph, fetches, updates, options, layouts, kernels);
 }

@@ -28,11 +28,11 @@ using VariableLayouts = std::unordered_map<ValueId, kernels::Layout>;
 
 // `layouts` gains what this program decided. Without value when the step can't be cut so: a kernel wants another layout
 // for the smaller last part, or needs all rows in a layout that is not row-major.
-std::optional<Program> lower_in_parts(const Graph& graph, std::span<const ValueId> fetches,
+std::optional<Program> lower_in_parts(const graph::Body& graph, std::span<const ValueId> fetches,
                                       std::span<const NodeId> updates, const LowerOptions& options,
                                       VariableLayouts& layouts, KernelStore& kernels);
 // The whole batch at once.
-Program lower(const Graph& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
+Program lower(const graph::Body& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
               const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels);
 
 }  // namespace plimsoll::lower

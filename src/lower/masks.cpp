@@ -16,14 +16,14 @@ constexpr int kNearSum = 3;
 bool is_float32(const Draft& draft, ValueId value) { return draft.type(value).dtype == DType::F32; }
 
 // The settings of the mask that says where this node's gradient passes; nothing for other nodes.
-std::optional<Attrs> mask_of(const DraftNode& node) {
-  if (node.op->name == "relu_grad") return Attrs{{"low", 0.0}};
-  if (node.op->name != "clip_grad") return {};
+std::optional<graph::Attrs> mask_of(const DraftNode& node) {
+  if (node.op->fusion.passes == nullptr) return {};
+  const std::optional<graph::Fusion::Between> passes = node.op->fusion.passes(*node.attrs);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double low = node.attrs->f("low", -kInfinity);
-  const double high = node.attrs->f("high", kInfinity);
-  if (!(low > -kInfinity && high < kInfinity)) return {};
-  return Attrs{{"low", low}, {"high", high}};
+  if (!passes || passes->low == -kInfinity) return {};
+  graph::Attrs settings{{"low", passes->low}};
+  if (passes->high < kInfinity) settings.set("high", passes->high);
+  return settings;
 }
 
 // Bytes that a mask takes for each element when eight along that axis share one.
@@ -60,7 +60,7 @@ class Masks {
     std::vector<std::vector<DraftNode>> after(draft_.nodes.size());
     for (size_t i = 0; i < draft_.nodes.size(); ++i) {
       if (draft_.nodes[i].op == nullptr) continue;
-      const std::optional<Attrs> settings = mask_of(draft_.nodes[i]);
+      const std::optional<graph::Attrs> settings = mask_of(draft_.nodes[i]);
       if (!settings || !is_worth_it(i)) continue;
       const ValueId y = draft_.nodes[i].in[1];
       after[at(uses_.producer(y))].push_back(pack(y, *settings));
@@ -86,21 +86,21 @@ class Masks {
            (static_cast<int>(index) - producer) * kShareOfStep > static_cast<int>(draft_.nodes.size());
   }
 
-  DraftNode pack(ValueId y, Attrs settings) {
-    static const Op* const kBitMask = ops::find_op("bit_mask");
+  DraftNode pack(ValueId y, graph::Attrs settings) {
+    static const graph::Op* const kBitMask = ops::find_op("bit_mask");
     TensorType type{DType::U8, draft_.type(y).shape};
     const int axis = packed_axis(type.shape);
     settings.set("axis", int64_t{axis});
     type.shape[axis] = (type.shape[axis].fixed() + 7) / 8;
     const std::string name = draft_.name(y) + "/mask";
-    // Comes from where y does: what is true of when that one runs is true of this.
+    // Takes y's origin, so that it runs in the same micro-batches.
     const NodeId origin = draft_.nodes[at(uses_.producer(y))].origin;
     return {kBitMask, draft_.keep(std::move(settings)), origin, {y}, {draft_.add_value(type, name)}};
   }
 
   // The sum of two gradients is taken along, as fusing would have done.
   void read_mask(size_t index, ValueId mask) {
-    static const Op* const kMasked = ops::find_op("masked");
+    static const graph::Op* const kMasked = ops::find_op("masked");
     DraftNode& node = draft_.nodes[index];
     const int axis = packed_axis(draft_.type(node.in[1]).shape);
     std::vector<ValueId> in{mask, node.in[0]};
@@ -108,7 +108,7 @@ class Masks {
     if (sum >= 0 && uses_.count(node.in[0]) == 1 && static_cast<int>(index) - sum <= kNearSum) {
       DraftNode& add = draft_.nodes[at(sum)];
       const auto fits = [&](ValueId value) { return draft_.type(value) == draft_.type(node.in[0]); };
-      if (add.op != nullptr && add.op->name == "add" && fits(add.in[0]) && fits(add.in[1])) {
+      if (add.op != nullptr && add.op->fusion.sums && fits(add.in[0]) && fits(add.in[1])) {
         in = {mask, add.in[0], add.in[1]};
         add.op = nullptr;
       }

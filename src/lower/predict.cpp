@@ -4,16 +4,16 @@
 
 namespace plimsoll::lower {
 
-Cost cost_of(const Op& op, const kernels::Facts& facts) {
-  Cost cost = op.cost != nullptr ? op.cost(facts) : Cost{};
+graph::Cost cost_of(const graph::Op& op, const kernels::Facts& facts) {
+  graph::Cost cost = op.cost != nullptr ? op.cost(facts) : graph::Cost{};
   if (cost.bytes <= 0) cost.bytes = facts.operand_bytes();
   return cost;
 }
 
 // In blocks of a few elements: slower than a copy, the more so in the caches.
-Cost cost_of_reorder(Bytes from, Bytes to) { return {.bytes = 1.5 * static_cast<double>(from + to)}; }
+graph::Cost cost_of_reorder(Bytes from, Bytes to) { return {.bytes = 1.5 * static_cast<double>(from + to)}; }
 
-double predict_ns(const Cost& cost, const MachineSpeed& speed) {
+double predict_ns(const graph::Cost& cost, const MachineSpeed& speed) {
   const double compute_s = cost.flops / (cost.efficiency * speed.flops_per_s);
   const double move_s = cost.bytes / (cost.bytes > speed.cache_bytes ? speed.bytes_per_s : speed.cache_bytes_per_s);
   return speed.task_ns + std::max(compute_s, move_s) * 1e9;

@@ -16,9 +16,9 @@ struct MachineSpeed {
 };
 
 // The operator's own answer with the bytes filled in.
-Cost cost_of(const Op& op, const kernels::Facts& facts);
-Cost cost_of_reorder(Bytes from, Bytes to);
+graph::Cost cost_of(const graph::Op& op, const kernels::Facts& facts);
+graph::Cost cost_of_reorder(Bytes from, Bytes to);
 
-double predict_ns(const Cost& cost, const MachineSpeed& speed);
+double predict_ns(const graph::Cost& cost, const MachineSpeed& speed);
 
 }  // namespace plimsoll::lower

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/body.h"
 #include "kernels/kernel.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
@@ -23,16 +23,16 @@ struct Operand {
 // first: later ones add into sums, and the last part may be smaller.
 struct Kernels {
   std::shared_ptr<kernels::Kernel> first;
-  Cost cost{};
+  graph::Cost cost{};
   std::vector<Operand> in = {};  // its arguments, in the lists of its own work
   std::shared_ptr<kernels::Kernel> later = nullptr, last = nullptr;
 };
 
 struct ProgramTask {
   Kernels own;
-  NodeId origin;           // -1: a reorder
-  const Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
-  Kernels slim{};          // the task's only variant, where it has one
+  NodeId origin;                  // -1: a reorder
+  const graph::Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
+  Kernels slim{};                 // the task's only variant, where it has one
   const Kernels& of(const plan::Step& step) const { return step.variant < 0 ? own : slim; }
 };
 

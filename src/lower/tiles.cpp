@@ -6,25 +6,26 @@ namespace {
 // More tiles than this are more than any line can stream: such a model is refused, without a million tasks first.
 constexpr int64_t kMostTiles = 4096;
 
-bool works_on_tiles(const Graph& graph, const Node& node) {
+bool works_on_tiles(const graph::Body& graph, const graph::Node& node) {
   return node.op->traits.elementwise && node.op->traits.updates != 0 && graph.attrs(node).i("sparse") == 0;
 }
 
 }  // namespace
 
-std::vector<int32_t> count_tiles(const Graph& graph) {
+std::vector<int32_t> count_tiles(const graph::Body& graph) {
   std::vector<int32_t> tiles(graph.variables().size(), 1);
   for (size_t i = 0; i < tiles.size(); ++i) {
-    const Variable& variable = graph.variables()[i];
+    const graph::Variable& variable = graph.variables()[i];
     const TensorType& type = graph.value(variable.value).type;
     const int64_t elements = element_count(type.shape).count();
-    if (variable.role == VariableRole::Optimiser && elements > kTileElements && elements / kTileElements < kMostTiles)
+    if (variable.role() == VariableRole::Optimiser && elements > kTileElements && elements / kTileElements < kMostTiles)
       tiles[i] = static_cast<int32_t>((elements + kTileElements - 1) / kTileElements);
   }
-  for (const Node& node : graph.nodes()) {
+  for (const graph::Node& node : graph.nodes()) {
     if (works_on_tiles(graph, node)) continue;
     for (const ValueId value : graph.inputs(node))
-      if (graph.value(value).kind == ValueKind::Variable) tiles[static_cast<size_t>(graph.value(value).extra)] = 1;
+      if (graph.value(value).kind == graph::ValueKind::Variable)
+        tiles[static_cast<size_t>(graph.value(value).extra)] = 1;
   }
   return tiles;
 }

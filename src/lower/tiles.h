@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/body.h"
 
 namespace plimsoll::lower {
 
 constexpr int64_t kTileElements = 2 * MiB;  // 8 MiB of floats; state in 16 bits is cut at the same elements
 
 // How many buffers each variable of the graph takes, in their order. The same for every step of the graph.
-std::vector<int32_t> count_tiles(const Graph& graph);
+std::vector<int32_t> count_tiles(const graph::Body& graph);
 
 }  // namespace plimsoll::lower

@@ -1,5 +1,5 @@
 // Layers to be called later: each keeps its settings and calls the function of the same name.
-#include "model/layers.h"
+#include <plimsoll/layers.h>
 
 namespace plimsoll::layers {
 

@@ -3,9 +3,9 @@
 
 #include "model/families.h"
 
-namespace plimsoll::families {
+namespace plimsoll::model {
 
-ModelSpec mlp(Settings& settings) {
+ModelSpec mlp(ModelSettings& settings) {
   const ImageSizes sizes = image_sizes(settings, {28, 1, 10});
   const int64_t width = settings.width(512);
   const int64_t hidden = settings.layers(2);
@@ -16,22 +16,20 @@ ModelSpec mlp(Settings& settings) {
   });
 }
 
-ModelSpec dense_chain(Settings& settings) {
+ModelSpec dense_chain(ModelSettings& settings) {
   const int64_t width = settings.width(100);
   const int64_t count = settings.layers(5000);
   const Shape shape{Dim::batch(), width};
-  return {.model = {settings.model(),
-                    [=](Tensor x, bool) {
-                      for (int64_t i = 0; i < count; ++i) x = layers::dense(x, width, {.activation = "relu"});
-                      return x;
-                    }},
-          .input = {DType::F32, shape},
-          .labels = {DType::F32, shape},
-          .classes = 0,
-          .batch = 1000,
-          .judge = [](Tensor answer, Tensor target) {
-            return Verdict{mean_squared_error(answer, target, "loss"), {}};
-          }};
+  const auto forward = [=](Tensor x, bool) {
+    for (int64_t i = 0; i < count; ++i) x = layers::dense(x, width, {.activation = "relu"});
+    return x;
+  };
+  ModelSpec spec =
+      make_spec(settings, forward, {DType::F32, shape}, {DType::F32, shape}, [](Tensor answer, Tensor target) {
+        return Objective{mean_squared_error(answer, target, "loss"), {}};
+      });
+  spec.batch = 1000;
+  return spec;
 }
 
-}  // namespace plimsoll::families
+}  // namespace plimsoll::model

@@ -1,14 +1,19 @@
 // What the files of the model families share. Each gives makers; zoo.cpp lists them.
 #pragma once
 
-#include "model/zoo.h"
+#include <optional>
+#include <string>
+#include <string_view>
 
-namespace plimsoll::families {
+#include <plimsoll/model.h>
+#include <plimsoll/ops.h>
+
+namespace plimsoll::model {
 
 // The options of one model, asked for with their defaults.
-class Settings {
+class ModelSettings {
  public:
-  Settings(std::string_view model, const ModelOptions& options) : model_(model), options_(options) {}
+  ModelSettings(std::string_view model, const ModelOptions& options) : model_(model), options_(options) {}
 
   int64_t image_size(int64_t otherwise) { return take(options_.image_size, otherwise, "image size"); }
   int64_t channels(int64_t otherwise) { return take(options_.channels, otherwise, "channels"); }
@@ -29,29 +34,34 @@ class Settings {
   ModelOptions options_;  // what has been asked for is taken out
 };
 
+// A model of one input, called "input", whose only output is measured against "labels".
+using ObjectiveOfOne = std::function<Objective(Tensor answer, Tensor labels)>;
+ModelSpec make_spec(const ModelSettings& settings, Layer forward, const TensorType& input, const TensorType& labels,
+                    ObjectiveOfOne objective);
+
 // A classifier of images [B, channels, size, size].
 struct ImageSizes {
   int64_t size, channels, classes;
 };
-ImageSizes image_sizes(Settings& settings, ImageSizes otherwise);
-ModelSpec image_classifier(const Settings& settings, const ImageSizes& sizes, int64_t batch, Layer forward);
+ImageSizes image_sizes(ModelSettings& settings, ImageSizes otherwise);
+ModelSpec image_classifier(const ModelSettings& settings, const ImageSizes& sizes, int64_t batch, Layer forward);
 
 // Mean cross-entropy of logits [..., classes] against class numbers, and how many are right.
-Verdict judge_classes(Tensor logits, Tensor labels);
+Objective classes_objective(Tensor logits, Tensor labels);
 
-ModelSpec mlp(Settings& settings);
-ModelSpec dense_chain(Settings& settings);
-ModelSpec lenet(Settings& settings);
-ModelSpec fashion(Settings& settings);
-ModelSpec resnet18(Settings& settings);
-ModelSpec resnet50(Settings& settings);
-ModelSpec mobilenet_v2(Settings& settings);
-ModelSpec vgg16(Settings& settings);
-ModelSpec unet(Settings& settings);
-ModelSpec bert_base(Settings& settings);
-ModelSpec gpt2_small(Settings& settings);
-ModelSpec gpt2_medium(Settings& settings);
-ModelSpec gpt2_large(Settings& settings);
-ModelSpec gpt2_xl(Settings& settings);
+ModelSpec mlp(ModelSettings& settings);
+ModelSpec dense_chain(ModelSettings& settings);
+ModelSpec lenet(ModelSettings& settings);
+ModelSpec fashion(ModelSettings& settings);
+ModelSpec resnet18(ModelSettings& settings);
+ModelSpec resnet50(ModelSettings& settings);
+ModelSpec mobilenet_v2(ModelSettings& settings);
+ModelSpec vgg16(ModelSettings& settings);
+ModelSpec unet(ModelSettings& settings);
+ModelSpec bert_base(ModelSettings& settings);
+ModelSpec gpt2_small(ModelSettings& settings);
+ModelSpec gpt2_medium(ModelSettings& settings);
+ModelSpec gpt2_large(ModelSettings& settings);
+ModelSpec gpt2_xl(ModelSettings& settings);
 
-}  // namespace plimsoll::families
+}  // namespace plimsoll::model

@@ -1,10 +1,11 @@
-#include "model/layers.h"
+#include <plimsoll/layers.h>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include <plimsoll/ops.h>
 
 namespace plimsoll::layers {
 namespace {
@@ -217,7 +218,7 @@ Tensor average_pool(Tensor x, Size size, const Pool& options, Name name) {
 
 Tensor global_average_pool(Tensor x, Name name) {
   expect_image(x, "global_average_pool", name);
-  return plimsoll::global_average_pool(x, name);
+  return plimsoll::flatten(plimsoll::global_average_pool(x, name));
 }
 
 Tensor flatten(Tensor x, Name name) { return plimsoll::flatten(x, 1, name); }

@@ -3,7 +3,7 @@
 
 #include "model/families.h"
 
-namespace plimsoll::families {
+namespace plimsoll::model {
 namespace {
 
 struct Stage {
@@ -40,7 +40,7 @@ Tensor inverted_residual(Tensor x, int64_t expansion, int64_t filters, int64_t s
 
 }  // namespace
 
-ModelSpec mobilenet_v2(Settings& settings) {
+ModelSpec mobilenet_v2(ModelSettings& settings) {
   const ImageSizes sizes = image_sizes(settings, {224, 3, 1000});
   const double dropout = settings.dropout(0.2);
   return image_classifier(settings, sizes, 32, [=](Tensor x, bool training) {
@@ -53,10 +53,10 @@ ModelSpec mobilenet_v2(Settings& settings) {
       }
     }
     x = relu6(conv_norm(x, 1280, 1, 1, training, "last"));
-    x = layers::flatten(layers::global_average_pool(x, "pool"));
+    x = layers::global_average_pool(x, "pool");
     x = layers::dropout(x, dropout, training, "dropout");
     return layers::dense(x, sizes.classes, {}, "head");
   });
 }
 
-}  // namespace plimsoll::families
+}  // namespace plimsoll::model

@@ -5,7 +5,7 @@
 
 #include "model/families.h"
 
-namespace plimsoll::families {
+namespace plimsoll::model {
 namespace {
 
 // Convolution without bias and batch norm, named conv and bn after `name`: "conv1", "bn1".
@@ -40,7 +40,7 @@ Tensor residual(Tensor x, Block block, int64_t filters, int64_t stride, bool tra
   return relu(add(y, fits ? x : conv_norm(x, y.dim(1).fixed(), 1, stride, training, "_shortcut")));
 }
 
-ModelSpec resnet(Settings& settings, Block block, std::array<int, 4> depths) {
+ModelSpec resnet(ModelSettings& settings, Block block, std::array<int, 4> depths) {
   const ImageSizes sizes = image_sizes(settings, {224, 3, 1000});
   return image_classifier(settings, sizes, 32, [=](Tensor x, bool training) {
     x = conv_norm_relu(x, 64, 7, 2, training, "1");
@@ -51,14 +51,14 @@ ModelSpec resnet(Settings& settings, Block block, std::array<int, 4> depths) {
         x = residual(x, block, int64_t{64} << stage, stage > 0 && i == 0 ? 2 : 1, training);
       }
     }
-    x = layers::flatten(layers::global_average_pool(x, "pool"));
+    x = layers::global_average_pool(x, "pool");
     return layers::dense(x, sizes.classes, {}, "head");
   });
 }
 
 }  // namespace
 
-ModelSpec resnet18(Settings& settings) { return resnet(settings, basic, {2, 2, 2, 2}); }
-ModelSpec resnet50(Settings& settings) { return resnet(settings, bottleneck, {3, 4, 6, 3}); }
+ModelSpec resnet18(ModelSettings& settings) { return resnet(settings, basic, {2, 2, 2, 2}); }
+ModelSpec resnet50(ModelSettings& settings) { return resnet(settings, bottleneck, {3, 4, 6, 3}); }
 
-}  // namespace plimsoll::families
+}  // namespace plimsoll::model

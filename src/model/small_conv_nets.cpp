@@ -1,9 +1,9 @@
 // lenet: LeNet-5 with relu and max pooling. fashion: a small net that does well on Fashion-MNIST in a few epochs.
 #include "model/families.h"
 
-namespace plimsoll::families {
+namespace plimsoll::model {
 
-ModelSpec lenet(Settings& settings) {
+ModelSpec lenet(ModelSettings& settings) {
   const ImageSizes sizes = image_sizes(settings, {28, 1, 10});
   return image_classifier(settings, sizes, 128, [=](Tensor x, bool) {
     x = layers::conv2d(x, 6, 5, {.padding = "same", .activation = "relu"}, "conv1");
@@ -17,7 +17,7 @@ ModelSpec lenet(Settings& settings) {
   });
 }
 
-ModelSpec fashion(Settings& settings) {
+ModelSpec fashion(ModelSettings& settings) {
   const ImageSizes sizes = image_sizes(settings, {28, 1, 10});
   const double dropout = settings.dropout(0.25);
   return image_classifier(settings, sizes, 128, [=](Tensor x, bool training) {
@@ -33,4 +33,4 @@ ModelSpec fashion(Settings& settings) {
   });
 }
 
-}  // namespace plimsoll::families
+}  // namespace plimsoll::model

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 
-namespace plimsoll {
+namespace plimsoll::model {
 
 std::vector<std::byte> synthetic(const TensorType& type, int64_t batch, int64_t classes) {
   const int64_t count = element_count(type.shape).at(batch);
@@ -19,4 +19,4 @@ std::vector<std::byte> synthetic(const TensorType& type, int64_t batch, int64_t 
   return bytes;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::model

@@ -1,24 +1,27 @@
 // One graph for training a model: forward, backward and update, and the inference pass over the same variables.
 #pragma once
 
-#include "autodiff/optimiser.h"
-#include "model/zoo.h"
+#include <plimsoll/model.h>
+#include <plimsoll/optimiser.h>
 
-namespace plimsoll {
+namespace plimsoll::model {
 
 struct TrainingGraph {
-  Tensor input, labels;  // placeholders of both passes
+  NamedTensors inputs, targets;  // placeholders of both passes
   // The training pass.
   Tensor loss;
   Tensor correct;        // right predictions in the batch; unset where they are not counted
   Tensor learning_rate;  // a scalar to be set before each step
   Updates updates;
   // The inference pass.
-  Tensor answer;  // logits, or what the model's judge makes its loss from
+  NamedTensors outputs;  // logits, or what the objective is made from
   Tensor eval_loss;
   Tensor eval_correct;
+
+  Tensor input() const { return inputs.only(); }
+  Tensor labels() const { return targets.only(); }
 };
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::model

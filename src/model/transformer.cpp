@@ -4,10 +4,10 @@
 
 #include "model/families.h"
 
-namespace plimsoll::families {
+namespace plimsoll::model {
 namespace {
 
-struct Sizes {
+struct TransformerSizes {
   int64_t words, positions, sequence, layers, width, heads;
   double dropout, epsilon;
   bool norm_first, causal;
@@ -16,8 +16,8 @@ struct Sizes {
 
 const Init kSmallNormal = Init::normal(0, 0.02);
 
-Sizes sizes_of(Settings& settings, Sizes otherwise) {
-  Sizes sizes = std::move(otherwise);
+TransformerSizes sizes_of(ModelSettings& settings, TransformerSizes otherwise) {
+  TransformerSizes sizes = std::move(otherwise);
   sizes.words = settings.classes(sizes.words);
   sizes.sequence = settings.sequence(sizes.sequence);
   sizes.layers = settings.layers(sizes.layers);
@@ -32,23 +32,23 @@ Sizes sizes_of(Settings& settings, Sizes otherwise) {
   return sizes;
 }
 
-Tensor norm(Tensor x, const Sizes& sizes, std::string_view name) {
+Tensor norm(Tensor x, const TransformerSizes& sizes, std::string_view name) {
   return layers::layer_norm(x, {.epsilon = sizes.epsilon}, name);
 }
 
-Tensor self_attention(Tensor x, const Sizes& sizes, bool training) {
+Tensor self_attention(Tensor x, const TransformerSizes& sizes, bool training) {
   x = layers::multi_head_attention(x, sizes.heads, {.causal = sizes.causal, .kernel = kSmallNormal}, "attention");
   return layers::dropout(x, sizes.dropout, training, "attention_dropout");
 }
 
-Tensor feed_forward(Tensor x, const Sizes& sizes, bool training) {
+Tensor feed_forward(Tensor x, const TransformerSizes& sizes, bool training) {
   x = layers::dense(x, 4 * sizes.width, {.activation = sizes.activation, .kernel = kSmallNormal}, "fc1");
   x = layers::dense(x, sizes.width, {.kernel = kSmallNormal}, "fc2");
   return layers::dropout(x, sizes.dropout, training, "dropout");
 }
 
 // Norms before the branches (GPT-2) or after the sums (BERT).
-Tensor block(Tensor x, const Sizes& sizes, bool training) {
+Tensor block(Tensor x, const TransformerSizes& sizes, bool training) {
   if (sizes.norm_first) {
     x = add(x, self_attention(norm(x, sizes, "norm1"), sizes, training));
     return add(x, feed_forward(norm(x, sizes, "norm2"), sizes, training));
@@ -57,7 +57,7 @@ Tensor block(Tensor x, const Sizes& sizes, bool training) {
   return norm(add(x, feed_forward(x, sizes, training)), sizes, "norm2");
 }
 
-Tensor blocks(Tensor x, const Sizes& sizes, bool training) {
+Tensor blocks(Tensor x, const TransformerSizes& sizes, bool training) {
   for (int64_t i = 1; i <= sizes.layers; ++i) {
     const Scope scope(x.graph(), fmt::format("block{}", i));
     x = block(x, sizes, training);
@@ -66,39 +66,37 @@ Tensor blocks(Tensor x, const Sizes& sizes, bool training) {
 }
 
 // The first rows of a table, added to each sample.
-Tensor add_rows(Tensor x, std::string_view table, int64_t rows, int64_t used, const Sizes& sizes) {
+Tensor add_rows(Tensor x, std::string_view table, int64_t rows, int64_t used, const TransformerSizes& sizes) {
   const Tensor all = x.graph().variable(fmt::format("{}/table", table), DType::F32, {rows, sizes.width}, kSmallNormal);
   return add(x, used == rows ? all : slice(all, 0, 0, used));
 }
 
-Tensor words_of(Graph& graph, const Sizes& sizes) {
+Tensor words_of(Graph& graph, const TransformerSizes& sizes) {
   return graph.variable("words/table", DType::F32, {sizes.words, sizes.width}, kSmallNormal);
 }
 
-ModelSpec language_model(const Settings& settings, const Sizes& sizes, int64_t batch, Layer forward) {
+ModelSpec language_model(const ModelSettings& settings, const TransformerSizes& sizes, int64_t batch, Layer forward) {
   const TensorType tokens{DType::I32, {Dim::batch(), sizes.sequence}};
-  return {.model = {settings.model(), std::move(forward)},
-          .input = tokens,
-          .labels = tokens,
-          .classes = sizes.words,
-          .batch = batch,
-          .judge = [=](Tensor hidden, Tensor labels) {
-            return Verdict{linear_cross_entropy(hidden, words_of(hidden.graph(), sizes), labels, true, "loss"), {}};
-          }};
+  ModelSpec spec = make_spec(settings, std::move(forward), tokens, tokens, [=](Tensor hidden, Tensor labels) {
+    return Objective{linear_cross_entropy(hidden, words_of(hidden.graph(), sizes), labels, true, "loss"), {}};
+  });
+  spec.classes = sizes.words;
+  spec.batch = batch;
+  return spec;
 }
 
-ModelSpec gpt2(Settings& settings, int64_t layers, int64_t width, int64_t batch) {
-  const Sizes sizes = sizes_of(settings, {.words = 50257,
-                                          .positions = 1024,
-                                          .sequence = 1024,
-                                          .layers = layers,
-                                          .width = width,
-                                          .heads = 0,
-                                          .dropout = 0.1,
-                                          .epsilon = 1e-5,
-                                          .norm_first = true,
-                                          .causal = true,
-                                          .activation = "gelu_tanh"});
+ModelSpec gpt2(ModelSettings& settings, int64_t layers, int64_t width, int64_t batch) {
+  const TransformerSizes sizes = sizes_of(settings, {.words = 50257,
+                                                     .positions = 1024,
+                                                     .sequence = 1024,
+                                                     .layers = layers,
+                                                     .width = width,
+                                                     .heads = 0,
+                                                     .dropout = 0.1,
+                                                     .epsilon = 1e-5,
+                                                     .norm_first = true,
+                                                     .causal = true,
+                                                     .activation = "gelu_tanh"});
   return language_model(settings, sizes, batch, [=](Tensor x, bool training) {
     x = gather(words_of(x.graph(), sizes), x);
     x = add_rows(x, "positions", sizes.positions, sizes.sequence, sizes);
@@ -109,23 +107,23 @@ ModelSpec gpt2(Settings& settings, int64_t layers, int64_t width, int64_t batch)
 
 }  // namespace
 
-ModelSpec gpt2_small(Settings& settings) { return gpt2(settings, 12, 768, 4); }
-ModelSpec gpt2_medium(Settings& settings) { return gpt2(settings, 24, 1024, 1); }
-ModelSpec gpt2_large(Settings& settings) { return gpt2(settings, 36, 1280, 1); }
-ModelSpec gpt2_xl(Settings& settings) { return gpt2(settings, 48, 1600, 1); }
+ModelSpec gpt2_small(ModelSettings& settings) { return gpt2(settings, 12, 768, 4); }
+ModelSpec gpt2_medium(ModelSettings& settings) { return gpt2(settings, 24, 1024, 1); }
+ModelSpec gpt2_large(ModelSettings& settings) { return gpt2(settings, 36, 1280, 1); }
+ModelSpec gpt2_xl(ModelSettings& settings) { return gpt2(settings, 48, 1600, 1); }
 
-ModelSpec bert_base(Settings& settings) {
-  const Sizes sizes = sizes_of(settings, {.words = 30522,
-                                          .positions = 512,
-                                          .sequence = 128,
-                                          .layers = 12,
-                                          .width = 768,
-                                          .heads = 12,
-                                          .dropout = 0.1,
-                                          .epsilon = 1e-12,
-                                          .norm_first = false,
-                                          .causal = false,
-                                          .activation = "gelu"});
+ModelSpec bert_base(ModelSettings& settings) {
+  const TransformerSizes sizes = sizes_of(settings, {.words = 30522,
+                                                     .positions = 512,
+                                                     .sequence = 128,
+                                                     .layers = 12,
+                                                     .width = 768,
+                                                     .heads = 12,
+                                                     .dropout = 0.1,
+                                                     .epsilon = 1e-12,
+                                                     .norm_first = false,
+                                                     .causal = false,
+                                                     .activation = "gelu"});
   return language_model(settings, sizes, 16, [=](Tensor x, bool training) {
     x = gather(words_of(x.graph(), sizes), x);
     x = add_rows(x, "positions", sizes.positions, sizes.sequence, sizes);
@@ -137,4 +135,4 @@ ModelSpec bert_base(Settings& settings) {
   });
 }
 
-}  // namespace plimsoll::families
+}  // namespace plimsoll::model

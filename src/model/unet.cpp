@@ -5,7 +5,7 @@
 
 #include "model/families.h"
 
-namespace plimsoll::families {
+namespace plimsoll::model {
 namespace {
 
 Tensor two_convolutions(Tensor x, int64_t filters) {
@@ -22,7 +22,7 @@ Tensor classes_last(Tensor x) { return transpose(x, {0, 2, 3, 1}); }
 
 }  // namespace
 
-ModelSpec unet(Settings& settings) {
+ModelSpec unet(ModelSettings& settings) {
   const ImageSizes sizes = image_sizes(settings, {256, 3, 2});
   const int64_t width = settings.width(64);
   const int64_t depth = settings.layers(4);
@@ -48,8 +48,8 @@ ModelSpec unet(Settings& settings) {
     }
     return classes_last(layers::conv2d(x, sizes.classes, 1, {}, "head"));
   });
-  spec.labels = {DType::I32, {Dim::batch(), sizes.size, sizes.size}};
+  spec.targets[0].type = {DType::I32, {Dim::batch(), sizes.size, sizes.size}};
   return spec;
 }
 
-}  // namespace plimsoll::families
+}  // namespace plimsoll::model

@@ -3,9 +3,9 @@
 
 #include "model/families.h"
 
-namespace plimsoll::families {
+namespace plimsoll::model {
 
-ModelSpec vgg16(Settings& settings) {
+ModelSpec vgg16(ModelSettings& settings) {
   const ImageSizes sizes = image_sizes(settings, {224, 3, 1000});
   const int64_t width = settings.width(4096);
   const double dropout = settings.dropout(0.5);
@@ -32,4 +32,4 @@ ModelSpec vgg16(Settings& settings) {
   });
 }
 
-}  // namespace plimsoll::families
+}  // namespace plimsoll::model

@@ -1,5 +1,3 @@
-#include "model/zoo.h"
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -8,28 +6,27 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "graph/body.h"
 #include "model/families.h"
 
-namespace plimsoll {
+namespace plimsoll::model {
 namespace {
 
-using families::Settings;
-
-constexpr std::pair<std::string_view, ModelSpec (*)(Settings&)> kModels[] = {
-    {"mlp", families::mlp},
-    {"lenet", families::lenet},
-    {"fashion", families::fashion},
-    {"resnet18", families::resnet18},
-    {"resnet50", families::resnet50},
-    {"mobilenet_v2", families::mobilenet_v2},
-    {"vgg16", families::vgg16},
-    {"unet", families::unet},
-    {"bert-base", families::bert_base},
-    {"gpt2-small", families::gpt2_small},
-    {"gpt2-medium", families::gpt2_medium},
-    {"gpt2-large", families::gpt2_large},
-    {"gpt2-xl", families::gpt2_xl},
-    {"dense-chain", families::dense_chain},
+constexpr std::pair<std::string_view, ModelSpec (*)(ModelSettings&)> kModels[] = {
+    {"mlp", mlp},
+    {"lenet", lenet},
+    {"fashion", fashion},
+    {"resnet18", resnet18},
+    {"resnet50", resnet50},
+    {"mobilenet_v2", mobilenet_v2},
+    {"vgg16", vgg16},
+    {"unet", unet},
+    {"bert-base", bert_base},
+    {"gpt2-small", gpt2_small},
+    {"gpt2-medium", gpt2_medium},
+    {"gpt2-large", gpt2_large},
+    {"gpt2-xl", gpt2_xl},
+    {"dense-chain", dense_chain},
 };
 
 // Number of letters to insert, drop or change.
@@ -49,9 +46,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-namespace families {
-
-int64_t Settings::take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what) const {
+int64_t ModelSettings::take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what) const {
   const int64_t value = std::exchange(option, std::nullopt).value_or(otherwise);
   if (value < 1) fail(fmt::format("{} must be positive but is {}", what, value));
   // More of anything can't be planned: each layer is some ten nodes, and products of sizes must stay countable.
@@ -61,13 +56,13 @@ int64_t Settings::take(std::optional<int64_t>& option, int64_t otherwise, std::s
   return value;
 }
 
-double Settings::dropout(double otherwise) {
+double ModelSettings::dropout(double otherwise) {
   const double rate = std::exchange(options_.dropout, std::nullopt).value_or(otherwise);
   if (!(rate >= 0 && rate < 1)) fail(fmt::format("dropout must be at least 0 and below 1 but is {}", rate));
   return rate;
 }
 
-void Settings::expect_all_taken() const {
+void ModelSettings::expect_all_taken() const {
   const std::pair<bool, std::string_view> given[] = {{options_.image_size.has_value(), "image size"},
                                                      {options_.channels.has_value(), "number of channels"},
                                                      {options_.classes.has_value(), "number of classes"},
@@ -79,16 +74,16 @@ void Settings::expect_all_taken() const {
     if (left) fail(fmt::format("its {} can't be set", what));
 }
 
-void Settings::fail(const std::string& why) const {
+void ModelSettings::fail(const std::string& why) const {
   throw Error(fmt::format("model '{}': {}", model_, why), ErrorKind::Usage);
 }
 
-ImageSizes image_sizes(Settings& settings, ImageSizes otherwise) {
+ImageSizes image_sizes(ModelSettings& settings, ImageSizes otherwise) {
   return {settings.image_size(otherwise.size), settings.channels(otherwise.channels),
           settings.classes(otherwise.classes)};
 }
 
-Verdict judge_classes(Tensor logits, Tensor labels) {
+Objective classes_objective(Tensor logits, Tensor labels) {
   const Tensor loss = sparse_cross_entropy(logits, labels, "loss");
   const Tensor right = cast(equal(argmax(logits), labels), DType::F32);
   Dims axes;
@@ -96,28 +91,41 @@ Verdict judge_classes(Tensor logits, Tensor labels) {
   return {loss, reduce_sum(right, axes, false, "correct")};
 }
 
-ModelSpec image_classifier(const Settings& settings, const ImageSizes& sizes, int64_t batch, Layer forward) {
+ModelSpec make_spec(const ModelSettings& settings, Layer forward, const TensorType& input, const TensorType& labels,
+                    ObjectiveOfOne objective) {
   return {.model = {settings.model(), std::move(forward)},
-          .input = {DType::F32, {Dim::batch(), sizes.channels, sizes.size, sizes.size}},
-          .labels = {DType::I32, {Dim::batch()}},
-          .classes = sizes.classes,
-          .batch = batch,
-          .judge = judge_classes};
+          .inputs = {{"input", input}},
+          .targets = {{"labels", labels}},
+          .objective = [objective = std::move(objective)](const NamedTensors& outputs, const NamedTensors& targets) {
+            return objective(outputs.only(), targets.only());
+          }};
 }
 
-}  // namespace families
+ModelSpec image_classifier(const ModelSettings& settings, const ImageSizes& sizes, int64_t batch, Layer forward) {
+  ModelSpec spec =
+      make_spec(settings, std::move(forward), {DType::F32, {Dim::batch(), sizes.channels, sizes.size, sizes.size}},
+                {DType::I32, {Dim::batch()}}, classes_objective);
+  spec.classes = sizes.classes;
+  spec.batch = batch;
+  return spec;
+}
+
+}  // namespace plimsoll::model
+
+namespace plimsoll {
 
 ModelSpec find_model(std::string_view name, const ModelOptions& options) {
-  for (const auto& [known, make] : kModels) {
+  for (const auto& [known, make] : model::kModels) {
     if (known != name) continue;
-    Settings settings(name, options);
+    model::ModelSettings settings(name, options);
     ModelSpec spec = make(settings);
     settings.expect_all_taken();
     return spec;
   }
-  const auto* nearest = std::min_element(std::begin(kModels), std::end(kModels), [&](const auto& a, const auto& b) {
-    return edit_distance(a.first, name) < edit_distance(b.first, name);
-  });
+  const auto* nearest =
+      std::min_element(std::begin(model::kModels), std::end(model::kModels), [&](const auto& a, const auto& b) {
+        return model::edit_distance(a.first, name) < model::edit_distance(b.first, name);
+      });
   throw Error(fmt::format("there is no model '{}'; did you mean {}? Known are {}", name, nearest->first,
                           fmt::join(model_names(), ", ")),
               ErrorKind::Usage);
@@ -125,14 +133,14 @@ ModelSpec find_model(std::string_view name, const ModelOptions& options) {
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const auto& model : kModels) names.emplace_back(model.first);
+  for (const auto& model : model::kModels) names.emplace_back(model.first);
   return names;
 }
 
 int64_t count_weights(const Graph& graph) {
   int64_t count = 0;
-  for (const Variable& variable : graph.variables())
-    if (variable.role == VariableRole::Weight) count += element_count(graph.value(variable.value).type.shape).fixed();
+  for (const graph::Variable& variable : graph.body().variables())
+    if (variable.role() == VariableRole::Weight) count += element_count(variable.stored->type.shape).fixed();
   return count;
 }
 

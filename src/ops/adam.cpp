@@ -1,5 +1,7 @@
 // adam: m += (g - m)(1 - beta1); v += (g^2 - v)(1 - beta2); w -= alpha * m / (sqrt(v) + epsilon), where
 // alpha = rate * sqrt(1 - beta2^t) / (1 - beta1^t) and t is the counter. Decay comes first: w -= w * decay * rate.
+// With epsilon_after_correction, epsilon is added to sqrt(v) / sqrt(1 - beta2^t) instead: it counts in full from
+// step 1.
 #include <cmath>
 
 #include "kernels/update.h"
@@ -83,6 +85,7 @@ Prepared prepare_for(const Facts& facts) {
   const double beta1 = facts.attrs.f("beta1", 0.9);
   const double beta2 = facts.attrs.f("beta2", 0.999);
   const double decay = facts.attrs.f("weight_decay");
+  const bool corrects_epsilon = facts.attrs.i("epsilon_after_correction") != 0;
   const AdamStep settings{.alpha = 0,
                           .factor = 1,
                           .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
@@ -95,7 +98,9 @@ Prepared prepare_for(const Facts& facts) {
             const auto rate = static_cast<double>(*args.input<float>(update.inputs.rate()));
             const auto t = static_cast<double>(*args.input<int64_t>(update.inputs.step()));
             AdamStep step = settings;
-            step.alpha = static_cast<float>(rate * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
+            const double correction = std::sqrt(1 - std::pow(beta2, t));
+            step.alpha = static_cast<float>(rate * correction / (1 - std::pow(beta1, t)));
+            if (corrects_epsilon) step.epsilon = static_cast<float>(step.epsilon * correction);
             step.keep = static_cast<float>(1 - decay * rate);
             step.factor = update.factor(args);
             step.salt = static_cast<uint32_t>(*args.input<int64_t>(update.inputs.step()));
@@ -134,6 +139,7 @@ std::vector<Sample> samples() {
   return {
       sample("defaults", false, false, {}),
       sample("all settings", false, true, {{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-3}, {"weight_decay", 0.01}}),
+      sample("epsilon after correction", false, false, {{"epsilon", 1e-2}, {"epsilon_after_correction", int64_t{1}}}),
       sample("clipped", false, false, {{"clip_value", 0.5}}),
       sample("rows", true, true, {}),
       sample("half state", false, false, {}, DType::BF16),

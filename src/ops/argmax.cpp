@@ -107,7 +107,7 @@ const Op kArgmax{.name = "argmax",
 }  // namespace
 
 Tensor argmax(Tensor x, int axis, Name name) {
-  return add_node(kArgmax, {x}, {{"axis", int64_t{resolve_axis("argmax", name, axis, x.type())}}}, name);
+  return apply(kArgmax, {x}, {{"axis", int64_t{resolve_axis("argmax", name, axis, x.type())}}}, name);
 }
 
 OpList argmax_ops() { return {&kArgmax}; }

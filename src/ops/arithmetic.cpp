@@ -207,7 +207,8 @@ const Op kAdd{.name = "add",
               .samples = samples_add,
               .traits = map_traits(0b11),
               .tile = tile_of_add,
-              .onnx = "Add"};
+              .onnx = "Add",
+              .fusion = {.sums = true}};
 const Op kSub{.name = "sub",
               .infer = infer_broadcast,
               .types = {kFloats},
@@ -273,18 +274,18 @@ const Op kScale{.name = "scale",
 
 }  // namespace
 
-Tensor add(Tensor a, Tensor b, Name name) { return add_node(kAdd, {a, b}, {}, name); }
-Tensor sub(Tensor a, Tensor b, Name name) { return add_node(kSub, {a, b}, {}, name); }
-Tensor mul(Tensor a, Tensor b, Name name) { return add_node(kMul, {a, b}, {}, name); }
-Tensor div(Tensor a, Tensor b, Name name) { return add_node(kDiv, {a, b}, {}, name); }
-Tensor pow(Tensor a, Tensor b, Name name) { return add_node(kPow, {a, b}, {}, name); }
-Tensor minimum(Tensor a, Tensor b, Name name) { return add_node(kMinimum, {a, b}, {}, name); }
-Tensor maximum(Tensor a, Tensor b, Name name) { return add_node(kMaximum, {a, b}, {}, name); }
+Tensor add(Tensor a, Tensor b, Name name) { return apply(kAdd, {a, b}, {}, name); }
+Tensor sub(Tensor a, Tensor b, Name name) { return apply(kSub, {a, b}, {}, name); }
+Tensor mul(Tensor a, Tensor b, Name name) { return apply(kMul, {a, b}, {}, name); }
+Tensor div(Tensor a, Tensor b, Name name) { return apply(kDiv, {a, b}, {}, name); }
+Tensor pow(Tensor a, Tensor b, Name name) { return apply(kPow, {a, b}, {}, name); }
+Tensor minimum(Tensor a, Tensor b, Name name) { return apply(kMinimum, {a, b}, {}, name); }
+Tensor maximum(Tensor a, Tensor b, Name name) { return apply(kMaximum, {a, b}, {}, name); }
 
 Tensor scale(Tensor x, double factor, double offset, Name name) {
   Attrs attrs{{"factor", factor}};
   if (offset != 0) attrs.set("offset", offset);
-  return add_node(kScale, {x}, attrs, name);
+  return apply(kScale, {x}, attrs, name);
 }
 
 OpList arithmetic_ops() { return {&kAdd, &kSub, &kMul, &kDiv, &kPow, &kMinimum, &kMaximum, &kScale}; }

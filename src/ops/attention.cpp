@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/shape.h"
 #include "kernels/kernel.h"
 #include "kernels/parallel.h"
 #include "ops/ops.h"
@@ -371,7 +372,7 @@ void grad(Backward& b) {
   if (!b.dy[0].is_set()) return;
   std::vector<Tensor> inputs{b.x[0], b.x[1], b.x[2], b.y[0], b.y[1], b.dy[0]};
   if (b.x.size() == 4) inputs.push_back(b.x[3]);
-  const Outputs dx = add_node(kAttentionGrad, inputs, b.attrs);
+  const Outputs dx = apply(kAttentionGrad, inputs, b.attrs);
   for (int i = 0; i < 3; ++i)
     if (b.wanted[static_cast<size_t>(i)]) b.give(static_cast<size_t>(i), dx[i]);
 }
@@ -382,7 +383,7 @@ Sample sample(std::string name, Shape q, Shape k, const Shape& mask, const Attrs
   return {std::move(name), [=](SampleBuilder& s) {
             std::vector<Tensor> inputs{s.input(q), s.input(k), s.input(k)};
             if (!mask.empty()) inputs.push_back(s.integers(mask, 0, 2, DType::Bool));
-            return std::vector<Tensor>{add_node(kAttention, inputs, attrs)};
+            return std::vector<Tensor>{apply(kAttention, inputs, attrs)};
           }};
 }
 
@@ -422,7 +423,7 @@ Tensor attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, double 
   if (positions_first) attrs.set("layout", "bthd");
   std::vector<Tensor> inputs{q, k, v};
   if (mask.is_set()) inputs.push_back(mask);
-  return add_node(kAttention, inputs, attrs, name);
+  return apply(kAttention, inputs, attrs, name);
 }
 
 OpList attention_ops() { return {&kAttention, &kAttentionGrad}; }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/body.h"
 #include "kernels/channel_norm.h"
 #include "kernels/parallel.h"
 #include "ops/ops.h"
@@ -214,12 +215,17 @@ BatchRule grad_rule(const Attrs& attrs, std::span<const TensorType> /*in*/) {
   return is_split(attrs) ? BatchRule::Sums : BatchRule::Mixes;
 }
 
+extern const Op kBatchNorm;
+
 const Op kGrad{.name = "batch_norm_grad",
                .infer = infer_grad,
                .prepare = prepare_grad,
                .cost = [](const Facts& facts) { return Cost{.bytes = 1.1 * facts.operand_bytes()}; },
                .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 0b11},
-               .batch_rule = grad_rule};
+               .batch_rule = grad_rule,
+               .fusion = {.gradient_of = &kBatchNorm,
+                          // Where the gradient passes follows from x and beta, so that the output may die.
+                          .through_activation = Fusion::ThroughActivation{.dy = 1, .x = 0, .more = 2}}};
 
 void grad(Backward& b) {
   if (b.dy[1].is_set() || b.dy[2].is_set()) throw Error("no gradient flows through the statistics of batch_norm");
@@ -230,7 +236,7 @@ void grad(Backward& b) {
     attrs.set("activation", std::string(b.attrs.s("activation")));
     inputs.push_back(b.x[2]);
   }
-  const Outputs out = add_node(kGrad, inputs, attrs);
+  const Outputs out = apply(kGrad, inputs, attrs);
   for (const int i : {0, 1, 2}) b.give(static_cast<size_t>(i), out[i]);
 }
 
@@ -351,32 +357,30 @@ const Op kInferenceParameterGrad{.name = "batch_norm_inference_parameter_grad",
 
 void inference_grad(Backward& b) {
   if (b.attrs.has("activation")) throw Error("batch_norm: activations are fused after the gradients of inference");
-  Graph& graph = b.x[0].graph();
   const Attrs attrs{{"epsilon", b.attrs.f("epsilon", kEpsilon)}};
-  if (b.wanted[0]) b.give(0, graph.add(kInferenceInputGrad, {b.dy[0], b.x[1], b.x[4]}, attrs));
+  if (b.wanted[0]) b.give(0, apply(kInferenceInputGrad, {b.dy[0], b.x[1], b.x[4]}, attrs));
   if (!b.wanted[1] && !b.wanted[2]) return;
-  const Outputs out = graph.add(kInferenceParameterGrad, {b.x[0], b.dy[0], b.x[3], b.x[4]}, attrs);
+  const Outputs out = apply(kInferenceParameterGrad, {b.x[0], b.dy[0], b.x[3], b.x[4]}, attrs);
   b.give(1, out[0]);
   b.give(2, out[1]);
 }
 
 Sample sample(std::string name, Shape shape, bool training, std::string activation = "", bool blocked = false) {
-  return {
-      std::move(name), [=](SampleBuilder& s) {
-        const Shape statistic{shape[1]};
-        Tensor x = s.input(shape, -2, 3);
-        // A convolution hands its result on in a blocked order.
-        if (blocked) x = conv2d(x, s.input({shape[1], shape[1], 1, 1}));
-        const Tensor gamma = s.input(statistic, 0.5, 1.5);
-        const Tensor beta = s.input(statistic);
-        const Tensor mean = s.variable(statistic);
-        const Tensor variance = s.variable(statistic, 0.5, 2);
-        if (activation.empty()) return std::vector{batch_norm(x, gamma, beta, mean, variance, training, 0.9, 1e-2)};
-        if (!training)
-          return std::vector<Tensor>{add_node(*find_op("batch_norm_inference"), {x, gamma, beta, mean, variance},
-                                              {{"activation", activation}})};
-        return std::vector<Tensor>{add_node(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", activation}})};
-      }};
+  return {std::move(name), [=](SampleBuilder& s) {
+            const Shape statistic{shape[1]};
+            Tensor x = s.input(shape, -2, 3);
+            // A convolution hands its result on in a blocked order.
+            if (blocked) x = conv2d(x, s.input({shape[1], shape[1], 1, 1}));
+            const Tensor gamma = s.input(statistic, 0.5, 1.5);
+            const Tensor beta = s.input(statistic);
+            const Tensor mean = s.variable(statistic);
+            const Tensor variance = s.variable(statistic, 0.5, 2);
+            if (activation.empty()) return std::vector{batch_norm(x, gamma, beta, mean, variance, training, 0.9, 1e-2)};
+            if (!training)
+              return std::vector<Tensor>{apply(*find_op("batch_norm_inference"), {x, gamma, beta, mean, variance},
+                                               {{"activation", activation}})};
+            return std::vector<Tensor>{apply(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", activation}})};
+          }};
 }
 
 std::vector<Sample> without_gradient(std::vector<Sample> samples) {
@@ -393,9 +397,9 @@ Sample masked_by_output(std::string name, bool from_output) {
             const Tensor dy = s.input({batch, 3, 3, 3});
             const Tensor gamma = s.input({3}, 0.5, 1.5);
             const Tensor beta = s.input({3});
-            const Outputs y = add_node(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", "relu"}});
+            const Outputs y = apply(*find_op("batch_norm"), {x, gamma, beta}, {{"activation", "relu"}});
             const Outputs grads =
-                add_node(kGrad, {x, dy, y[1], y[2], gamma, from_output ? y[0] : beta}, {{"activation", "relu"}});
+                apply(kGrad, {x, dy, y[1], y[2], gamma, from_output ? y[0] : beta}, {{"activation", "relu"}});
             return std::vector{grads[0], grads[1], grads[2]};
           },
           1e-4, false};
@@ -440,7 +444,8 @@ const Op kBatchNorm{.name = "batch_norm",
                     .cost = [](const Facts& facts) { return Cost{.bytes = 1.5 * facts.operand_bytes()}; },
                     .samples = samples,
                     .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 1},
-                    .batch_rule = rule};
+                    .batch_rule = rule,
+                    .fusion = {.applies_activation = true}};
 const Op kStatistics{.name = "batch_norm_statistics",
                      .infer = infer_statistics,
                      .prepare = prepare_statistics,
@@ -451,20 +456,20 @@ const Op kInference{.name = "batch_norm_inference",
                     .prepare = prepare_inference,
                     .samples = inference_samples,
                     .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1},
-                    .onnx = "BatchNormalization"};
+                    .onnx = "BatchNormalization",
+                    .fusion = {.applies_activation = true}};
 
 }  // namespace
 
 Tensor batch_norm(Tensor x, Tensor gamma, Tensor beta, Tensor mean, Tensor variance, bool training, double momentum,
                   double epsilon, Name name) {
-  Graph& graph = x.graph();
-  if (!training) return graph.add(kInference, {x, gamma, beta, mean, variance}, {{"epsilon", epsilon}}, name);
+  if (!training) return apply(kInference, {x, gamma, beta, mean, variance}, {{"epsilon", epsilon}}, name);
   Attrs attrs{{"epsilon", epsilon}};
-  const bool splits = graph.may_split(kBatchNorm.name);
+  const bool splits = x.graph().body().may_split(kBatchNorm.name);
   if (splits) attrs.set("split", int64_t{1});
-  const Outputs y = graph.add(kBatchNorm, {x, gamma, beta}, attrs, name);
+  const Outputs y = apply(kBatchNorm, {x, gamma, beta}, attrs, name);
   const auto of_batch = [&](Tensor statistic) { return splits ? reduce_mean(statistic, {0}) : statistic; };
-  graph.add(kStatistics, {mean, variance, of_batch(y[1]), of_batch(y[2])}, {{"momentum", momentum}});
+  apply(kStatistics, {mean, variance, of_batch(y[1]), of_batch(y[2])}, {{"momentum", momentum}});
   return y;
 }
 

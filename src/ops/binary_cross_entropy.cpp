@@ -81,9 +81,8 @@ const Op kTargetsGrad{
     .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 0b11}};
 
 void grad(Backward& b) {
-  Graph& graph = b.dy[0].graph();
-  if (b.wanted[0]) b.give(0, graph.add(kLogitsGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
-  if (b.wanted[1]) b.give(1, graph.add(kTargetsGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
+  if (b.wanted[0]) b.give(0, apply(kLogitsGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
+  if (b.wanted[1]) b.give(1, apply(kTargetsGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
 }
 
 std::vector<Sample> samples() {

@@ -210,8 +210,8 @@ void infer_masked(Infer& n) {
 }
 
 // How values [outer, channels, pixels] lie beside their mask [outer, groups, pixels].
-struct Packing {
-  Packing(const ConcreteType& values, int axis) : order(Layout(), {1, 1}), channels(values.dims[axis]) {
+struct BitPacking {
+  BitPacking(const ConcreteType& values, int axis) : order(Layout(), {1, 1}), channels(values.dims[axis]) {
     for (int i = 0; i < axis; ++i) outer *= values.dims[i];
     for (int i = axis + 1; i < values.dims.rank(); ++i) pixels *= values.dims[i];
     groups = (channels + 7) / 8;
@@ -265,7 +265,7 @@ struct Packing {
 };
 
 Prepared prepare(const Facts& facts) {
-  const Packing packing(facts.in[0], static_cast<int>(facts.attrs.i("axis")));
+  const BitPacking packing(facts.in[0], static_cast<int>(facts.attrs.i("axis")));
   const auto low = static_cast<float>(facts.attrs.f("low"));
   const auto high = static_cast<float>(facts.attrs.f("high", std::numeric_limits<double>::infinity()));
   const auto run = PLIMSOLL_BEST(mask_plane);
@@ -280,8 +280,8 @@ Prepared prepare(const Facts& facts) {
 
 Prepared prepare_masked(const Facts& facts) {
   const auto axis = static_cast<int>(facts.attrs.i("axis"));
-  Packing packing(facts.in[1], axis);
-  if (facts.in.size() == 3 && packing.order.block() == 1) packing = Packing(facts.in[2], axis);
+  BitPacking packing(facts.in[1], axis);
+  if (facts.in.size() == 3 && packing.order.block() == 1) packing = BitPacking(facts.in[2], axis);
   const auto run = PLIMSOLL_BEST(pass_plane);
   const bool sums = facts.in.size() == 3;
   const Layout layout = packing.layout(facts.in[1]);
@@ -388,12 +388,12 @@ const Op kMasked{.name = "masked",
 Tensor bit_mask(Tensor y, int axis, double low, double high, Name name) {
   Attrs attrs{{"axis", static_cast<int64_t>(axis)}, {"low", low}};
   if (high < std::numeric_limits<double>::infinity()) attrs.set("high", high);
-  return add_node(kBitMask, {y}, attrs, name);
+  return apply(kBitMask, {y}, attrs, name);
 }
 
 Tensor masked(Tensor mask, Tensor x, Tensor more, int axis, Name name) {
   const Attrs attrs{{"axis", static_cast<int64_t>(axis)}};
-  return more.is_set() ? add_node(kMasked, {mask, x, more}, attrs, name) : add_node(kMasked, {mask, x}, attrs, name);
+  return more.is_set() ? apply(kMasked, {mask, x, more}, attrs, name) : apply(kMasked, {mask, x}, attrs, name);
 }
 
 OpList bit_mask_ops() { return {&kBitMask, &kMasked}; }

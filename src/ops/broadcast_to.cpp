@@ -1,6 +1,7 @@
 // broadcast_to: repeat a tensor along dimensions of size one.
 #include <fmt/format.h>
 
+#include "graph/shape.h"
 #include "kernels/kernel.h"
 #include "kernels/strided_copy.h"
 #include "ops/ops.h"
@@ -61,7 +62,7 @@ const Op kBroadcastTo{.name = "broadcast_to",
 
 Tensor broadcast_to(Tensor x, Shape shape, Name name) {
   if (x.shape() == shape) return x;
-  return add_node(kBroadcastTo, {x}, {{"shape", shape}}, name);
+  return apply(kBroadcastTo, {x}, {{"shape", shape}}, name);
 }
 
 OpList broadcast_to_ops() { return {&kBroadcastTo}; }

@@ -109,13 +109,14 @@ const Op kCast{.name = "cast",
                .samples = samples,
                .traits = map_traits(0b1),
                .tile = tile_of_cast,
-               .onnx = "Cast"};
+               .onnx = "Cast",
+               .fusion = {.joins_chains = false}};  // loads and stores of a chain convert already
 
 }  // namespace
 
 Tensor cast(Tensor x, DType dtype, Name name) {
   if (x.dtype() == dtype) return x;
-  return add_node(kCast, {x}, {{"dtype", std::string(name_of(dtype))}}, name);
+  return apply(kCast, {x}, {{"dtype", std::string(name_of(dtype))}}, name);
 }
 
 OpList cast_ops() { return {&kCast}; }

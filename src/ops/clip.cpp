@@ -58,6 +58,13 @@ void grad_grad(Backward& b) {
   if (b.wanted[0]) b.give(0, clip_grad(b.dy[0], b.x[1], b.attrs));
 }
 
+std::string_view activation(const Attrs& attrs) { return attrs.f("low") == 0 && attrs.f("high") == 6 ? "relu6" : ""; }
+
+std::optional<Fusion::Between> passes(const Attrs& attrs) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return Fusion::Between{attrs.f("low", -kInfinity), attrs.f("high", kInfinity)};
+}
+
 std::vector<Sample> samples() {
   return {{"inside",
            [](SampleBuilder& s) {
@@ -91,21 +98,23 @@ const Op kClip{.name = "clip",
                .samples = samples,
                .traits = map_traits(0b1),
                .tile = tile_of_clip,
-               .onnx = "Clip"};
+               .onnx = "Clip",
+               .fusion = {.activation = activation}};
 const Op kClipGrad{.name = "clip_grad",
                    .infer = infer_same,
                    .types = {kFloats},
                    .grad = grad_grad,
                    .prepare = prepare_tile<tile_of_clip_grad>,
                    .traits = map_traits(0b11),
-                   .tile = tile_of_clip_grad};
+                   .tile = tile_of_clip_grad,
+                   .fusion = {.gradient_of = &kClip, .passes = passes}};
 
-Tensor clip_grad(Tensor dy, Tensor y, const Attrs& attrs) { return add_node(kClipGrad, {dy, y}, attrs); }
+Tensor clip_grad(Tensor dy, Tensor y, const Attrs& attrs) { return apply(kClipGrad, {dy, y}, attrs); }
 
 }  // namespace
 
 Tensor clip(Tensor x, double low, double high, Name name) {
-  return add_node(kClip, {x}, {{"low", low}, {"high", high}}, name);
+  return apply(kClip, {x}, {{"low", low}, {"high", high}}, name);
 }
 
 Tensor relu6(Tensor x, Name name) { return clip(x, 0, 6, name.empty() ? "relu6" : name); }

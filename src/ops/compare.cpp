@@ -117,12 +117,12 @@ const Op kGreaterEqual = make_compare("greater_equal", prepare<tile_of_greater_e
 
 }  // namespace
 
-Tensor equal(Tensor a, Tensor b, Name name) { return add_node(kEqual, {a, b}, {}, name); }
-Tensor not_equal(Tensor a, Tensor b, Name name) { return add_node(kNotEqual, {a, b}, {}, name); }
-Tensor less(Tensor a, Tensor b, Name name) { return add_node(kLess, {a, b}, {}, name); }
-Tensor less_equal(Tensor a, Tensor b, Name name) { return add_node(kLessEqual, {a, b}, {}, name); }
-Tensor greater(Tensor a, Tensor b, Name name) { return add_node(kGreater, {a, b}, {}, name); }
-Tensor greater_equal(Tensor a, Tensor b, Name name) { return add_node(kGreaterEqual, {a, b}, {}, name); }
+Tensor equal(Tensor a, Tensor b, Name name) { return apply(kEqual, {a, b}, {}, name); }
+Tensor not_equal(Tensor a, Tensor b, Name name) { return apply(kNotEqual, {a, b}, {}, name); }
+Tensor less(Tensor a, Tensor b, Name name) { return apply(kLess, {a, b}, {}, name); }
+Tensor less_equal(Tensor a, Tensor b, Name name) { return apply(kLessEqual, {a, b}, {}, name); }
+Tensor greater(Tensor a, Tensor b, Name name) { return apply(kGreater, {a, b}, {}, name); }
+Tensor greater_equal(Tensor a, Tensor b, Name name) { return apply(kGreaterEqual, {a, b}, {}, name); }
 
 OpList compare_ops() { return {&kEqual, &kNotEqual, &kLess, &kLessEqual, &kGreater, &kGreaterEqual}; }
 

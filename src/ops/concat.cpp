@@ -126,7 +126,7 @@ const Op kConcat{.name = "concat",
 Tensor concat(std::vector<Tensor> parts, int axis, Name name) {
   if (parts.empty()) throw Error(fmt::format("concat '{}': there is nothing to join", name));
   const int at = resolve_axis("concat", name, axis, parts[0].type());
-  return add_node(kConcat, parts, {{"axis", int64_t{at}}}, name);
+  return apply(kConcat, parts, {{"axis", int64_t{at}}}, name);
 }
 
 OpList concat_ops() { return {&kConcat}; }

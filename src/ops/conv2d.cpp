@@ -94,7 +94,7 @@ double efficiency_of_kernel_grad(const Facts& facts, const ConvolutionSizes& siz
     const double fewest = std::min(outputs, inputs);
     return std::min(is_strided(sizes) ? 0.86 : 0.96, 1.05 * fewest / (fewest + 24));
   }
-  if (is_gray(sizes)) return 0.5;
+  if (has_one_channel(sizes)) return 0.5;
   if (inputs < 8 && points(sizes) <= 9 && !is_strided(sizes)) return 0.42;
   return is_strided(sizes) ? 0.62 : 0.72;
 }
@@ -109,7 +109,7 @@ Tensor fused(std::initializer_list<Tensor> inputs, const Window& window, std::st
   Attrs attrs = attrs_of(window);
   if (!activation.empty()) attrs.set("activation", std::string(activation));
   if (residual) attrs.set("residual", int64_t{1});
-  return inputs.begin()->graph().add(*find_op("conv2d"), inputs, attrs);
+  return apply(*find_op("conv2d"), inputs, attrs);
 }
 
 std::vector<Sample> samples() {
@@ -129,7 +129,7 @@ std::vector<Sample> samples() {
                     if (residual) in.push_back(s.input({batch, 8, 2, 1}));
                     Attrs attrs{{"activation", name}};
                     if (residual) attrs.set("residual", int64_t{1});
-                    return std::vector<Tensor>{add_node(*find_op("conv2d"), in, attrs)};
+                    return std::vector<Tensor>{apply(*find_op("conv2d"), in, attrs)};
                   },
                   1e-4, false};
   };
@@ -171,7 +171,8 @@ const Op kConv2d{.name = "conv2d",
                  .cost = cost,
                  .samples = samples,
                  .traits = {.batch = BatchRule::Rows, .recomputable = true},
-                 .onnx = "Conv"};
+                 .onnx = "Conv",
+                 .fusion = {.applies_activation = true}};
 
 void infer_input_grad(Infer& n) {
   n.expect_inputs(2, 2);
@@ -218,21 +219,21 @@ const Op kKernelGrad{
 }  // namespace
 
 Tensor conv2d(Tensor x, Tensor kernel, Tensor bias, const Window& window, Name name) {
-  if (!bias.is_set()) return add_node(kConv2d, {x, kernel}, attrs_of(window), name);
-  return add_node(kConv2d, {x, kernel, bias}, attrs_of(window), name);
+  if (!bias.is_set()) return apply(kConv2d, {x, kernel}, attrs_of(window), name);
+  return apply(kConv2d, {x, kernel, bias}, attrs_of(window), name);
 }
 
 Tensor conv2d_input_grad(Tensor dy, Tensor kernel, const Shape& x, const Window& window) {
   Attrs attrs = attrs_of(window);
   attrs.set("shape", x);
-  return add_node(kInputGrad, {dy, kernel}, attrs);
+  return apply(kInputGrad, {dy, kernel}, attrs);
 }
 
 KernelGrad conv2d_kernel_grad(Tensor x, Tensor dy, const Shape& kernel, const Window& window, bool bias) {
   Attrs attrs = attrs_of(window);
   attrs.set("kernel", kernel);
   if (bias) attrs.set("bias", int64_t{1});
-  const Outputs out = add_node(kKernelGrad, {x, dy}, attrs);
+  const Outputs out = apply(kKernelGrad, {x, dy}, attrs);
   return {out[0], bias ? out[1] : Tensor()};
 }
 

@@ -93,8 +93,8 @@ Tensor conv2d_transpose(Tensor x, Tensor kernel, Tensor bias, const Window& wind
                         Name name) {
   Attrs attrs = attrs_of(window);
   if (output_pads[0] != 0 || output_pads[1] != 0) attrs.set("output_pads", Shape::from(output_pads));
-  if (!bias.is_set()) return add_node(kConv2dTranspose, {x, kernel}, attrs, name);
-  return add_node(kConv2dTranspose, {x, kernel, bias}, attrs, name);
+  if (!bias.is_set()) return apply(kConv2dTranspose, {x, kernel}, attrs, name);
+  return apply(kConv2dTranspose, {x, kernel, bias}, attrs, name);
 }
 
 OpList conv2d_transpose_ops() { return {&kConv2dTranspose}; }

@@ -38,7 +38,7 @@ const Op kCountStep{.name = "count_step",
 
 }  // namespace
 
-NodeId count_step(Tensor counter, Name name) { return add_node(kCountStep, {counter}, {}, name).node(); }
+NodeId count_step(Tensor counter, Name name) { return apply(kCountStep, {counter}, {}, name).node(); }
 
 OpList count_step_ops() { return {&kCountStep}; }
 

@@ -214,13 +214,12 @@ const Op kTargetsGrad{.name = "cross_entropy_targets_grad",
                       .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1}};
 
 void grad_sparse(Backward& b) {
-  if (b.wanted[0]) b.give(0, add_node(kSparseGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
+  if (b.wanted[0]) b.give(0, apply(kSparseGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
 }
 
 void grad_dense(Backward& b) {
-  Graph& graph = b.dy[0].graph();
-  if (b.wanted[0]) b.give(0, graph.add(kDenseGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
-  if (b.wanted[1]) b.give(1, graph.add(kTargetsGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
+  if (b.wanted[0]) b.give(0, apply(kDenseGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
+  if (b.wanted[1]) b.give(1, apply(kTargetsGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
 }
 
 std::vector<Sample> samples_sparse() {
@@ -270,11 +269,11 @@ Attrs rows_attr(Tensor logits) {
 }  // namespace
 
 Tensor sparse_cross_entropy(Tensor logits, Tensor labels, Name name) {
-  return add_node(kSparse, {logits, labels}, rows_attr(logits), name);
+  return apply(kSparse, {logits, labels}, rows_attr(logits), name);
 }
 
 Tensor cross_entropy(Tensor logits, Tensor targets, Name name) {
-  return add_node(kDense, {logits, targets}, rows_attr(logits), name);
+  return apply(kDense, {logits, targets}, rows_attr(logits), name);
 }
 
 OpList cross_entropy_ops() { return {&kSparse, &kSparseGrad, &kDense, &kDenseGrad, &kTargetsGrad}; }

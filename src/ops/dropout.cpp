@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
+#include "graph/body.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -108,7 +109,7 @@ void infer(Infer& n) {
 extern const Op kDropout;
 
 // The same mask again.
-void grad(Backward& b) { b.give(0, add_node(kDropout, {b.dy[0]}, b.attrs)); }
+void grad(Backward& b) { b.give(0, apply(kDropout, {b.dy[0]}, b.attrs)); }
 
 // Elements are counted row by row: parts of the batch are parts of the count only if samples are the outermost.
 BatchRule batch_rule(const Attrs&, std::span<const TensorType> in) {
@@ -123,7 +124,7 @@ BatchRule batch_rule(const Attrs&, std::span<const TensorType> in) {
 // Two dropouts of one graph never share a mask, and adding nodes elsewhere changes none.
 int64_t key_of(Tensor x, Name name) {
   uint64_t key = hash_text(fmt::format("{} {}", x.name(), name));
-  const Graph& graph = x.graph();
+  const Body& graph = x.graph().body();
   const auto is_taken = [&] {
     for (const Node& node : graph.nodes())
       if (node.op == &kDropout && graph.attrs(node).i("key") == static_cast<int64_t>(key)) return true;
@@ -179,9 +180,8 @@ const Op kDropout{.name = "dropout",
 
 Tensor dropout(Tensor x, double rate, Name name) {
   const Dim count = element_count(x.shape());
-  return add_node(kDropout, {x},
-                  {{"rate", rate}, {"key", key_of(x, name)}, {"per_sample", count.is_batch() ? count.count() : 0}},
-                  name);
+  return apply(kDropout, {x},
+               {{"rate", rate}, {"key", key_of(x, name)}, {"per_sample", count.is_batch() ? count.count() : 0}}, name);
 }
 
 OpList dropout_ops() { return {&kDropout}; }

@@ -148,7 +148,7 @@ std::vector<Sample> samples() {
        [](SampleBuilder& s) {
          const std::vector inputs{s.input({Dim::batch(), 3, 5}), s.input({5})};
          const std::vector<FusedStep> steps{{find_op("add"), {}, {0, 1}}, {find_op("relu"), {}, {2}}};
-         return std::vector<Tensor>{fused(s.graph(), inputs, steps, {3})};
+         return std::vector<Tensor>{fused(inputs, steps, {3})};
        },
        1e-4, false},
       {"two outputs",
@@ -158,7 +158,7 @@ std::vector<Sample> samples() {
                                             {find_op("scale"), {{"factor", 2.0}}, {3}},
                                             {find_op("sub"), {}, {4, 0}},
                                             {find_op("greater"), {}, {5, 2}}};
-         const Outputs out = fused(s.graph(), inputs, steps, {4, 6});
+         const Outputs out = fused(inputs, steps, {4, 6});
          return std::vector{out[0], out[1]};
        },
        1e-4, false},
@@ -166,7 +166,7 @@ std::vector<Sample> samples() {
        [](SampleBuilder& s) {
          const std::vector inputs{s.integers({Dim::batch(), 7}, 0, 2, DType::Bool), s.input({7}), s.input({})};
          const std::vector<FusedStep> steps{{find_op("where"), {}, {0, 1, 2}}, {find_op("relu"), {}, {3}}};
-         return std::vector<Tensor>{fused(s.graph(), inputs, steps, {4})};
+         return std::vector<Tensor>{fused(inputs, steps, {4})};
        },
        1e-4, false},
       {"half between",
@@ -175,7 +175,7 @@ std::vector<Sample> samples() {
          const std::vector<FusedStep> steps{{find_op("cast"), {{"dtype", std::string("f16")}}, {0}},
                                             {find_op("cast"), {{"dtype", std::string("f32")}}, {1}},
                                             {find_op("add"), {}, {2, 0}}};
-         return std::vector<Tensor>{fused(s.graph(), inputs, steps, {3})};
+         return std::vector<Tensor>{fused(inputs, steps, {3})};
        },
        1e-4, false},
   };
@@ -198,9 +198,9 @@ std::vector<FusedStep> fused_steps(const Attrs& attrs) {
   return steps;
 }
 
-Outputs fused(Graph& graph, std::span<const Tensor> inputs, const std::vector<FusedStep>& steps,
-              const std::vector<int>& outputs, std::string_view name) {
-  return graph.add(kFused, inputs, fused_attrs(steps, outputs), name);
+Outputs fused(std::span<const Tensor> inputs, const std::vector<FusedStep>& steps, const std::vector<int>& outputs,
+              std::string_view name) {
+  return apply(kFused, inputs, fused_attrs(steps, outputs), name);
 }
 
 Attrs fused_attrs(const std::vector<FusedStep>& steps, const std::vector<int>& outputs) {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/graph.h"
+#include "ops/ops.h"
 
 namespace plimsoll::ops {
 
@@ -20,8 +20,8 @@ constexpr int kMaxFusedInputs = 12;
 constexpr int kMaxFusedSteps = 16;
 
 // `outputs` are registers that steps write; all must have the same shape, that of everything broadcast together.
-Outputs fused(Graph& graph, std::span<const Tensor> inputs, const std::vector<FusedStep>& steps,
-              const std::vector<int>& outputs, std::string_view name = {});
+Outputs fused(std::span<const Tensor> inputs, const std::vector<FusedStep>& steps, const std::vector<int>& outputs,
+              std::string_view name = {});
 
 // The settings of such a node, for rewrites that make one themselves; and its program back from them.
 Attrs fused_attrs(const std::vector<FusedStep>& steps, const std::vector<int>& outputs);

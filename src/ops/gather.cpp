@@ -131,10 +131,10 @@ const Op kScatterRows{.name = "scatter_rows",
 
 }  // namespace
 
-Tensor gather(Tensor table, Tensor rows, Name name) { return add_node(kGather, {table, rows}, {}, name); }
+Tensor gather(Tensor table, Tensor rows, Name name) { return apply(kGather, {table, rows}, {}, name); }
 
 Tensor scatter_rows(Tensor values, Tensor rows, Shape table, Name name) {
-  return add_node(kScatterRows, {values, rows}, {{"table", table}}, name);
+  return apply(kScatterRows, {values, rows}, {{"table", table}}, name);
 }
 
 OpList gather_ops() { return {&kGather, &kScatterRows}; }

@@ -111,8 +111,8 @@ const Op kGeluTanhGrad{.name = "gelu_tanh_grad",
                        .traits = map_traits(0b11),
                        .tile = tile_of_gelu_tanh_grad};
 
-void grad(Backward& b) { b.give(0, add_node(kGeluGrad, {b.dy[0], b.x[0]})); }
-void grad_tanh(Backward& b) { b.give(0, add_node(kGeluTanhGrad, {b.dy[0], b.x[0]})); }
+void grad(Backward& b) { b.give(0, apply(kGeluGrad, {b.dy[0], b.x[0]})); }
+void grad_tanh(Backward& b) { b.give(0, apply(kGeluTanhGrad, {b.dy[0], b.x[0]})); }
 
 template <bool approximate>
 std::vector<Sample> samples() {
@@ -148,7 +148,7 @@ const Op kGeluTanh{.name = "gelu_tanh",
 
 }  // namespace
 
-Tensor gelu(Tensor x, bool approximate, Name name) { return add_node(approximate ? kGeluTanh : kGelu, {x}, {}, name); }
+Tensor gelu(Tensor x, bool approximate, Name name) { return apply(approximate ? kGeluTanh : kGelu, {x}, {}, name); }
 
 OpList gelu_ops() { return {&kGelu, &kGeluTanh, &kGeluGrad, &kGeluTanhGrad}; }
 

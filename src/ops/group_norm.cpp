@@ -223,10 +223,9 @@ const Op kParameterGrad{.name = "group_norm_parameter_grad",
 
 void grad(Backward& b) {
   if (b.dy[1].is_set() || b.dy[2].is_set()) throw Error("no gradient flows through the statistics of group_norm");
-  Graph& graph = b.x[0].graph();
-  if (b.wanted[0]) b.give(0, graph.add(kInputGrad, {b.x[0], b.dy[0], b.y[1], b.y[2], b.x[1]}, b.attrs));
+  if (b.wanted[0]) b.give(0, apply(kInputGrad, {b.x[0], b.dy[0], b.y[1], b.y[2], b.x[1]}, b.attrs));
   if (!b.wanted[1] && !b.wanted[2]) return;
-  const Outputs out = graph.add(kParameterGrad, {b.x[0], b.dy[0], b.y[1], b.y[2]}, b.attrs);
+  const Outputs out = apply(kParameterGrad, {b.x[0], b.dy[0], b.y[1], b.y[2]}, b.attrs);
   b.give(1, out[0]);
   b.give(2, out[1]);
 }
@@ -258,7 +257,7 @@ const Op kGroupNorm{.name = "group_norm",
 }  // namespace
 
 Tensor group_norm(Tensor x, Tensor gamma, Tensor beta, int64_t groups, double epsilon, Name name) {
-  return add_node(kGroupNorm, {x, gamma, beta}, {{"groups", groups}, {"epsilon", epsilon}}, name);
+  return apply(kGroupNorm, {x, gamma, beta}, {{"groups", groups}, {"epsilon", epsilon}}, name);
 }
 
 OpList group_norm_ops() { return {&kGroupNorm, &kInputGrad, &kParameterGrad}; }

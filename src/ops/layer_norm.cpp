@@ -280,10 +280,9 @@ const Op kParameterGrad{.name = "layer_norm_parameter_grad",
 
 void grad(Backward& b) {
   if (b.dy[1].is_set() || b.dy[2].is_set()) throw Error("no gradient flows through the statistics of layer_norm");
-  Graph& graph = b.x[0].graph();
-  if (b.wanted[0]) b.give(0, graph.add(kInputGrad, {b.x[0], b.dy[0], b.y[1], b.y[2], b.x[1]}));
+  if (b.wanted[0]) b.give(0, apply(kInputGrad, {b.x[0], b.dy[0], b.y[1], b.y[2], b.x[1]}));
   if (!b.wanted[1] && !b.wanted[2]) return;
-  const Outputs out = graph.add(kParameterGrad, {b.x[0], b.dy[0], b.y[1], b.y[2]});
+  const Outputs out = apply(kParameterGrad, {b.x[0], b.dy[0], b.y[1], b.y[2]});
   b.give(1, out[0]);
   b.give(2, out[1]);
 }
@@ -312,7 +311,7 @@ const Op kLayerNorm{.name = "layer_norm",
 }  // namespace
 
 Tensor layer_norm(Tensor x, Tensor gamma, Tensor beta, double epsilon, Name name) {
-  return add_node(kLayerNorm, {x, gamma, beta}, {{"epsilon", epsilon}}, name);
+  return apply(kLayerNorm, {x, gamma, beta}, {{"epsilon", epsilon}}, name);
 }
 
 OpList layer_norm_ops() { return {&kLayerNorm, &kInputGrad, &kParameterGrad}; }

@@ -84,13 +84,11 @@ const Op kLeakyReluGrad{.name = "leaky_relu_grad",
                         .traits = map_traits(0b11),
                         .tile = tile_of_leaky_relu_grad};
 
-Tensor leaky_relu_grad(Tensor dy, Tensor sign, const Attrs& attrs) {
-  return add_node(kLeakyReluGrad, {dy, sign}, attrs);
-}
+Tensor leaky_relu_grad(Tensor dy, Tensor sign, const Attrs& attrs) { return apply(kLeakyReluGrad, {dy, sign}, attrs); }
 
 }  // namespace
 
-Tensor leaky_relu(Tensor x, double slope, Name name) { return add_node(kLeakyRelu, {x}, {{"slope", slope}}, name); }
+Tensor leaky_relu(Tensor x, double slope, Name name) { return apply(kLeakyRelu, {x}, {{"slope", slope}}, name); }
 
 OpList leaky_relu_ops() { return {&kLeakyRelu, &kLeakyReluGrad}; }
 

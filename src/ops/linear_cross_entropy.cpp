@@ -58,7 +58,7 @@ HWY_EXPORT(to_slopes);
 constexpr int64_t kTileRows = 256;
 constexpr int64_t kTileCount = 512 * 1024;
 
-struct Sizes {
+struct LossSizes {
   int64_t rows, width, classes;
   bool transposed;  // kernel [classes, width] instead of [width, classes]
   double whole;     // rows of the whole batch, which the mean divides by
@@ -68,7 +68,7 @@ struct Sizes {
   int64_t kernel_at(int64_t first_class) const { return transposed ? first_class * width : first_class; }
 };
 
-Sizes sizes_of(const Facts& facts) {
+LossSizes sizes_of(const Facts& facts) {
   const bool transposed = facts.attrs.i("transposed") != 0;
   const Dims& kernel = facts.in[1].dims;
   return {facts.in[0].dims[0], facts.in[0].dims[1], transposed ? kernel[0] : kernel[1], transposed,
@@ -82,7 +82,7 @@ struct TileProducts {
   std::optional<Product> dx, first_dkernel, dkernel;  // the first rows write dkernel, all others add to it
   Bytes scratch_bytes;
 
-  TileProducts(const Sizes& n, int64_t tile_rows, int64_t tile_classes, bool backward)
+  TileProducts(const LossSizes& n, int64_t tile_rows, int64_t tile_classes, bool backward)
       : rows(tile_rows),
         classes(tile_classes),
         logits(MatrixOrder::by_rows(rows, n.width), kernel(n), classes),
@@ -104,14 +104,14 @@ struct TileProducts {
 
  private:
   MatrixOrder tile() const { return MatrixOrder::by_rows(rows, classes); }
-  MatrixOrder kernel(const Sizes& n) const {
+  MatrixOrder kernel(const LossSizes& n) const {
     return n.transposed ? MatrixOrder{n.width, classes, 1, n.width} : MatrixOrder{n.width, classes, n.classes, 1};
   }
 };
 
 class TileTable {
  public:
-  TileTable(const Sizes& n, bool backward) {
+  TileTable(const LossSizes& n, bool backward) {
     for (const int64_t rows : parts(n.rows, n.tile_rows()))
       for (const int64_t classes : parts(n.classes, n.tile_classes())) {
         tiles_.emplace_back(n, rows, classes, backward);
@@ -136,7 +136,7 @@ class TileTable {
 };
 
 // Of the loss, its gradient, or both; null where one of them lacks it.
-struct Operands {
+struct LossOperands {
   const float *x, *kernel;
   const int32_t* labels;
   const float *known_sums = nullptr, *dloss = nullptr;
@@ -144,7 +144,7 @@ struct Operands {
 };
 
 // A stretch of rows, at most as many as a tile has.
-struct Rows {
+struct TileRows {
   int64_t first, count;
   const float* x;
   const int32_t* labels;
@@ -173,21 +173,21 @@ class Loss {
   }
   int64_t classes() const { return n_.classes; }
 
-  void run(const Operands& in, void* scratch) const noexcept {
+  void run(const LossOperands& in, void* scratch) const noexcept {
     if (in.dx != nullptr) fill_zeros(in.dx, n_.rows * n_.width);
     const float factor = in.dloss != nullptr ? static_cast<float>(*in.dloss / n_.whole) : 0.0F;
     const bool takes = in.known_sums == nullptr;
     double loss = 0;
     if (takes) take(rows_at(in, 0, scratch), in.kernel, scratch);
     for (int64_t first = 0; first < n_.rows; first += n_.tile_rows()) {
-      const Rows rows = rows_at(in, first, scratch);
+      const TileRows rows = rows_at(in, first, scratch);
       if (takes)
         loss += finish(rows, scratch);
       else
         std::copy_n(in.known_sums + first, rows.count, rows.sums);
       if (in.sums != nullptr) std::copy_n(rows.sums, rows.count, in.sums + first);
       const int64_t next = first + n_.tile_rows();
-      std::optional<Rows> behind;
+      std::optional<TileRows> behind;
       if (takes && next < n_.rows) behind = rows_at(in, next, scratch);
       if (in.dx != nullptr)
         go_back(rows, behind, in, factor, scratch);
@@ -200,7 +200,7 @@ class Loss {
  private:
   bool is_known(int32_t label) const noexcept { return label >= 0 && label < n_.classes; }
 
-  Rows rows_at(const Operands& in, int64_t first, void* scratch) const noexcept {
+  TileRows rows_at(const LossOperands& in, int64_t first, void* scratch) const noexcept {
     return {first,
             std::min(n_.tile_rows(), n_.rows - first),
             in.x + first * n_.width,
@@ -209,12 +209,12 @@ class Loss {
             holds_logits_ ? at(scratch, logits_at()) : nullptr};
   }
 
-  void take(const Rows& rows, const float* kernel, void* scratch) const noexcept {
+  void take(const TileRows& rows, const float* kernel, void* scratch) const noexcept {
     for_tiles([&](int64_t c, int64_t classes) { take_tile(rows, c, classes, kernel, scratch); });
   }
 
   // Makes a tile of logits, which stays where there is room, and takes it into the statistics of the rows.
-  void take_tile(const Rows& rows, int64_t c, int64_t classes, const float* kernel, void* scratch) const noexcept {
+  void take_tile(const TileRows& rows, int64_t c, int64_t classes, const float* kernel, void* scratch) const noexcept {
     float* stats = stats_in(scratch);
     for (int64_t i = 0; i < rows.count && c == 0; ++i) {
       stats[3 * i] = -INFINITY;
@@ -233,7 +233,7 @@ class Loss {
   }
 
   // Fills the sums of rows whose tiles are all taken; returns the sum of their losses.
-  double finish(const Rows& rows, void* scratch) const noexcept {
+  double finish(const TileRows& rows, void* scratch) const noexcept {
     const float* stats = stats_in(scratch);
     double loss = 0;
     for (int64_t i = 0; i < rows.count; ++i) {
@@ -246,7 +246,7 @@ class Loss {
 
   // Adds what these rows give to their dx and to dkernel. The rows behind take each tile of the kernel while it is in
   // the cache; their logits need no more room than those that are no longer needed.
-  void go_back(const Rows& rows, const std::optional<Rows>& behind, const Operands& in, float factor,
+  void go_back(const TileRows& rows, const std::optional<TileRows>& behind, const LossOperands& in, float factor,
                void* scratch) const noexcept {
     float* slopes = at(scratch, 0);
     void* space = for_products(scratch);
@@ -288,7 +288,7 @@ class Loss {
     for (int64_t c = 0; c < n_.classes; c += n_.tile_classes()) work(c, std::min(n_.tile_classes(), n_.classes - c));
   }
 
-  Sizes n_;
+  LossSizes n_;
   TileTable table_;
   bool holds_logits_;
   bool adds_;
@@ -299,7 +299,7 @@ template <class F>
 Prepared prepare_loss(const Facts& facts, bool backward, bool holds_logits, F operands) {
   const auto loss = std::make_shared<Loss>(facts, backward, holds_logits);
   return {.kernel = make_kernel([=](const Args& args) {
-            Operands in{args.input<float>(0), args.input<float>(1), args.input<int32_t>(2)};
+            LossOperands in{args.input<float>(0), args.input<float>(1), args.input<int32_t>(2)};
             operands(args, in);
             if (const int64_t bad = loss->find_bad(in.labels); bad >= 0)
               args.report({"label", 2, bad, in.labels[bad], loss->classes()});
@@ -309,14 +309,14 @@ Prepared prepare_loss(const Facts& facts, bool backward, bool holds_logits, F op
 }
 
 Prepared prepare(const Facts& facts) {
-  return prepare_loss(facts, false, false, [](const Args& args, Operands& in) {
+  return prepare_loss(facts, false, false, [](const Args& args, LossOperands& in) {
     in.loss = args.output<float>(0);
     in.sums = args.output<float>(1);
   });
 }
 
 Prepared prepare_grad(const Facts& facts) {
-  return prepare_loss(facts, true, false, [](const Args& args, Operands& in) {
+  return prepare_loss(facts, true, false, [](const Args& args, LossOperands& in) {
     in.known_sums = args.input<float>(3);
     in.dloss = args.input<float>(4);
     in.dx = args.output<float>(0);
@@ -325,7 +325,7 @@ Prepared prepare_grad(const Facts& facts) {
 }
 
 Prepared prepare_with_grad(const Facts& facts) {
-  return prepare_loss(facts, true, !facts.slim, [](const Args& args, Operands& in) {
+  return prepare_loss(facts, true, !facts.slim, [](const Args& args, LossOperands& in) {
     in.dloss = args.input<float>(3);
     in.loss = args.output<float>(0);
     in.dx = args.output<float>(1);
@@ -358,12 +358,16 @@ Cost cost(const Facts& facts) {
 Cost cost_grad(const Facts& facts) { return {3 * cost(facts).flops, 0.77}; }
 Cost cost_with_grad(const Facts& facts) { return {(facts.slim ? 4 : 3) * cost(facts).flops, 0.78}; }
 
-const Op kGrad{.name = "linear_cross_entropy_grad",
-               .infer = infer_grad,
-               .types = {DType::F32, DType::F32, DType::I32, DType::F32},
-               .prepare = prepare_grad,
-               .cost = cost_grad,
-               .traits = {.batch = BatchRule::Sums, .recomputable = true}};
+extern const Op kLoss, kWithGrad;
+
+const Op kGrad{
+    .name = "linear_cross_entropy_grad",
+    .infer = infer_grad,
+    .types = {DType::F32, DType::F32, DType::I32, DType::F32},
+    .prepare = prepare_grad,
+    .cost = cost_grad,
+    .traits = {.batch = BatchRule::Sums, .recomputable = true},
+    .fusion = {.gradient_of = &kLoss, .with_forward = Fusion::WithForward{.op = &kWithGrad, .kept = 3, .seed = 4}}};
 
 // Inputs: x, kernel, labels, gradient of the loss.
 void infer_with_grad(Infer& n) {
@@ -384,8 +388,8 @@ const Op kWithGrad{.name = "linear_cross_entropy_with_grad",
 std::vector<Sample> samples_with_grad() {
   const auto sample = [](SampleBuilder& s, const Shape& kernel, const Attrs& attrs) {
     const Dim rows = Dim::batch(3);
-    const Outputs y = add_node(
-        kWithGrad, {s.input({rows, 5}), s.input(kernel), s.integers({rows}, 0, 11), s.input({}, 0.5, 2)}, attrs);
+    const Outputs y =
+        apply(kWithGrad, {s.input({rows, 5}), s.input(kernel), s.integers({rows}, 0, 11), s.input({}, 0.5, 2)}, attrs);
     return std::vector{y[0], y[1], y[2]};
   };
   const Attrs plain{{"rows", Shape{Dim::batch(3)}}};
@@ -405,7 +409,7 @@ std::vector<Sample> samples_with_grad() {
 
 void grad(Backward& b) {
   if (!b.dy[0].is_set()) return;
-  const Outputs dx = add_node(kGrad, {b.x[0], b.x[1], b.x[2], b.y[1], b.dy[0]}, b.attrs);
+  const Outputs dx = apply(kGrad, {b.x[0], b.x[1], b.x[2], b.y[1], b.dy[0]}, b.attrs);
   for (const int i : {0, 1})
     if (b.wanted[static_cast<size_t>(i)]) b.give(static_cast<size_t>(i), dx[i]);
 }
@@ -439,7 +443,7 @@ Tensor linear_cross_entropy(Tensor x, Tensor kernel, Tensor labels, bool transpo
   if (x.rank() != 2) x = reshape(x, {rows, x.dim(-1)});
   Attrs attrs{{"rows", Shape{rows}}};
   if (transposed) attrs.set("transposed", int64_t{1});
-  return add_node(kLoss, {x, kernel, reshape(labels, {rows})}, attrs, name);
+  return apply(kLoss, {x, kernel, reshape(labels, {rows})}, attrs, name);
 }
 
 OpList linear_cross_entropy_ops() { return {&kLoss, &kGrad, &kWithGrad}; }

@@ -5,13 +5,41 @@
 namespace plimsoll::ops {
 namespace {
 
-OpList gather() {
+OpList gather_all() {
   OpList all;
   const auto append = [&](const OpList& ops) { all.insert(all.end(), ops.begin(), ops.end()); };
 #define OPS(file) append(file##_ops());
-#define FUN(result, function, parameters)
-#include "ops/list.inc"
+#define FUN(result, function, description, ...)
+#include <plimsoll/ops.inc>
+#include "ops/internal.inc"
 #undef OPS
+#undef FUN
+  return all;
+}
+
+// "const Window&" is a Window to who calls it.
+std::string_view without_reference(std::string_view type) {
+  if (type.starts_with("const ")) type.remove_prefix(6);
+  if (type.ends_with('&')) type.remove_suffix(1);
+  return type;
+}
+
+std::vector<Function> describe_all() {
+  std::vector<Function> all;
+  std::string_view current;
+#define OPS(file) current = #file;
+#define ARG(type, argument)                 \
+  Argument {                                \
+    without_reference(#type), #argument, {} \
+  }
+#define OPT(type, argument, ...) \
+  Argument { without_reference(#type), #argument, #__VA_ARGS__ }
+#define FUN(result, function, description, ...) \
+  all.push_back({#function, #result, description, current, {__VA_ARGS__}});
+#include <plimsoll/ops.inc>
+#undef OPS
+#undef ARG
+#undef OPT
 #undef FUN
   return all;
 }
@@ -19,7 +47,7 @@ OpList gather() {
 }  // namespace
 
 std::span<const Op* const> all_ops() {
-  static const OpList all = gather();
+  static const OpList all = gather_all();
   return all;
 }
 
@@ -31,6 +59,11 @@ const Op* find_op(std::string_view name) {
   }();
   const auto at = by_name.find(name);
   return at == by_name.end() ? nullptr : at->second;
+}
+
+std::span<const Function> functions() {
+  static const std::vector<Function> all = describe_all();
+  return all;
 }
 
 }  // namespace plimsoll::ops

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/shape.h"
 #include "kernels/activation.h"
 #include "kernels/kernel.h"
 #include "kernels/parallel.h"
@@ -14,11 +15,11 @@
 namespace plimsoll::ops {
 namespace {
 
-struct Sizes {
+struct MatrixSizes {
   Dim rows, columns, inner_a, inner_b;
 };
 
-Sizes sizes_of(const Attrs& attrs, const Shape& a, const Shape& b) {
+MatrixSizes sizes_of(const Attrs& attrs, const Shape& a, const Shape& b) {
   const bool ta = attrs.i("transpose_a") != 0;
   const bool tb = attrs.i("transpose_b") != 0;
   const int ra = a.rank();
@@ -39,7 +40,7 @@ void infer(Infer& n) {
     if (n.in[i].shape.rank() < 2)
       n.fail(fmt::format("input {} must have at least 2 dimensions but is {}", i, to_string(n.in[i])));
   }
-  const Sizes sizes = sizes_of(n.attrs, n.in[0].shape, n.in[1].shape);
+  const MatrixSizes sizes = sizes_of(n.attrs, n.in[0].shape, n.in[1].shape);
   if (!(sizes.inner_a == sizes.inner_b))
     n.fail(fmt::format("{} x {}: the inner sizes {} and {} differ", to_string(n.in[0]), to_string(n.in[1]),
                        to_string(sizes.inner_a), to_string(sizes.inner_b)));
@@ -190,7 +191,8 @@ const Op kMatmul{.name = "matmul",
                  .samples = samples,
                  .traits = {.batch = BatchRule::Rows, .recomputable = true},
                  .batch_rule = batch_rule,
-                 .onnx = "MatMul"};
+                 .onnx = "MatMul",
+                 .fusion = {.applies_activation = true}};
 
 }  // namespace
 
@@ -198,7 +200,7 @@ Tensor matmul(Tensor a, Tensor b, bool transpose_a, bool transpose_b, Name name)
   Attrs attrs;
   if (transpose_a) attrs.set("transpose_a", int64_t{1});
   if (transpose_b) attrs.set("transpose_b", int64_t{1});
-  return add_node(kMatmul, {a, b}, attrs, name);
+  return apply(kMatmul, {a, b}, attrs, name);
 }
 
 Tensor dense(Tensor x, Tensor kernel, Tensor bias, Name name) {
@@ -206,8 +208,7 @@ Tensor dense(Tensor x, Tensor kernel, Tensor bias, Name name) {
   Shape out = x.shape();
   const bool flat = x.rank() == 2;
   if (!flat) x = reshape(x, {element_count(x.shape()) / x.dim(-1).fixed(), x.dim(-1)});
-  const Tensor y =
-      bias.is_set() ? add_node(kMatmul, {x, kernel, bias}, {}, name) : add_node(kMatmul, {x, kernel}, {}, name);
+  const Tensor y = bias.is_set() ? apply(kMatmul, {x, kernel, bias}, {}, name) : apply(kMatmul, {x, kernel}, {}, name);
   if (flat) return y;
   out[out.rank() - 1] = y.dim(-1);
   return reshape(y, out);

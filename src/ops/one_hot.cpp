@@ -68,7 +68,7 @@ const Op kOneHot{.name = "one_hot",
 }  // namespace
 
 Tensor one_hot(Tensor labels, int64_t classes, Name name) {
-  return add_node(kOneHot, {labels}, {{"classes", classes}}, name);
+  return apply(kOneHot, {labels}, {{"classes", classes}}, name);
 }
 
 OpList one_hot_ops() { return {&kOneHot}; }

@@ -1,4 +1,4 @@
-// Every operator as a function over Tensors. The list itself is list.inc: one line for each operator.
+// What the files of operators share: the functions that users and the engine call, and the list of all operators.
 #pragma once
 
 #include <limits>
@@ -6,33 +6,32 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
+#include <plimsoll/graph.h>
+#include <plimsoll/ops.h>
+#include "graph/apply.h"
 #include "kernels/window.h"
 
 namespace plimsoll::ops {
 
-using namespace kernels;  // an operator is written with what kernels share
+using namespace kernels;  // an operator is written with what kernels share, and with the words of graph/op.h
 
 using OpList = std::vector<const Op*>;
 
 #define OPS(file) OpList file##_ops();
-#define FUN(result, function, parameters) result function parameters;
-#include "ops/list.inc"
+#define ARG(type, argument) type argument
+#define OPT(type, argument, ...) type argument = __VA_ARGS__
+#define FUN(result, function, description, ...)
+#include <plimsoll/ops.inc>
+#undef FUN
+#define FUN(result, function, description, ...) result function(__VA_ARGS__, Name name = {});
+#include "ops/internal.inc"
 #undef OPS
+#undef ARG
+#undef OPT
 #undef FUN
 
-// All operators, in the order of the list; and the one of that name, or null.
+// All operators, in the order of the lists; and the one of that name, or null.
 std::span<const Op* const> all_ops();
 const Op* find_op(std::string_view name);
 
 }  // namespace plimsoll::ops
-
-namespace plimsoll {
-
-#define OPS(file)
-#define FUN(result, function, parameters) using ops::function;
-#include "ops/list.inc"
-#undef OPS
-#undef FUN
-
-}  // namespace plimsoll

@@ -142,7 +142,7 @@ const Op kPadGrad{.name = "pad_grad",
                   .traits = {.batch = BatchRule::Rows, .recomputable = true}};
 
 void grad(Backward& b) {
-  b.give(0, add_node(kPadGrad, {b.dy[0]}, {{"before", b.attrs.shape("before")}, {"after", b.attrs.shape("after")}}));
+  b.give(0, apply(kPadGrad, {b.dy[0]}, {{"before", b.attrs.shape("before")}, {"after", b.attrs.shape("after")}}));
 }
 
 std::vector<Sample> samples() {
@@ -173,7 +173,7 @@ const Op kPad{.name = "pad",
 }  // namespace
 
 Tensor pad(Tensor x, Dims before, Dims after, double value, Name name) {
-  return add_node(kPad, {x}, {{"before", Shape::from(before)}, {"after", Shape::from(after)}, {"value", value}}, name);
+  return apply(kPad, {x}, {{"before", Shape::from(before)}, {"after", Shape::from(after)}, {"value", value}}, name);
 }
 
 OpList pad_ops() { return {&kPad, &kPadGrad}; }

@@ -46,8 +46,8 @@ dnnl::algorithm algorithm_of(const Attrs& attrs, bool is_max) {
                                     : dnnl::algorithm::pooling_avg_exclude_padding;
 }
 
-struct Geometry {
-  explicit Geometry(const Attrs& attrs) {
+struct DnnlWindow {
+  explicit DnnlWindow(const Attrs& attrs) {
     const Window window = window_of(attrs);
     const auto kernel = size_of_window(attrs);
     strides = {window.strides[0], window.strides[1]};
@@ -59,7 +59,7 @@ struct Geometry {
 };
 
 Forward::primitive_desc forward(const Attrs& attrs, bool is_max, bool for_training, const Desc& x, const Desc& y) {
-  const Geometry g(attrs);
+  const DnnlWindow g(attrs);
   const Forward::desc desc(for_training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
                            algorithm_of(attrs, is_max), x, y, g.strides, g.size, g.begin, g.end);
   return {desc, user_scratchpad(), cpu_engine()};
@@ -135,7 +135,7 @@ Prepared prepare_grad(const Facts& facts) {
   const Desc dy_desc = order.desc(DType::F32, from);
   const Desc dx_desc = order.desc(DType::F32, to);
   const auto hint = forward(facts.attrs, kIsMax, true, dx_desc, dy_desc);
-  const Geometry g(facts.attrs);
+  const DnnlWindow g(facts.attrs);
   const Backwards::desc desc(algorithm_of(facts.attrs, kIsMax), dx_desc, dy_desc, g.strides, g.size, g.begin, g.end);
   const Backwards::primitive_desc pd(desc, user_scratchpad(), cpu_engine(), hint);
   std::vector<Binding> bindings{{DNNL_ARG_DIFF_DST, dy_desc, Binding::From::In, 0},
@@ -160,12 +160,15 @@ Cost cost(const Facts& facts) {
 }
 
 const Traits kTraits{.batch = BatchRule::Rows, .recomputable = true};
+extern const Op kMaxPool;
+
 const Op kMaxPoolGrad{.name = "max_pool_grad",
                       .infer = infer_grad,
                       .types = {DType::F32, {DType::U8, DType::I32}},
                       .prepare = prepare_grad<true>,
                       .cost = cost<150>,
-                      .traits = kTraits};
+                      .traits = kTraits,
+                      .fusion = {.gradient_of = &kMaxPool}};
 const Op kAveragePoolGrad{.name = "average_pool_grad",
                           .infer = infer_grad,
                           .prepare = prepare_grad<false>,
@@ -177,13 +180,13 @@ void max_grad(Backward& b) {
   Attrs attrs = b.attrs;
   attrs.set("shape", b.x[0].shape());
   attrs.erase("indices");
-  b.give(0, add_node(kMaxPoolGrad, {b.dy[0], b.y[1]}, attrs));
+  b.give(0, apply(kMaxPoolGrad, {b.dy[0], b.y[1]}, attrs));
 }
 
 void average_grad(Backward& b) {
   Attrs attrs = b.attrs;
   attrs.set("shape", b.x[0].shape());
-  b.give(0, add_node(kAveragePoolGrad, {b.dy[0]}, attrs));
+  b.give(0, apply(kAveragePoolGrad, {b.dy[0]}, attrs));
 }
 
 // A convolution hands its result on in a blocked order; this one changes nothing else.
@@ -232,7 +235,7 @@ std::vector<Sample> max_samples() {
          Attrs attrs = attrs_of(Window::strided(2));
          attrs.set("size", Shape{2, 2});
          attrs.set("indices", int64_t{0});
-         return std::vector<Tensor>{add_node(*find_op("max_pool"), {s.input({batch, 3, 4, 2})}, attrs)};
+         return std::vector<Tensor>{apply(*find_op("max_pool"), {s.input({batch, 3, 4, 2})}, attrs)};
        },
        1e-4, false},
   };
@@ -276,7 +279,8 @@ const Op kMaxPool{.name = "max_pool",
                   .cost = cost<200>,
                   .samples = max_samples,
                   .traits = kTraits,
-                  .onnx = "MaxPool"};
+                  .onnx = "MaxPool",
+                  .fusion = {.selects = true}};
 const Op kAveragePool{.name = "average_pool",
                       .infer = infer,
                       .grad = average_grad,
@@ -297,14 +301,14 @@ std::array<int64_t, 2> whole(Tensor x, Name name) {
 Tensor max_pool(Tensor x, std::array<int64_t, 2> size, const Window& window, Name name) {
   Attrs attrs = attrs_of(window);
   attrs.set("size", Shape::from(size));
-  return add_node(kMaxPool, {x}, attrs, name);
+  return apply(kMaxPool, {x}, attrs, name);
 }
 
 Tensor average_pool(Tensor x, std::array<int64_t, 2> size, const Window& window, bool count_pads, Name name) {
   Attrs attrs = attrs_of(window);
   attrs.set("size", Shape::from(size));
   if (count_pads) attrs.set("count_pads", int64_t{1});
-  return add_node(kAveragePool, {x}, attrs, name);
+  return apply(kAveragePool, {x}, attrs, name);
 }
 
 Tensor global_average_pool(Tensor x, Name name) {

@@ -178,9 +178,9 @@ void repeat(Backward& b, Tensor dy) {
   b.give(0, broadcast_to(reshape(dy, kept_shape(b.attrs, shape)), shape));
 }
 void grad_sum(Backward& b) { repeat(b, b.dy[0]); }
-void grad_mean(Backward& b) { repeat(b, add_node(kDivideByCount, {b.dy[0]}, {{"count", b.attrs.shape("count")}})); }
+void grad_mean(Backward& b) { repeat(b, apply(kDivideByCount, {b.dy[0]}, {{"count", b.attrs.shape("count")}})); }
 void grad_extreme(Backward& b) {
-  b.give(0, add_node(kReduceExtremeGrad, {b.x[0], b.y[0], b.dy[0]}, {{"axes", b.attrs.shape("axes")}}));
+  b.give(0, apply(kReduceExtremeGrad, {b.x[0], b.y[0], b.dy[0]}, {{"axes", b.attrs.shape("axes")}}));
 }
 
 using Function = Tensor (*)(Tensor x, Dims axes, bool keep, Name name);
@@ -258,7 +258,7 @@ Dims resolve(Tensor x, Dims axes) {
 }
 
 Tensor reduce(const Op& op, Tensor x, Dims axes, bool keep, Name name) {
-  return add_node(op, {x}, {{"axes", Shape::from(resolve(x, axes))}, {"keep", int64_t{keep}}}, name);
+  return apply(op, {x}, {{"axes", Shape::from(resolve(x, axes))}, {"keep", int64_t{keep}}}, name);
 }
 
 }  // namespace
@@ -271,8 +271,7 @@ Tensor reduce_mean(Tensor x, Dims axes, bool keep, Name name) {
   axes = resolve(x, axes);
   Dim count = 1;
   for (const int64_t axis : axes) count = count * x.dim(static_cast<int>(axis));
-  return add_node(kReduceMean, {x}, {{"axes", Shape::from(axes)}, {"count", Shape{count}}, {"keep", int64_t{keep}}},
-                  name);
+  return apply(kReduceMean, {x}, {{"axes", Shape::from(axes)}, {"count", Shape{count}}, {"keep", int64_t{keep}}}, name);
 }
 
 Tensor sum_to(Tensor x, Shape shape, Name name) {

@@ -103,9 +103,8 @@ const Op kHuberGrad PLIMSOLL_PAIR_GRAD("huber_grad", huber_grad);
 // Symmetric: the gradient of the target is that of the prediction with the two swapped.
 template <const Op& kGrad>
 void grad(Backward& b) {
-  Graph& graph = b.dy[0].graph();
-  if (b.wanted[0]) b.give(0, graph.add(kGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
-  if (b.wanted[1]) b.give(1, graph.add(kGrad, {b.x[1], b.x[0], b.dy[0]}, b.attrs));
+  if (b.wanted[0]) b.give(0, apply(kGrad, {b.x[0], b.x[1], b.dy[0]}, b.attrs));
+  if (b.wanted[1]) b.give(1, apply(kGrad, {b.x[1], b.x[0], b.dy[0]}, b.attrs));
 }
 
 std::vector<Tensor> pair(SampleBuilder& s, double offset, Tensor (*loss)(Tensor, Tensor)) {

@@ -39,6 +39,10 @@ void grad_grad(Backward& b) {
   if (b.wanted[0]) b.give(0, relu_grad(b.dy[0], b.x[1]));
 }
 
+std::optional<Fusion::Between> passes(const Attrs&) {
+  return Fusion::Between{0, std::numeric_limits<double>::infinity()};
+}
+
 std::vector<Sample> samples() {
   return {
       {"positive",
@@ -65,20 +69,22 @@ const Op kRelu{.name = "relu",
                .samples = samples,
                .traits = map_traits(0b1),
                .tile = tile_of_relu,
-               .onnx = "Relu"};
+               .onnx = "Relu",
+               .fusion = {.activation = [](const Attrs&) -> std::string_view { return "relu"; }}};
 const Op kReluGrad{.name = "relu_grad",
                    .infer = infer_same,
                    .types = {kFloats},
                    .grad = grad_grad,
                    .prepare = prepare_tile<tile_of_relu_grad>,
                    .traits = map_traits(0b11),
-                   .tile = tile_of_relu_grad};
+                   .tile = tile_of_relu_grad,
+                   .fusion = {.gradient_of = &kRelu, .passes = passes}};
 
-Tensor relu_grad(Tensor dy, Tensor y) { return add_node(kReluGrad, {dy, y}); }
+Tensor relu_grad(Tensor dy, Tensor y) { return apply(kReluGrad, {dy, y}); }
 
 }  // namespace
 
-Tensor relu(Tensor x, Name name) { return add_node(kRelu, {x}, {}, name); }
+Tensor relu(Tensor x, Name name) { return apply(kRelu, {x}, {}, name); }
 
 OpList relu_ops() { return {&kRelu, &kReluGrad}; }
 

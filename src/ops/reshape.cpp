@@ -52,7 +52,7 @@ const Op kReshape{.name = "reshape",
 
 Tensor reshape(Tensor x, Shape shape, Name name) {
   if (shape == x.shape()) return x;
-  return add_node(kReshape, {x}, {{"shape", shape}}, name);
+  return apply(kReshape, {x}, {{"shape", shape}}, name);
 }
 
 Tensor flatten(Tensor x, int first_axis, Name name) {

@@ -16,13 +16,13 @@
 namespace plimsoll::ops {
 namespace {
 
-struct Sizes {
+struct ResizeSizes {
   int64_t from[2], to[2];
   bool is_linear;
 };
 
 // Where an output pixel comes from along one axis: two input pixels and the weight of the second.
-struct Source {
+struct SourcePixel {
   int64_t near, far;
   float weight;
 };
@@ -37,9 +37,9 @@ struct alignas(64) Group {
 
 // What all planes share; the lists lie in scratch memory.
 struct Forward {
-  Sizes sizes;
-  Source* down;
-  Source* across;
+  ResizeSizes sizes;
+  SourcePixel* down;
+  SourcePixel* across;
   Group* groups;
   int64_t group_count = 0;  // zero where some vector of columns needs more than one vector of the input
 };
@@ -50,7 +50,7 @@ struct Taps {
   const float* weights;
 };
 struct Fold {
-  Sizes sizes;
+  ResizeSizes sizes;
   Taps* down;
   Taps* across;
 };
@@ -76,7 +76,7 @@ void make_groups(Forward& f) {
   const int64_t count = (to + lanes - 1) / lanes;
   for (int64_t g = 0; g < count; ++g) {
     // The last one overlaps the one before rather than being shorter.
-    const Source* across = f.across + std::min(g * lanes, to - lanes);
+    const SourcePixel* across = f.across + std::min(g * lanes, to - lanes);
     Group& group = f.groups[g];
     group.start = std::min(across[0].near, from - lanes);
     if (across[lanes - 1].far - group.start >= lanes) return;
@@ -102,7 +102,7 @@ void expand_row(const Forward& f, const float* x, float* y) {
   const hn::CappedTag<float, kBlock> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t column = 0; column < f.sizes.to[1]; ++column, y += kBlock) {
-    const Source& at = f.across[column];
+    const SourcePixel& at = f.across[column];
     for (int64_t i = 0; i < kBlock; i += lanes) {
       const auto near = hn::LoadU(d, x + at.near * kBlock + i);
       if constexpr (kIsLinear) {
@@ -145,7 +145,7 @@ HWY_INLINE void blend_rows(const float* a, const float* b, float weight, int64_t
 
 template <bool kIsLinear, int64_t kBlock>
 void resize_plane_as(const Forward& f, const float* x, float* y, float* expanded) {
-  const Sizes& n = f.sizes;
+  const ResizeSizes& n = f.sizes;
   const int64_t x_stride = n.from[1] * kBlock;
   const int64_t y_stride = n.to[1] * kBlock;
   const auto expand = [&](int64_t row, float* to) {
@@ -161,7 +161,7 @@ void resize_plane_as(const Forward& f, const float* x, float* y, float* expanded
     return to;
   };
   for (int64_t row = 0; row < n.to[0]; ++row, y += y_stride) {
-    const Source& down = f.down[row];
+    const SourcePixel& down = f.down[row];
     fetch_ahead(y, y_stride);
     if constexpr (kIsLinear)
       blend_rows(expanded_row(down.near), expanded_row(down.far), down.weight, y_stride, y);
@@ -236,7 +236,7 @@ void fold_columns(const Fold& b, const float* row, float* dx) {
 
 template <int64_t kBlock>
 void fold_plane_as(const Fold& b, const float* dy, float* dx, float* row) {
-  const Sizes& n = b.sizes;
+  const ResizeSizes& n = b.sizes;
   const int64_t stride = n.to[1] * kBlock;
   const bool is_doubled = kBlock == 1 && n.to[1] == 2 * n.from[1];
   for (int64_t i = 0; i < n.from[0]; ++i, dx += n.from[1] * kBlock) {
@@ -300,7 +300,7 @@ void infer(Infer& n) {
   n.out = {{DType::F32, {x[0], x[1], size[0], size[1]}}};
 }
 
-Source source_of(int64_t at, int64_t from, int64_t to, bool is_linear) {
+SourcePixel source_of(int64_t at, int64_t from, int64_t to, bool is_linear) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   if (!is_linear) {
     const auto nearest = static_cast<int64_t>(std::floor((static_cast<double>(at) + 0.5) * scale));
@@ -311,13 +311,13 @@ Source source_of(int64_t at, int64_t from, int64_t to, bool is_linear) {
   return {near, std::min(near + 1, from - 1), static_cast<float>(place - static_cast<double>(near))};
 }
 
-void list_sources(const Sizes& sizes, int axis, Source* to) {
+void list_sources(const ResizeSizes& sizes, int axis, SourcePixel* to) {
   for (int64_t i = 0; i < sizes.to[axis]; ++i) to[i] = source_of(i, sizes.from[axis], sizes.to[axis], sizes.is_linear);
 }
 
 // Returns the end of the weights. An input pixel has a part in consecutive output pixels, and each of those comes from
 // two at most.
-float* list_taps(const Sizes& sizes, int axis, Taps* to, float* weights) {
+float* list_taps(const ResizeSizes& sizes, int axis, Taps* to, float* weights) {
   const int64_t from = sizes.from[axis];
   int64_t first = 0;
   for (int64_t i = 0; i < from; ++i) {
@@ -325,7 +325,7 @@ float* list_taps(const Sizes& sizes, int axis, Taps* to, float* weights) {
     while (first < sizes.to[axis] && source(first).far < i) ++first;
     to[i] = {first, 0, weights};
     for (int64_t at = first; at < sizes.to[axis]; ++at) {
-      const Source s = source(at);
+      const SourcePixel s = source(at);
       if (s.near > i) break;
       *weights++ = (s.near == i ? 1 - s.weight : 0) + (s.far == i ? s.weight : 0);
       ++to[i].count;
@@ -362,7 +362,7 @@ struct Setting {
   }
 
   ImageOrder order;
-  Sizes sizes;
+  ResizeSizes sizes;
   int64_t small_plane, large_plane;
   int64_t pieces;
   int slots;
@@ -376,11 +376,11 @@ Prepared prepare(const Facts& facts) {
   const int64_t groups = block == 1 ? s.sizes.to[1] / kFewestLanes + 1 : 0;
   const int64_t rows_floats = round_up(2 * s.sizes.to[1] * block, 16);
   const Bytes bytes = groups * static_cast<Bytes>(sizeof(Group)) + s.slots * rows_floats * kFloatBytes +
-                      (s.sizes.to[0] + s.sizes.to[1]) * static_cast<Bytes>(sizeof(Source));
+                      (s.sizes.to[0] + s.sizes.to[1]) * static_cast<Bytes>(sizeof(SourcePixel));
   const auto run = [=](const Args& args) {
     auto* first_group = static_cast<Group*>(args.scratch);
     auto* rows = reinterpret_cast<float*>(first_group + groups);
-    auto* sources = reinterpret_cast<Source*>(rows + s.slots * rows_floats);
+    auto* sources = reinterpret_cast<SourcePixel*>(rows + s.slots * rows_floats);
     Forward f{s.sizes, sources, sources + s.sizes.to[0], first_group};
     list_sources(s.sizes, 0, f.down);
     list_sources(s.sizes, 1, f.across);
@@ -397,7 +397,7 @@ Prepared prepare(const Facts& facts) {
 
 Prepared prepare_grad(const Facts& facts) {
   const Setting s(facts, facts.out[0].dims, facts.in[0].dims);
-  const Sizes& n = s.sizes;
+  const ResizeSizes& n = s.sizes;
   const int64_t row_floats = round_up(n.to[1] * s.order.block() + 2 * kRowMargin, 16);
   const Bytes bytes = (n.from[0] + n.from[1]) * static_cast<Bytes>(sizeof(Taps)) +
                       (2 * (n.to[0] + n.to[1]) + s.slots * row_floats) * kFloatBytes;
@@ -428,7 +428,7 @@ const Op kGrad{.name = "resize_grad",
 void grad(Backward& b) {
   Attrs attrs = b.attrs;
   attrs.set("shape", b.x[0].shape());
-  b.give(0, add_node(kGrad, {b.dy[0]}, attrs));
+  b.give(0, apply(kGrad, {b.dy[0]}, attrs));
 }
 
 std::vector<Sample> samples() {
@@ -466,7 +466,7 @@ const Op kResize{.name = "resize",
 }  // namespace
 
 Tensor resize(Tensor x, std::array<int64_t, 2> size, std::string_view mode, Name name) {
-  return add_node(kResize, {x}, {{"size", Shape::from(size)}, {"mode", std::string(mode)}}, name);
+  return apply(kResize, {x}, {{"size", Shape::from(size)}, {"mode", std::string(mode)}}, name);
 }
 
 OpList resize_ops() { return {&kResize, &kGrad}; }

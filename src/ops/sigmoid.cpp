@@ -58,7 +58,8 @@ const Op kSigmoid{.name = "sigmoid",
                   .samples = samples,
                   .traits = map_traits(0b1),
                   .tile = tile_of_sigmoid,
-                  .onnx = "Sigmoid"};
+                  .onnx = "Sigmoid",
+                  .fusion = {.activation = [](const Attrs&) -> std::string_view { return "sigmoid"; }}};
 const Op kSigmoidGrad{.name = "sigmoid_grad",
                       .infer = infer_same,
                       .types = {kFloats},
@@ -67,11 +68,11 @@ const Op kSigmoidGrad{.name = "sigmoid_grad",
                       .traits = map_traits(0b11),
                       .tile = tile_of_sigmoid_grad};
 
-Tensor sigmoid_grad(Tensor dy, Tensor y) { return add_node(kSigmoidGrad, {dy, y}); }
+Tensor sigmoid_grad(Tensor dy, Tensor y) { return apply(kSigmoidGrad, {dy, y}); }
 
 }  // namespace
 
-Tensor sigmoid(Tensor x, Name name) { return add_node(kSigmoid, {x}, {}, name); }
+Tensor sigmoid(Tensor x, Name name) { return apply(kSigmoid, {x}, {}, name); }
 
 OpList sigmoid_ops() { return {&kSigmoid, &kSigmoidGrad}; }
 

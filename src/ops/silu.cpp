@@ -40,7 +40,7 @@ const Op kSiluGrad{.name = "silu_grad",
                    .traits = map_traits(0b11),
                    .tile = tile_of_silu_grad};
 
-void grad(Backward& b) { b.give(0, add_node(kSiluGrad, {b.dy[0], b.x[0]})); }
+void grad(Backward& b) { b.give(0, apply(kSiluGrad, {b.dy[0], b.x[0]})); }
 
 std::vector<Sample> samples() {
   return {{"small",
@@ -65,7 +65,7 @@ const Op kSilu{.name = "silu",
 
 }  // namespace
 
-Tensor silu(Tensor x, Name name) { return add_node(kSilu, {x}, {}, name); }
+Tensor silu(Tensor x, Name name) { return apply(kSilu, {x}, {}, name); }
 
 OpList silu_ops() { return {&kSilu, &kSiluGrad}; }
 

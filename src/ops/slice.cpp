@@ -82,7 +82,7 @@ const Op kSliceGrad{.name = "slice_grad",
 void grad(Backward& b) {
   Attrs attrs = b.attrs;
   attrs.set("size", b.x[0].dim(static_cast<int>(b.attrs.i("axis"))).fixed());
-  b.give(0, add_node(kSliceGrad, {b.dy[0]}, attrs));
+  b.give(0, apply(kSliceGrad, {b.dy[0]}, attrs));
 }
 
 std::vector<Sample> samples() {
@@ -117,7 +117,7 @@ Tensor slice(Tensor x, int axis, int64_t first, int64_t count, int64_t step, Nam
   if (first < 0 && !size.is_batch()) first += size.fixed();
   Attrs attrs{{"axis", int64_t{at}}, {"first", first}, {"count", count}};
   if (step != 1) attrs.set("step", step);
-  return add_node(kSlice, {x}, attrs, name);
+  return apply(kSlice, {x}, attrs, name);
 }
 
 OpList slice_ops() { return {&kSlice, &kSliceGrad}; }

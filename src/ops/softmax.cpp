@@ -164,19 +164,19 @@ void infer_grad(Infer& n) {
   n.out = {n.in[0]};
 }
 
-struct Split {
+struct AxisSplit {
   int64_t outer = 1, count = 1, inner = 1;
 };
 
-Split split_at(const Dims& dims, int64_t axis) {
-  Split s;
+AxisSplit split_at(const Dims& dims, int64_t axis) {
+  AxisSplit s;
   for (int i = 0; i < dims.rank(); ++i) (i < axis ? s.outer : i == axis ? s.count : s.inner) *= dims[i];
   return s;
 }
 
 // Rows, or strips of columns where the axis is not the last.
 template <class Rows, class Columns>
-void run(const Split& s, const Rows& rows, const Columns& columns) {
+void run(const AxisSplit& s, const Rows& rows, const Columns& columns) {
   if (s.inner == 1) {
     parallel_for(s.outer, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, s.count)),
                  [&](int64_t first, int64_t last) { rows(first * s.count, last - first); });
@@ -196,7 +196,7 @@ void run(const Split& s, const Rows& rows, const Columns& columns) {
 
 template <bool as_log>
 Prepared prepare(const Facts& facts) {
-  const Split s = split_at(facts.in[0].dims, facts.attrs.i("axis"));
+  const AxisSplit s = split_at(facts.in[0].dims, facts.attrs.i("axis"));
   const bool is_large = facts.in[0].count() * static_cast<Bytes>(sizeof(float)) > kStreamBytes;
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
@@ -214,7 +214,7 @@ Prepared prepare(const Facts& facts) {
 
 template <bool as_log>
 Prepared prepare_grad(const Facts& facts) {
-  const Split s = split_at(facts.in[0].dims, facts.attrs.i("axis"));
+  const AxisSplit s = split_at(facts.in[0].dims, facts.attrs.i("axis"));
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* y = args.input<float>(0);
             const auto* dy = args.input<float>(1);
@@ -269,9 +269,9 @@ const Op kLogSoftmaxGrad{.name = "log_softmax_grad",
                          .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 3},
                          .batch_rule = batch_rule};
 
-void grad_softmax(Backward& b) { b.give(0, add_node(kSoftmaxGrad, {b.y[0], b.dy[0]}, {{"axis", b.attrs.i("axis")}})); }
+void grad_softmax(Backward& b) { b.give(0, apply(kSoftmaxGrad, {b.y[0], b.dy[0]}, {{"axis", b.attrs.i("axis")}})); }
 void grad_log_softmax(Backward& b) {
-  b.give(0, add_node(kLogSoftmaxGrad, {b.y[0], b.dy[0]}, {{"axis", b.attrs.i("axis")}}));
+  b.give(0, apply(kLogSoftmaxGrad, {b.y[0], b.dy[0]}, {{"axis", b.attrs.i("axis")}}));
 }
 
 const Op kSoftmax{.name = "softmax",
@@ -296,11 +296,11 @@ const Op kLogSoftmax{.name = "log_softmax",
 }  // namespace
 
 Tensor softmax(Tensor x, int axis, Name name) {
-  return add_node(kSoftmax, {x}, {{"axis", int64_t{axis < 0 ? axis + x.rank() : axis}}}, name);
+  return apply(kSoftmax, {x}, {{"axis", int64_t{axis < 0 ? axis + x.rank() : axis}}}, name);
 }
 
 Tensor log_softmax(Tensor x, int axis, Name name) {
-  return add_node(kLogSoftmax, {x}, {{"axis", int64_t{axis < 0 ? axis + x.rank() : axis}}}, name);
+  return apply(kLogSoftmax, {x}, {{"axis", int64_t{axis < 0 ? axis + x.rank() : axis}}}, name);
 }
 
 OpList softmax_ops() { return {&kSoftmax, &kLogSoftmax, &kSoftmaxGrad, &kLogSoftmaxGrad}; }

@@ -89,7 +89,7 @@ const Op kSplit{.name = "split",
 
 std::vector<Tensor> split(Tensor x, Dims sizes, int axis, Name name) {
   const int at = resolve_axis("split", name, axis, x.type());
-  const Outputs parts = add_node(kSplit, {x}, {{"axis", int64_t{at}}, {"sizes", Shape::from(sizes)}}, name);
+  const Outputs parts = apply(kSplit, {x}, {{"axis", int64_t{at}}, {"sizes", Shape::from(sizes)}}, name);
   std::vector<Tensor> result;
   for (int i = 0; i < parts.size(); ++i) result.push_back(parts[i]);
   return result;

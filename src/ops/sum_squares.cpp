@@ -122,8 +122,8 @@ const Op kSumSquares{.name = "sum_squares",
 }  // namespace
 
 Tensor sum_squares(const Gradient& gradient, Shape table, Name name) {
-  if (!gradient.is_sparse()) return add_node(kSumSquares, {gradient.value}, {}, name);
-  return add_node(kSumSquares, {gradient.value, gradient.rows}, {{"table", table}}, name);
+  if (!gradient.is_sparse()) return apply(kSumSquares, {gradient.value}, {}, name);
+  return apply(kSumSquares, {gradient.value, gradient.rows}, {{"table", table}}, name);
 }
 
 OpList sum_squares_ops() { return {&kSumSquares}; }

@@ -58,7 +58,8 @@ const Op kTanh{.name = "tanh",
                .samples = samples,
                .traits = map_traits(0b1),
                .tile = tile_of_tanh,
-               .onnx = "Tanh"};
+               .onnx = "Tanh",
+               .fusion = {.activation = [](const Attrs&) -> std::string_view { return "tanh"; }}};
 const Op kTanhGrad{.name = "tanh_grad",
                    .infer = infer_same,
                    .types = {kFloats},
@@ -67,11 +68,11 @@ const Op kTanhGrad{.name = "tanh_grad",
                    .traits = map_traits(0b11),
                    .tile = tile_of_tanh_grad};
 
-Tensor tanh_grad(Tensor dy, Tensor y) { return add_node(kTanhGrad, {dy, y}); }
+Tensor tanh_grad(Tensor dy, Tensor y) { return apply(kTanhGrad, {dy, y}); }
 
 }  // namespace
 
-Tensor tanh(Tensor x, Name name) { return add_node(kTanh, {x}, {}, name); }
+Tensor tanh(Tensor x, Name name) { return apply(kTanh, {x}, {}, name); }
 
 OpList tanh_ops() { return {&kTanh, &kTanhGrad}; }
 

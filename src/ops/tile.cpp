@@ -71,7 +71,7 @@ const Op kTile{.name = "tile",
 
 }  // namespace
 
-Tensor tile(Tensor x, Dims times, Name name) { return add_node(kTile, {x}, {{"times", Shape::from(times)}}, name); }
+Tensor tile(Tensor x, Dims times, Name name) { return apply(kTile, {x}, {{"times", Shape::from(times)}}, name); }
 
 OpList tile_ops() { return {&kTile}; }
 

@@ -75,7 +75,7 @@ const Op kTranspose{.name = "transpose",
 Tensor transpose(Tensor x, Dims order, Name name) {
   for (int64_t& axis : order)
     if (axis < 0) axis = std::max<int64_t>(0, axis + x.rank());
-  return add_node(kTranspose, {x}, {{"order", Shape::from(order)}}, name);
+  return apply(kTranspose, {x}, {{"order", Shape::from(order)}}, name);
 }
 
 OpList transpose_ops() { return {&kTranspose}; }

@@ -125,17 +125,17 @@ const Op kAbsGrad{.name = "abs_grad",
                   .traits = map_traits(0b11),
                   .tile = tile_of_abs_grad};
 
-Tensor abs_grad(Tensor dy, Tensor x) { return add_node(kAbsGrad, {dy, x}); }
+Tensor abs_grad(Tensor dy, Tensor x) { return apply(kAbsGrad, {dy, x}); }
 
 }  // namespace
 
-Tensor exp(Tensor x, Name name) { return add_node(kExp, {x}, {}, name); }
-Tensor log(Tensor x, Name name) { return add_node(kLog, {x}, {}, name); }
-Tensor sqrt(Tensor x, Name name) { return add_node(kSqrt, {x}, {}, name); }
-Tensor rsqrt(Tensor x, Name name) { return add_node(kRsqrt, {x}, {}, name); }
-Tensor neg(Tensor x, Name name) { return add_node(kNeg, {x}, {}, name); }
-Tensor abs(Tensor x, Name name) { return add_node(kAbs, {x}, {}, name); }
-Tensor erf(Tensor x, Name name) { return add_node(kErf, {x}, {}, name); }
+Tensor exp(Tensor x, Name name) { return apply(kExp, {x}, {}, name); }
+Tensor log(Tensor x, Name name) { return apply(kLog, {x}, {}, name); }
+Tensor sqrt(Tensor x, Name name) { return apply(kSqrt, {x}, {}, name); }
+Tensor rsqrt(Tensor x, Name name) { return apply(kRsqrt, {x}, {}, name); }
+Tensor neg(Tensor x, Name name) { return apply(kNeg, {x}, {}, name); }
+Tensor abs(Tensor x, Name name) { return apply(kAbs, {x}, {}, name); }
+Tensor erf(Tensor x, Name name) { return apply(kErf, {x}, {}, name); }
 
 OpList unary_ops() { return {&kExp, &kLog, &kSqrt, &kRsqrt, &kNeg, &kAbs, &kAbsGrad, &kErf}; }
 

@@ -93,7 +93,7 @@ const Op kWhere{.name = "where",
 
 }  // namespace
 
-Tensor where(Tensor condition, Tensor a, Tensor b, Name name) { return add_node(kWhere, {condition, a, b}, {}, name); }
+Tensor where(Tensor condition, Tensor a, Tensor b, Name name) { return apply(kWhere, {condition, a, b}, {}, name); }
 
 OpList where_ops() { return {&kWhere}; }
 

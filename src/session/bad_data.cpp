@@ -35,9 +35,10 @@ Place place_of(const Shape& shape, int64_t batch, int64_t index) {
 
 }  // namespace
 
-std::string describe_bad_value(const kernels::StepStatus& status, const Graph& graph, const PlannedStep& planned) {
+std::string describe_bad_value(const kernels::StepStatus& status, const graph::Body& graph,
+                               const PlannedStep& planned) {
   const auto [origin, in_part] = planned.origins[static_cast<size_t>(status.action)];
-  const Node& node = graph.node(origin);
+  const graph::Node& node = graph.node(origin);
   const TensorType& type = graph.value(graph.inputs(node)[static_cast<size_t>(status.bad.input)]).type;
   const auto part = static_cast<size_t>(in_part);
   int64_t first_sample = 0;

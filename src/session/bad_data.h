@@ -13,7 +13,7 @@ namespace plimsoll::session {
 struct PlannedStep;
 
 // "sparse_cross_entropy 'loss': label 7 of sample 3 is not in [0, 4)". Samples are numbered within the batch.
-std::string describe_bad_value(const kernels::StepStatus& status, const Graph& graph, const PlannedStep& planned);
+std::string describe_bad_value(const kernels::StepStatus& status, const graph::Body& graph, const PlannedStep& planned);
 
 struct BadNumber {
   std::string input;    // the placeholder

@@ -35,11 +35,11 @@ void expect_memory(Tensor variable, const void* memory) {
 
 Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
                const SessionOptions& options)
-    : graph_(graph),
+    : graph_(graph.body()),
       options_(options),
       budget_(line, options_),
-      lowering_(graph, options_),
-      planner_(graph, options_, budget_, lowering_) {
+      lowering_(graph_, options_),
+      planner_(graph_, options_, budget_, lowering_) {
   const auto turn = budget_.line().take_planning_turn();
   state_.seed = options.seed;
   planner_.plan_all(requests);
@@ -120,14 +120,14 @@ void Engine::initialize() {
   if (steps().empty()) return;
   const PlannedStep& step = steps().front();
   for (const lower::Port& port : step.program.variables) {
-    const Variable& variable = graph_.variable_of(port.value);
+    const graph::Variable& variable = graph_.variable_of(port.value);
     std::byte* place = homes_.place(port, staging());
-    initialize_variable(variable.init, options_.seed, graph_.name(graph_.value(port.value)), port.type, place,
+    initialize_variable(variable.init(), options_.seed, graph_.name(graph_.value(port.value)), port.type, place,
                         plain_staging(port));
     homes_.write(port, place);
   }
   for (const lower::Port& port : step.program.constants) {
-    const Constant& constant = graph_.constant_of(port.value);
+    const graph::Constant& constant = graph_.constant_of(port.value);
     std::memcpy(arena_->data() + homes_.arena_place(port.buffer), constant.bytes.data(), constant.bytes.size());
   }
 }
@@ -225,8 +225,8 @@ void Engine::check_feeds(std::span<const Feed> feeds) const {
     const Feed& feed = feeds[i];
     if (feed.placeholder.owner() != &graph_)
       throw Error(fmt::format("feed {} is for a tensor that is unset or belongs to another graph", i));
-    const Value& value = graph_.value(feed.placeholder.id());
-    if (value.kind != ValueKind::Placeholder)
+    const graph::Value& value = graph_.value(feed.placeholder.id());
+    if (value.kind != graph::ValueKind::Placeholder)
       throw Error(fmt::format("'{}' is no placeholder and can't be fed", graph_.name(value)));
     if (feed.dtype != value.type.dtype)
       throw Error(fmt::format("feed '{}' has numbers of {} but the placeholder is {}", graph_.name(value),
@@ -289,7 +289,7 @@ std::span<const View> Engine::run_timed(size_t number, std::span<const Feed> fee
 
 lower::Port Engine::port_of(Tensor variable) {
   open();
-  if (variable.owner() != &graph_ || graph_.value(variable.id()).kind != ValueKind::Variable || steps().empty())
+  if (variable.owner() != &graph_ || graph_.value(variable.id()).kind != graph::ValueKind::Variable || steps().empty())
     throw Error("only variables of this session's graph have a value to get or set");
   // A program lists all variables, in the order of the graph.
   return steps().front().program.variables[static_cast<size_t>(graph_.value(variable.id()).extra)];

@@ -81,7 +81,7 @@ class Engine {
   std::byte* staging();                               // behind the variables
   std::byte* plain_staging(const lower::Port& port);  // behind that, for the same variable row-major
 
-  Graph& graph_;
+  graph::Body& graph_;
   const std::shared_ptr<const std::atomic<bool>> graph_lives_ = graph_.lifetime();
   const SessionOptions options_;
   Budget budget_;

@@ -29,7 +29,7 @@ void StepLowering::lower(PlannedStep& step, const Request& request) {
 }
 
 void StepLowering::close_layouts() {
-  for (const Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, kernels::Layout());
+  for (const graph::Variable& variable : graph_.variables()) layouts_.try_emplace(variable.value, kernels::Layout());
 }
 
 // Half the batch, a quarter, and so on down to one sample; an eighth each time where a step has many tasks.

@@ -10,7 +10,7 @@ namespace plimsoll::session {
 
 class StepLowering {
  public:
-  StepLowering(const Graph& graph, const SessionOptions& options) : graph_(graph), options_(options) {}
+  StepLowering(const graph::Body& graph, const SessionOptions& options) : graph_(graph), options_(options) {}
 
   // The whole batch at once. Throws Error for a request that makes no sense.
   void lower(PlannedStep& step, const Request& request);
@@ -30,7 +30,7 @@ class StepLowering {
   lower::LowerOptions options_for(const Request& request) const;
   std::vector<int64_t> split_sizes(const Request& request, const lower::Program& whole) const;
 
-  const Graph& graph_;
+  const graph::Body& graph_;
   const SessionOptions& options_;
   lower::KernelStore kernels_;
   lower::VariableLayouts layouts_;

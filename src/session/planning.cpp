@@ -32,7 +32,8 @@ Bytes staging_bytes(const PlannedStep& step) {
 
 }  // namespace
 
-StepPlanner::StepPlanner(const Graph& graph, const SessionOptions& options, Budget& budget, StepLowering& lowering)
+StepPlanner::StepPlanner(const graph::Body& graph, const SessionOptions& options, Budget& budget,
+                         StepLowering& lowering)
     : graph_(graph), options_(options), budget_(budget), lowering_(lowering) {}
 
 void StepPlanner::plan_all(const std::vector<Request>& requests) {

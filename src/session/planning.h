@@ -16,7 +16,7 @@ namespace plimsoll::session {
 // Owns the planned steps. Those that were asked for before the session opened stay; others are a bounded cache.
 class StepPlanner {
  public:
-  StepPlanner(const Graph& graph, const SessionOptions& options, Budget& budget, StepLowering& lowering);
+  StepPlanner(const graph::Body& graph, const SessionOptions& options, Budget& budget, StepLowering& lowering);
 
   // Lowers and plans all of them. Throws DoesNotFit.
   void plan_all(const std::vector<Request>& requests);
@@ -58,7 +58,7 @@ class StepPlanner {
                            const plan::Limits& limits, const plan::Choice& choice) const;
   [[noreturn]] void refuse_grown(const PlannedStep& step) const;
 
-  const Graph& graph_;
+  const graph::Body& graph_;
   const SessionOptions& options_;
   Budget& budget_;
   StepLowering& lowering_;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <plimsoll/session.h>
-#include "graph/graph.h"
+#include "graph/body.h"
 #include "lower/program.h"
 #include "plan/limits.h"
 #include "plan/plan.h"

@@ -25,8 +25,9 @@ void fill_plain(const Init& init, uint64_t seed, std::string_view name, const ke
   switch (type.dtype) {
     case DType::F32: {
       auto* out = reinterpret_cast<float*>(place);
-      kernels::parallel_for(
-          count, 4096, [&](int64_t first, int64_t last) { fill(init, seed, name, first, last - first, out + first); });
+      kernels::parallel_for(count, 4096, [&](int64_t first, int64_t last) {
+        graph::fill(init, seed, name, first, last - first, out + first);
+      });
       return;
     }
     case DType::I64:

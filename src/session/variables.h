@@ -3,8 +3,8 @@
 
 #include <string_view>
 
+#include <plimsoll/tensor.h>
 #include "graph/init.h"
-#include "graph/tensor.h"
 #include "kernels/kernel.h"
 
 namespace plimsoll::session {

@@ -36,13 +36,13 @@ void read_converted(const WeightsReader& file, const StoredTensor& stored, DType
 }
 
 // The variable that a tensor of the file belongs to; null when the model has none. Throws when they do not match.
-const Variable* match(Graph& graph, const std::string& path, const StoredTensor& stored) {
+const graph::Variable* match(const graph::Body& graph, const std::string& path, const StoredTensor& stored) {
   if (!graph.has_value(stored.name)) return nullptr;
-  const Value& value = graph.value(graph.find(stored.name).id());
-  if (value.kind != ValueKind::Variable) return nullptr;
-  const Variable& variable = graph.variables()[static_cast<size_t>(value.extra)];
+  const graph::Value& value = graph.value(graph.find(stored.name));
+  if (value.kind != graph::ValueKind::Variable) return nullptr;
+  const graph::Variable& variable = graph.variables()[static_cast<size_t>(value.extra)];
   const TensorType& type = value.type;
-  const bool converts = variable.role == VariableRole::Optimiser && is_float(stored.dtype) && is_float(type.dtype);
+  const bool converts = variable.role() == VariableRole::Optimiser && is_float(stored.dtype) && is_float(type.dtype);
   if ((stored.dtype != type.dtype && !converts) || !(stored.dims == at_batch(type.shape, 1)))
     throw Error(fmt::format("'{}': tensor '{}' is {}{} but the model has {}", path, stored.name, name_of(stored.dtype),
                             to_string(stored.dims), to_string(type)),
@@ -51,9 +51,9 @@ const Variable* match(Graph& graph, const std::string& path, const StoredTensor&
 }
 
 // In the order of the file: larger elements first, so that each tensor is aligned without a gap before it.
-void for_each_stored(const Graph& graph, const std::function<void(const Variable&, Bytes bytes)>& visit) {
+void for_each_stored(const graph::Body& graph, const std::function<void(const graph::Variable&, Bytes bytes)>& visit) {
   for (const Bytes element : {8, 4, 2, 1})
-    for (const Variable& variable : graph.variables()) {
+    for (const graph::Variable& variable : graph.variables()) {
       const TensorType& type = graph.value(variable.value).type;
       if (size_of(type.dtype) == element) visit(variable, element_count(type.shape).fixed() * element);
     }
@@ -71,11 +71,11 @@ std::string quote(std::string_view name) {
 }
 
 // Piece by piece: the header of a deep model is too large to hold.
-void write_header(const Graph& graph, int64_t steps, const std::function<void(std::string_view)>& put) {
+void write_header(const graph::Body& graph, int64_t steps, const std::function<void(std::string_view)>& put) {
   put(fmt::format(R"({{"{}":{{"{}":"{}"}})", kMetadata, kSteps, steps));
   Bytes offset = 0;
-  for_each_stored(graph, [&](const Variable& variable, Bytes bytes) {
-    const Value& value = graph.value(variable.value);
+  for_each_stored(graph, [&](const graph::Variable& variable, Bytes bytes) {
+    const graph::Value& value = graph.value(variable.value);
     const Dims dims = at_batch(value.type.shape, 1);
     put(fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", quote(graph.name(value)),
                     stored_name(value.type.dtype), to_string(dims), offset, offset + bytes));
@@ -85,7 +85,7 @@ void write_header(const Graph& graph, int64_t steps, const std::function<void(st
 }
 
 // With the spaces behind it that align the data.
-Bytes header_bytes(const Graph& graph, int64_t steps) {
+Bytes header_bytes(const graph::Body& graph, int64_t steps) {
   Bytes bytes = 0;
   write_header(graph, steps, [&](std::string_view text) { bytes += static_cast<Bytes>(text.size()); });
   return round_up(bytes + 8, kAlignment) - 8;
@@ -116,8 +116,8 @@ bool is_finite(DType dtype, std::span<const std::byte> value) {
 
 void expect_room_for_weights(const Graph& graph, const std::string& path) {
   const memory::OutputTarget target = memory::find_output_target(path);
-  Bytes bytes = 8 + header_bytes(graph, std::numeric_limits<int64_t>::max());
-  for_each_stored(graph, [&](const Variable&, Bytes of_tensor) { bytes += of_tensor; });
+  Bytes bytes = 8 + header_bytes(graph.body(), std::numeric_limits<int64_t>::max());
+  for_each_stored(graph.body(), [&](const graph::Variable&, Bytes of_tensor) { bytes += of_tensor; });
   if (target.is_direct) return;
   memory::remove_abandoned_files(target);
   if (const Bytes free = memory::available_disk_bytes(target.folder); free < bytes)
@@ -134,21 +134,21 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
 
 void save_weights(Engine& session, Graph& graph, const std::string& path) {
   memory::OutputFile file(path);
-  const auto length = static_cast<uint64_t>(header_bytes(graph, session.step_count()));
+  const auto length = static_cast<uint64_t>(header_bytes(graph.body(), session.step_count()));
   file.write(&length, sizeof length);
   Bytes written = 0;
-  write_header(graph, session.step_count(), [&](std::string_view text) {
+  write_header(graph.body(), session.step_count(), [&](std::string_view text) {
     file.write(text);
     written += static_cast<Bytes>(text.size());
   });
   for (; written < static_cast<Bytes>(length); ++written) file.write(" ");
-  for_each_stored(graph, [&](const Variable& variable, Bytes) {
-    const Value& value = graph.value(variable.value);
+  for_each_stored(graph.body(), [&](const graph::Variable& variable, Bytes) {
+    const graph::Value& value = graph.body().value(variable.value);
     const std::span<const std::byte> bytes = session.peek({graph, variable.value});
     if (!is_finite(value.type.dtype, bytes))
-      throw Error(
-          fmt::format("'{}' holds NaN or infinity and is not saved; '{}' stays as it was", graph.name(value), path),
-          ErrorKind::BadNumbers);
+      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved; '{}' stays as it was",
+                              graph.body().name(value), path),
+                  ErrorKind::BadNumbers);
     file.write(bytes.data(), static_cast<Bytes>(bytes.size()));
   });
   file.finish();
@@ -156,25 +156,25 @@ void save_weights(Engine& session, Graph& graph, const std::string& path) {
 
 LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path) {
   const WeightsReader file(path);
-  std::vector<bool> is_there(graph.variables().size(), false);
+  std::vector<bool> is_there(graph.body().variables().size(), false);
   file.for_each([&](const StoredTensor& stored) {
-    if (const Variable* variable = match(graph, path, stored))
-      is_there[static_cast<size_t>(variable - graph.variables().data())] = true;
+    if (const graph::Variable* variable = match(graph.body(), path, stored))
+      is_there[static_cast<size_t>(variable - graph.body().variables().data())] = true;
   });
   for (size_t i = 0; i < is_there.size(); ++i) {
-    const Variable& variable = graph.variables()[i];
-    if (!is_there[i] && variable.role != VariableRole::Optimiser)
+    const graph::Variable& variable = graph.body().variables()[i];
+    if (!is_there[i] && variable.role() != VariableRole::Optimiser)
       throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another model", path,
-                              graph.name(graph.value(variable.value))),
+                              graph.body().name(graph.body().value(variable.value))),
                   ErrorKind::BadData);
   }
   session.set_step_count(file.steps());
   LoadedWeights loaded;
   file.for_each([&](const StoredTensor& stored) {
-    const Variable* variable = match(graph, path, stored);
+    const graph::Variable* variable = match(graph.body(), path, stored);
     if (variable == nullptr) return;
-    ++(variable->role == VariableRole::Optimiser ? loaded.state : loaded.weights);
-    const DType dtype = graph.value(variable->value).type.dtype;
+    ++(variable->role() == VariableRole::Optimiser ? loaded.state : loaded.weights);
+    const DType dtype = graph.body().value(variable->value).type.dtype;
     session.fill({graph, variable->value}, [&](void* into, Bytes bytes) {
       if (stored.dtype == dtype)
         file.read(stored.offset, into, bytes);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <plimsoll/dtype.h>
-#include "graph/shape.h"
+#include <plimsoll/tensor.h>
 #include "memory/file.h"
 
 namespace plimsoll::session {

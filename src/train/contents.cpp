@@ -8,28 +8,28 @@ namespace plimsoll::train {
 report::ModelFacts inspect_model(const Spec& spec) {
   const ModelSpec model = find_model(spec.model, spec.model_options);
   Graph graph;
-  build_training(graph, model, optimiser_of(spec));
+  model::build_training(graph, model, optimiser_of(spec));
   report::ModelFacts facts;
   facts.name = model.name();
-  facts.input = to_string(model.input);
-  facts.labels = to_string(model.labels);
+  facts.input = to_string(model.input());
+  facts.labels = to_string(model.labels());
   facts.weights = count_weights(graph);
-  facts.nodes = static_cast<int64_t>(graph.nodes().size());
+  facts.nodes = static_cast<int64_t>(graph.body().nodes().size());
   facts.graph_bytes = graph.size_bytes();
-  for (const Node& node : graph.nodes()) ++facts.operators[std::string(node.op->name)];
-  for (const Variable& variable : graph.variables()) {
-    const Value& value = graph.value(variable.value);
+  for (const graph::Node& node : graph.body().nodes()) ++facts.operators[std::string(node.op->name)];
+  for (const graph::Variable& variable : graph.body().variables()) {
+    const graph::Value& value = graph.body().value(variable.value);
     const Bytes bytes = element_count(value.type.shape).fixed() * size_of(value.type.dtype);
-    const bool is_state = variable.role == VariableRole::Optimiser;
+    const bool is_state = variable.role() == VariableRole::Optimiser;
     (is_state ? facts.optimiser_bytes : facts.weight_bytes) += bytes;
-    if (!is_state) facts.variables.push_back({std::string(graph.name(value)), to_string(value.type), bytes});
+    if (!is_state) facts.variables.push_back({std::string(graph.body().name(value)), to_string(value.type), bytes});
   }
   return facts;
 }
 
 std::string model_graph_text(const Spec& spec) {
   Graph graph;
-  build_training(graph, find_model(spec.model, spec.model_options), optimiser_of(spec));
+  model::build_training(graph, find_model(spec.model, spec.model_options), optimiser_of(spec));
   return to_string(graph);
 }
 

@@ -56,14 +56,14 @@ Inputs::Inputs(const Training& training, const std::string& x, const std::string
   const data::SourceOptions reading{options.scratch_folder};
   x_ = open_source(x, reading);
   y_ = open_source(y, reading);
-  expect_samples(*x_, model.input);
-  expect_samples(*y_, model.labels);
+  expect_samples(*x_, model.input());
+  expect_samples(*y_, model.labels());
   data::BatchOptions batching;
   batching.batch = training.batch;
   batching.shuffle = options.shuffle;
   batching.seed = options.seed;
   batching.drop_remainder = options.drop_remainder;
-  batching.conversions = {conversion(*x_, model.input), conversion(*y_, model.labels)};
+  batching.conversions = {conversion(*x_, model.input()), conversion(*y_, model.labels())};
   batches_ = std::make_unique<data::Batches>(std::vector<const data::Source*>{x_.get(), y_.get()}, batching, share_);
 }
 
@@ -78,8 +78,8 @@ std::array<Feed, 2> feeds_of(const Training& training, const data::BatchSlot& sl
   const auto feed = [&](Tensor to, const TensorType& type, const void* rows) {
     return Feed(to, type.dtype, rows, slot.samples * element_count(type.shape).count() * size_of(type.dtype));
   };
-  return {feed(training.passes.input, training.model.input, slot.rows[0]),
-          feed(training.passes.labels, training.model.labels, slot.rows[1])};
+  return {feed(training.passes.input(), training.model.input(), slot.rows[0]),
+          feed(training.passes.labels(), training.model.labels(), slot.rows[1])};
 }
 
 DataFiles find_data_files(const std::string& folder) {

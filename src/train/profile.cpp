@@ -13,10 +13,11 @@ constexpr int kWarmUp = 2;
 
 report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestion& is_stop_asked) {
   const ModelSpec& model = training.model;
-  const auto input = synthetic(model.input, training.batch, model.classes);
-  const auto labels = synthetic(model.labels, training.batch, model.classes);
-  const Feed feeds[] = {{training.passes.input, model.input.dtype, input.data(), static_cast<Bytes>(input.size())},
-                        {training.passes.labels, model.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())}};
+  const auto input = model::synthetic(model.input(), training.batch, model.classes);
+  const auto labels = model::synthetic(model.labels(), training.batch, model.classes);
+  const Feed feeds[] = {
+      {training.passes.input(), model.input().dtype, input.data(), static_cast<Bytes>(input.size())},
+      {training.passes.labels(), model.labels().dtype, labels.data(), static_cast<Bytes>(labels.size())}};
   report::StepTimes times(static_cast<size_t>(runs), std::vector<int64_t>(training.main_step().plan.steps.size()));
   for (int64_t i = -kWarmUp; i < runs; ++i) {
     expect_not_stopped(is_stop_asked);

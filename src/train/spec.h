@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <plimsoll/error.h>
-#include "autodiff/optimiser.h"
+#include <plimsoll/model.h>
+#include <plimsoll/optimiser.h>
 #include "memory/default_line.h"
-#include "model/zoo.h"
 #include "plan/limits.h"
 
 namespace plimsoll::train {

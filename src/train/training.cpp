@@ -20,7 +20,8 @@ Bytes sample_bytes(const TensorType& type) { return element_count(type.shape).co
 // Files of another element type are converted piece by piece, those for training and those for testing. No file has
 // elements of more than 8 bytes.
 Bytes conversion_bytes(const ModelSpec& spec) {
-  const int64_t elements = std::max(element_count(spec.input.shape).count(), element_count(spec.labels.shape).count());
+  const int64_t elements =
+      std::max(element_count(spec.input().shape).count(), element_count(spec.labels().shape).count());
   return 2 * std::max(data::Batches::kStagingBytes, elements * 8);
 }
 
@@ -28,7 +29,7 @@ std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
   return correct.is_set() ? std::vector{loss, correct} : std::vector{loss};
 }
 
-session::Request train_request(const TrainingGraph& passes, int64_t batch) {
+session::Request train_request(const model::TrainingGraph& passes, int64_t batch) {
   return {fetches(passes.loss, passes.correct), passes.updates.nodes, batch};
 }
 
@@ -66,10 +67,10 @@ report::ResultChanges find_changes(const Training& training) {
   report::ResultChanges changes;
   const Graph& graph = training.graph;
   changes.half_values = training.main_step().program.half_values > 0;
-  for (const Node& node : graph.nodes())
-    changes.splits_the_norm = changes.splits_the_norm || graph.may_split(node.op->name);
-  for (const Variable& variable : graph.variables())
-    changes.half_state = changes.half_state || graph.value(variable.value).type.dtype == DType::BF16;
+  for (const graph::Node& node : graph.body().nodes())
+    changes.splits_the_norm = changes.splits_the_norm || graph.body().may_split(node.op->name);
+  for (const graph::Variable& variable : graph.body().variables())
+    changes.half_state = changes.half_state || graph.body().value(variable.value).type.dtype == DType::BF16;
   return changes;
 }
 
@@ -84,7 +85,7 @@ struct Ways {
 
 }  // namespace
 
-session::Request evaluate_request(const TrainingGraph& passes, int64_t batch) {
+session::Request evaluate_request(const model::TrainingGraph& passes, int64_t batch) {
   return {fetches(passes.eval_loss, passes.eval_correct), {}, batch};
 }
 
@@ -101,12 +102,12 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->model = find_model(spec.model, spec.model_options);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
-  training->passes = build_training(training->graph, training->model, optimiser_of(spec));
+  training->passes = model::build_training(training->graph, training->model, optimiser_of(spec));
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
   training->line = MemoryLine::process(training->line_origin.bytes);
 
-  const Bytes rows[] = {sample_bytes(training->model.input), sample_bytes(training->model.labels)};
+  const Bytes rows[] = {sample_bytes(training->model.input()), sample_bytes(training->model.labels())};
   training->data_bytes =
       data::Prefetch::bytes_needed(rows, training->batch, kPrefetchSlots) + conversion_bytes(training->model);
   std::vector<session::Request> requests;

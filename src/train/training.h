@@ -21,7 +21,7 @@ struct Training {
 
   ModelSpec model;
   Graph graph;
-  TrainingGraph passes;
+  model::TrainingGraph passes;
   memory::DefaultLine line_origin;
   std::optional<MemoryLine> line;
   Bytes data_bytes = 0;  // slots, and the thread that fills them
@@ -40,7 +40,7 @@ struct Training {
 std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked = never_stops);
 
 // What evaluation fetches: loss, and right answers where the model counts them.
-session::Request evaluate_request(const TrainingGraph& passes, int64_t batch);
+session::Request evaluate_request(const model::TrainingGraph& passes, int64_t batch);
 
 // The optimiser with the rate that was given.
 Optimiser optimiser_of(const Spec& spec);

@@ -170,7 +170,7 @@ struct SmallNet {
     options.image_size = 4;
     options.width = 8;
     const ModelSpec spec = find_model("mlp", options);
-    const TrainingGraph training = build_training(graph, spec, {});
+    const model::TrainingGraph training = model::build_training(graph, spec, {});
     session = std::make_unique<session::Engine>(
         graph, line,
         std::vector<session::Request>{{{training.loss}, training.updates.nodes, 4}, {{training.eval_loss}, {}, 4}});
@@ -225,15 +225,15 @@ TEST_F(FileFuzz, GraphTexts) {
       options.layers = 1;
       options.sequence = 8;
     }
-    build_training(graph, find_model(model, options), {});
+    model::build_training(graph, find_model(model, options), {});
     texts.push_back(to_string(graph));
   }
   attack(texts, 20'000, 4 * MiB, [&](const std::string& damaged) {
     Graph graph;
-    parse_graph(damaged, ops::find_op, graph);
+    graph::parse_graph(damaged, ops::find_op, graph);
     const std::string text = to_string(graph);
     Graph again;
-    parse_graph(text, ops::find_op, again);
+    graph::parse_graph(text, ops::find_op, again);
     if (to_string(again) != text) throw std::runtime_error("a graph does not read back as it was printed");
   });
 }
@@ -246,7 +246,8 @@ TEST(GraphText, RefusesAnAxisThatIsNone) {
         "plimsoll graph 1\nplaceholder x f32[4,8]\ny = slice_grad(x) axis={} count=8 first=0 "
         "size=1024\n",
         axis);
-    EXPECT_THAT(error_of([&] { parse_graph(text, ops::find_op, graph); }), ::testing::HasSubstr("is outside f32[4,8]"))
+    EXPECT_THAT(error_of([&] { graph::parse_graph(text, ops::find_op, graph); }),
+                ::testing::HasSubstr("is outside f32[4,8]"))
         << axis;
   }
 }

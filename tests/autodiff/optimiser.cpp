@@ -1,5 +1,5 @@
 // Five steps of every optimiser against the plain formulas in double; a row-sparse gradient equals its dense one.
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 
 #include <cmath>
 #include <numeric>
@@ -33,8 +33,11 @@ struct Reference {
       } else if (o.kind == Optimiser::Kind::Adam) {
         a[i] += (g[i] - a[i]) * (1 - o.beta1);
         b[i] += (g[i] * g[i] - b[i]) * (1 - o.beta2);
-        const double alpha = o.learning_rate * std::sqrt(1 - std::pow(o.beta2, t)) / (1 - std::pow(o.beta1, t));
-        w[i] -= alpha * a[i] / (std::sqrt(b[i]) + o.epsilon);
+        const double correction = std::sqrt(1 - std::pow(o.beta2, t));
+        if (o.epsilon_after_correction)
+          w[i] -= o.learning_rate / (1 - std::pow(o.beta1, t)) * a[i] / (std::sqrt(b[i]) / correction + o.epsilon);
+        else
+          w[i] -= o.learning_rate * correction / (1 - std::pow(o.beta1, t)) * a[i] / (std::sqrt(b[i]) + o.epsilon);
       } else {
         a[i] = o.rho * a[i] + (1 - o.rho) * g[i] * g[i];
         b[i] = o.rho * b[i] + (1 - o.rho) * g[i];
@@ -70,6 +73,8 @@ std::vector<Case> cases() {
                         {"rmsprop_momentum", Optimiser::rmsprop(0.02, 0.8, 0.9)},
                         {"rmsprop_centered", Optimiser::rmsprop(0.02, 0.9, 0, true)},
                         {"rmsprop_centered_momentum", Optimiser::rmsprop(0.02, 0.9, 0.5, true)}};
+  all.push_back({"adam_epsilon_after_correction", Optimiser::adam(0.05, 0.9, 0.999, 1e-2)});
+  all.back().optimiser.epsilon_after_correction = true;
   for (size_t i = 0, plain = all.size(); i < plain; ++i) {
     const Case base = all[i];
     const auto vary = [&](const char* name, auto change) {
@@ -101,7 +106,7 @@ TEST_P(OptimiserTest, FollowsTheFormulas) {
   EXPECT_EQ(updates.nodes.size(), 3U) << "two weights and the counter: an unused weight is left alone";
 
   Evaluator evaluator(graph, kIds / 2);
-  for (const Variable& variable : graph.variables()) {
+  for (const graph::Variable& variable : graph.body().variables()) {
     const Tensor tensor(graph, variable.value);
     if (tensor.dtype() == DType::I64)
       evaluator.set(tensor.id(), Contents(sizeof(int64_t)));
@@ -156,7 +161,7 @@ TEST(Optimiser, NamesItsVariables) {
   minimize(reduce_sum(mul(w, w)), Optimiser::adam());
   for (const char* name :
        {"optimiser/learning_rate", "optimiser/step", "optimiser/dense/kernel/m", "optimiser/dense/kernel/v"})
-    EXPECT_EQ(graph.variable_of(graph.find(name).id()).role, VariableRole::Optimiser) << name;
+    EXPECT_EQ(graph.body().variable_of(graph.find(name).id()).role(), VariableRole::Optimiser) << name;
 }
 
 TEST(Optimiser, TrainsOnlyTheGivenWeights) {

@@ -1,14 +1,17 @@
-#include "graph/graph.h"
+#include <plimsoll/graph.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/apply.h"
+#include "graph/body.h"
+#include "graph/text.h"
 #include "support/error_of.h"
 
-namespace plimsoll {
+namespace plimsoll::graph {
 namespace {
 
-using testing::error_of;
+using plimsoll::testing::error_of;
 using ::testing::HasSubstr;
 
 // Graph tests need no real operator: this one takes any inputs and gives the first one's type.
@@ -27,13 +30,13 @@ const Op* find_test_op(std::string_view name) {
 TEST(Graph, NamesAreMadeUniqueWithinTheirScope) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 4});
-  const Tensor a = graph.add(kSame, {x});
-  const Tensor b = graph.add(kSame, {a});
+  const Tensor a = apply(kSame, {x});
+  const Tensor b = apply(kSame, {a});
   EXPECT_EQ(a.name(), "same");
   EXPECT_EQ(b.name(), "same_1");
   const Scope scope(graph, "block");
-  EXPECT_EQ(Tensor(graph.add(kSame, {b})).name(), "block/same");
-  EXPECT_EQ(Tensor(graph.add(kSame, {b}, {}, "mine")).name(), "block/mine");
+  EXPECT_EQ(Tensor(apply(kSame, {b})).name(), "block/same");
+  EXPECT_EQ(Tensor(apply(kSame, {b}, {}, "mine")).name(), "block/mine");
 }
 
 TEST(Graph, SecondVariableOfANameIsAnErrorUnlessReused) {
@@ -53,14 +56,14 @@ TEST(Graph, SecondVariableOfANameIsAnErrorUnlessReused) {
                 graph.variable("kernel", DType::F32, {4, 3}, Init::zeros());
               }),
               HasSubstr("can't be reused as f32[4,3]"));
-  EXPECT_EQ(graph.variables().size(), 1U);
+  EXPECT_EQ(graph.body().variables().size(), 1U);
 }
 
 TEST(Graph, FinalisedGraphCantGrow) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch()});
   graph.finalize();
-  EXPECT_THAT(error_of([&] { graph.add(kSame, {x}); }), HasSubstr("finalised"));
+  EXPECT_THAT(error_of([&] { apply(kSame, {x}); }), HasSubstr("finalised"));
   EXPECT_THAT(error_of([&] { graph.placeholder("y", DType::F32, {}); }), HasSubstr("finalised"));
   EXPECT_THAT(error_of([&] { graph.variable("v", DType::F32, {1}, Init::zeros()); }), HasSubstr("finalised"));
 }
@@ -68,8 +71,10 @@ TEST(Graph, FinalisedGraphCantGrow) {
 TEST(Graph, RefusesTensorsOfAnotherGraph) {
   Graph one, two;
   const Tensor x = one.placeholder("x", DType::F32, {});
-  EXPECT_THAT(error_of([&] { two.add(kSame, {x}); }), HasSubstr("another graph"));
-  EXPECT_THAT(error_of([&] { two.add(kSame, {Tensor()}); }), HasSubstr("unset"));
+  const Tensor y = two.placeholder<float>("y", {});
+  EXPECT_THAT(error_of([&] { apply(kSame, {x, y}); }), HasSubstr("same: input 1 belongs to another graph"));
+  EXPECT_THAT(error_of([&] { apply(kSame, {Tensor()}); }), HasSubstr("same: input 0 is unset"));
+  EXPECT_THAT(error_of([&] { apply(kSame, {}, {}, "none"); }), HasSubstr("same: has no input"));
 }
 
 TEST(Graph, RefusesVariablesThatDependOnTheBatch) {
@@ -94,13 +99,13 @@ TEST(Graph, PrintsAndParsesBack) {
   Attrs attrs{
       {"axis", int64_t{1}}, {"eps", 1e-5}, {"mode", std::string("a mode")}, {"pads", Shape{1, 0, Dim::batch(3)}}};
   attrs.set("list", std::vector<double>{1, 2.5});
-  const auto pair = graph.add(kPair, {x}, attrs, "p");
-  graph.add(kSame, {pair[1], x});
+  const auto pair = apply(kPair, {x}, attrs, "p");
+  apply(kSame, {pair[1], x});
   const std::string text = to_string(graph);
   EXPECT_THAT(text, HasSubstr("p = pair(x) axis=1 eps=1e-05 list=(1.0,2.5) mode=\"a mode\" pads=[1,0,3B]"));
   EXPECT_THAT(text, HasSubstr("same = same(p:1, x)"));
   Graph again;
-  parse_graph(text, find_test_op, again);
+  graph::parse_graph(text, find_test_op, again);
   EXPECT_EQ(to_string(again), text);
 }
 
@@ -108,7 +113,7 @@ TEST(Graph, ParserNamesTheLine) {
   const auto parse = [](const std::string& text) {
     return error_of([&] {
       Graph graph;
-      parse_graph(text, find_test_op, graph);
+      graph::parse_graph(text, find_test_op, graph);
     });
   };
   const std::string head = "plimsoll graph 1\n";
@@ -132,10 +137,10 @@ TEST(Graph, ANodeCostsFarLessThanAKilobyte) {
   constexpr int kNodes = 10000;
   for (int i = 0; i < kNodes; ++i) {
     const Scope scope(graph, "layer" + std::to_string(i));
-    x = graph.add(kSame, {x}, {{"axis", int64_t{1}}});
+    x = apply(kSame, {x}, {{"axis", int64_t{1}}});
   }
   EXPECT_LT(graph.size_bytes() / kNodes, 400);
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::graph

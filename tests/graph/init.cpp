@@ -8,7 +8,7 @@
 
 #include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::graph {
 namespace {
 
 std::vector<float> draw(const Init& init, int64_t count, uint64_t seed = 1, const char* name = "w") {
@@ -69,4 +69,4 @@ TEST(Init, PrintsAndParsesBack) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::graph

@@ -4,7 +4,7 @@
 
 #include <plimsoll/error.h>
 
-namespace plimsoll {
+namespace plimsoll::graph {
 namespace {
 
 TEST(Dim, IsANumberOrAMultipleOfTheBatch) {
@@ -37,4 +37,4 @@ TEST(Shape, HasAtMostEightDimensions) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::graph

@@ -32,17 +32,17 @@ class Trained {
     const ModelSpec spec = find_model(model, model_options);
     optimiser.half_state = half_state;
     options.half_values = half_values;
-    training_ = build_training(graph_, spec, optimiser);
-    input_ = random_values(spec.input, batch, spec.classes);
-    labels_ = random_values(spec.labels, batch, spec.classes);
+    training_ = model::build_training(graph_, spec, optimiser);
+    input_ = random_values(spec.input(), batch, spec.classes);
+    labels_ = random_values(spec.labels(), batch, spec.classes);
     session_.emplace(graph_, line_, std::vector<session::Request>{{{training_.loss}, training_.updates.nodes, batch}},
                      options);
   }
 
   float step() {
     const Feed feeds[] = {
-        {training_.input, training_.input.dtype(), input_.data(), static_cast<Bytes>(input_.size())},
-        {training_.labels, training_.labels.dtype(), labels_.data(), static_cast<Bytes>(labels_.size())}};
+        {training_.input(), training_.input().dtype(), input_.data(), static_cast<Bytes>(input_.size())},
+        {training_.labels(), training_.labels().dtype(), labels_.data(), static_cast<Bytes>(labels_.size())}};
     return session_->run_step(0, feeds)[0].floats()[0];
   }
   std::vector<float> steps(int count) {
@@ -52,7 +52,7 @@ class Trained {
   }
   std::vector<std::vector<std::byte>> variables() {
     std::vector<std::vector<std::byte>> all;
-    for (const Variable& variable : graph_.variables()) {
+    for (const graph::Variable& variable : graph_.body().variables()) {
       const auto view = session_->peek({graph_, variable.value});
       all.emplace_back(view.begin(), view.end());
     }
@@ -66,7 +66,7 @@ class Trained {
  private:
   Graph graph_;
   MemoryLine line_;
-  TrainingGraph training_;
+  model::TrainingGraph training_;
   std::vector<std::byte> input_, labels_;
   std::optional<session::Engine> session_;
 };

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "model/zoo.h"
+#include <plimsoll/model.h>
 
 namespace plimsoll::testing {
 

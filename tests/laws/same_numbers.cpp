@@ -36,16 +36,16 @@ struct Way {
 Result train(const Case& c, Bytes bytes, const Way& way) {
   const ModelSpec spec = find_model(c.model, c.options);
   Graph graph;
-  const TrainingGraph training = build_training(graph, spec, way.optimiser);
+  const model::TrainingGraph training = model::build_training(graph, spec, way.optimiser);
   MemoryLine line(bytes);
   session::Engine session(graph, line, {{{training.loss}, training.updates.nodes, c.batch}}, way.session);
-  const auto input = random_values(spec.input, c.batch, spec.classes);
-  const auto labels = random_values(spec.labels, c.batch, spec.classes);
-  const Feed feeds[] = {{training.input, spec.input.dtype, input.data(), static_cast<Bytes>(input.size())},
-                        {training.labels, spec.labels.dtype, labels.data(), static_cast<Bytes>(labels.size())}};
+  const auto input = random_values(spec.input(), c.batch, spec.classes);
+  const auto labels = random_values(spec.labels(), c.batch, spec.classes);
+  const Feed feeds[] = {{training.input(), spec.input().dtype, input.data(), static_cast<Bytes>(input.size())},
+                        {training.labels(), spec.labels().dtype, labels.data(), static_cast<Bytes>(labels.size())}};
   Result result;
   for (int step = 0; step < 5; ++step) result.losses.push_back(session.run_step(0, feeds)[0].floats()[0]);
-  for (const Variable& variable : graph.variables()) {
+  for (const graph::Variable& variable : graph.body().variables()) {
     const auto view = session.peek({graph, variable.value});
     result.variables.emplace_back(view.begin(), view.end());
   }

@@ -35,18 +35,19 @@ Result train(const Case& c, int threads) {
   const ThreadCountScope scope(threads);
   const ModelSpec spec = find_model(c.model, c.options);
   Graph graph;
-  const TrainingGraph training = build_training(graph, spec, Optimiser::adam());
+  const model::TrainingGraph training = model::build_training(graph, spec, Optimiser::adam());
   MemoryLine line(MemoryLine::kUnlimited);
   session::Engine session(graph, line,
                           {{{training.loss}, training.updates.nodes, c.batch}, {{training.eval_loss}, {}, c.batch}});
   const int64_t classes = std::max<int64_t>(1, spec.classes);
-  const auto input = random_values(spec.input, c.batch, classes);
-  const auto labels = random_values(spec.labels, c.batch, classes);
-  const Feed feeds[] = {{training.input, training.input.dtype(), input.data(), static_cast<Bytes>(input.size())},
-                        {training.labels, training.labels.dtype(), labels.data(), static_cast<Bytes>(labels.size())}};
+  const auto input = random_values(spec.input(), c.batch, classes);
+  const auto labels = random_values(spec.labels(), c.batch, classes);
+  const Feed feeds[] = {
+      {training.input(), training.input().dtype(), input.data(), static_cast<Bytes>(input.size())},
+      {training.labels(), training.labels().dtype(), labels.data(), static_cast<Bytes>(labels.size())}};
   Result result;
   for (const size_t step : {0, 0, 1}) result.losses.push_back(session.run_step(step, feeds)[0].floats()[0]);
-  for (const Variable& variable : graph.variables()) {
+  for (const graph::Variable& variable : graph.body().variables()) {
     const auto view = session.peek({graph, variable.value});
     result.variables.emplace_back(view.begin(), view.end());
   }

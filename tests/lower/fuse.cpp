@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/gradients.h"
+#include <plimsoll/optimiser.h>
 #include "lower/run_once.h"
 #include "ops/ops.h"
 

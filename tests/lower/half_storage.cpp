@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/gradients.h"
+#include <plimsoll/optimiser.h>
 #include "lower/lower.h"
 #include "ops/ops.h"
 #include "plan/problem.h"
@@ -26,7 +26,7 @@ Tensor layer(Tensor x, const std::string& name, int64_t width = kWidth) {
 
 Program lower_training(Graph& graph, Tensor loss, bool half, const std::vector<Tensor>& also = {}) {
   std::vector<Tensor> weights;
-  for (const Variable& variable : graph.variables()) weights.emplace_back(graph, variable.value);
+  for (const graph::Variable& variable : graph.body().variables()) weights.emplace_back(graph, variable.value);
   std::vector<ValueId> fetches{loss.id()};
   for (const Tensor& fetch : also) fetches.push_back(fetch.id());
   for (const Gradient& gradient : gradients(loss, weights)) fetches.push_back(gradient.value.id());
@@ -35,7 +35,7 @@ Program lower_training(Graph& graph, Tensor loss, bool half, const std::vector<T
   LowerOptions options;
   options.batch = kBatch;
   options.half_values = half;
-  return lower::lower(graph, fetches, {}, options, layouts, kernels);
+  return lower::lower(graph.body(), fetches, {}, options, layouts, kernels);
 }
 
 const Buffer* find(const Program& program, const std::string& name) {

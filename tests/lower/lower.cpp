@@ -21,7 +21,7 @@ Program lower_all(const Graph& graph, const std::vector<ValueId>& fetches, const
   LowerOptions options;
   options.batch = batch;
   options.fuse = fused;
-  return lower::lower(graph, fetches, updates, options, layouts, kernels);
+  return lower::lower(graph.body(), fetches, updates, options, layouts, kernels);
 }
 
 const Buffer& buffer(const Program& program, const std::string& name) {

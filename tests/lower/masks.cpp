@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/gradients.h"
+#include <plimsoll/optimiser.h>
 #include "lower/run_once.h"
 #include "ops/ops.h"
 
@@ -33,7 +33,7 @@ Ran run(const Graph& graph, const std::vector<Tensor>& fetches, bool masks, int6
   options.batch = 4;
   options.masks = masks;
   options.part_samples = part_samples;
-  options.waits.assign(graph.nodes().size(), false);
+  options.waits.assign(graph.body().nodes().size(), false);
   return run_once(graph, fetches, options);
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
-#include "autodiff/gradients.h"
+#include <plimsoll/optimiser.h>
 #include "lower/run_once.h"
 #include "ops/ops.h"
 
@@ -20,7 +20,7 @@ LowerOptions options(const Graph& graph, int64_t batch, int64_t part_samples) {
   LowerOptions options;
   options.batch = batch;
   options.part_samples = part_samples;
-  options.waits.assign(graph.nodes().size(), false);
+  options.waits.assign(graph.body().nodes().size(), false);
   return options;
 }
 
@@ -93,12 +93,12 @@ TEST(LowerInParts, WhatMixesSamplesWaitsForTheirRows) {
   const Tensor z = softmax(y, 0);  // over the samples
   const Tensor sum = reduce_sum(mul(z, z));
   LowerOptions in_parts = options(graph, 8, 2);
-  for (NodeId id = graph.value(z.id()).producer; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+  for (NodeId id = graph.body().value(z.id()).producer; id < static_cast<NodeId>(graph.body().nodes().size()); ++id)
     in_parts.waits[static_cast<size_t>(id)] = true;
   in_parts.fuse = false;
   VariableLayouts layouts;
   KernelStore kernels;
-  const auto program = lower_in_parts(graph, std::vector{sum.id()}, {}, in_parts, layouts, kernels);
+  const auto program = lower_in_parts(graph.body(), std::vector{sum.id()}, {}, in_parts, layouts, kernels);
   ASSERT_TRUE(program);
   for (const Buffer& buffer : program->problem.buffers) EXPECT_TRUE(buffer.name != y.name() || buffer.is_collected);
 }
@@ -115,8 +115,8 @@ TEST(LowerInParts, BatchNormByName) {
   const Tensor y = batch_norm(x, gamma, beta, mean, spread, true, kMomentum, 1e-3);
   const Tensor loss = reduce_sum(mul(y, y));
   std::vector<NodeId> updates;
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
-    if (graph.node(id).op->traits.updates != 0) updates.push_back(id);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.body().nodes().size()); ++id)
+    if (graph.body().node(id).op->traits.updates != 0) updates.push_back(id);
   const Tensor dgamma = gradients(loss, std::vector{gamma})[0].value;
   const Ran ran = run_once(graph, {y, dgamma}, options(graph, kBatch, kPart), updates);
   ASSERT_FALSE(ran.program.tasks.empty());

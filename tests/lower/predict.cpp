@@ -21,7 +21,7 @@ Program lower_one(const Graph& graph, Tensor y, int64_t batch) {
   LowerOptions options;
   options.batch = batch;
   options.speed = kSpeed;
-  return lower::lower(graph, std::vector{y.id()}, {}, options, layouts, kernels);
+  return lower::lower(graph.body(), std::vector{y.id()}, {}, options, layouts, kernels);
 }
 
 // The one task of that operator.

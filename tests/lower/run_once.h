@@ -45,7 +45,7 @@ inline Ran run_once(const Graph& graph, const std::vector<Tensor>& fetches, cons
   VariableLayouts layouts;
   KernelStore kernels;
   Ran ran;
-  auto lowered = lower_in_parts(graph, ids, updates, options, layouts, kernels);
+  auto lowered = lower_in_parts(graph.body(), ids, updates, options, layouts, kernels);
   if (!lowered) return ran;
   ran.program = std::move(*lowered);
   const Program& program = ran.program;
@@ -72,8 +72,8 @@ inline Ran run_once(const Graph& graph, const std::vector<Tensor>& fetches, cons
       }
   }
   for (const Port& port : program.constants)
-    std::memcpy(place(port.buffer), graph.constant_of(port.value).bytes.data(),
-                graph.constant_of(port.value).bytes.size());
+    std::memcpy(place(port.buffer), graph.body().constant_of(port.value).bytes.data(),
+                graph.body().constant_of(port.value).bytes.size());
   Executor executor(program, plan, arena.data());
   executor.run({});
   for (const Buffer& buffer : program.problem.buffers) ran.buffer_bytes += placed_bytes(buffer, options.batch);

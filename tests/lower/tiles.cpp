@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 #include "lower/run_once.h"
 #include "ops/ops.h"
 
@@ -27,12 +27,12 @@ struct Net {
 };
 
 std::vector<int32_t> tiles_of(const Graph& graph, VariableRole role) {
-  const std::vector<int32_t> tiles = count_tiles(graph);
+  const std::vector<int32_t> tiles = count_tiles(graph.body());
   std::vector<int32_t> found;
   for (size_t i = 0; i < tiles.size(); ++i) {
-    const Variable& variable = graph.variables()[i];
-    const bool is_single = element_count(graph.value(variable.value).type.shape) == Dim(1);  // a rate, a count
-    if (variable.role == role && !is_single) found.push_back(tiles[i]);
+    const graph::Variable& variable = graph.body().variables()[i];
+    const bool is_single = element_count(graph.body().value(variable.value).type.shape) == Dim(1);  // a rate, a count
+    if (variable.role() == role && !is_single) found.push_back(tiles[i]);
   }
   return found;
 }
@@ -49,8 +49,9 @@ TEST(Tiles, OnlyLargeStateOfAnOptimiserIsCut) {
 
 TEST(Tiles, StateThatAnotherOperatorReadsStaysWhole) {
   Net net(2, kTileFloats, Optimiser::sgd(0.1, 0.9));
-  for (const Variable& variable : std::vector(net.graph.variables().begin(), net.graph.variables().end()))
-    if (variable.role == VariableRole::Optimiser && net.graph.value(variable.value).type == net.w.type())
+  for (const graph::Variable& variable :
+       std::vector(net.graph.body().variables().begin(), net.graph.body().variables().end()))
+    if (variable.role() == VariableRole::Optimiser && net.graph.body().value(variable.value).type == net.w.type())
       relu(Tensor(net.graph, variable.value));
   EXPECT_EQ(tiles_of(net.graph, VariableRole::Optimiser), std::vector<int32_t>{1});
 }
@@ -59,7 +60,7 @@ TEST(Tiles, OfOneVariableFollowEachOther) {
   Net net(3, kTileFloats / 2 + 5, Optimiser::sgd(0.1, 0.9));
   VariableLayouts layouts;
   KernelStore kernels;
-  const Program program = lower(net.graph, std::vector{net.loss.id()}, net.updates.nodes, {}, layouts, kernels);
+  const Program program = lower(net.graph.body(), std::vector{net.loss.id()}, net.updates.nodes, {}, layouts, kernels);
   int64_t cut = 0;
   for (const Port& port : program.variables) {
     Bytes bytes = 0;

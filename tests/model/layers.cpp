@@ -1,10 +1,11 @@
-#include "model/layers.h"
+#include <plimsoll/layers.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
-#include "model/sequential.h"
+#include <plimsoll/ops.h>
+#include "graph/body.h"
 
 namespace plimsoll {
 namespace {
@@ -14,7 +15,8 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> variable_names(const Graph& graph) {
   std::vector<std::string> names;
-  for (const Variable& variable : graph.variables()) names.emplace_back(graph.name(graph.value(variable.value)));
+  for (const graph::Variable& variable : graph.body().variables())
+    names.emplace_back(graph.body().name(graph.body().value(variable.value)));
   return names;
 }
 
@@ -41,8 +43,8 @@ TEST(Layers, MakeTheirVariablesInAScopeOfTheirName) {
                                                  "bn/variance", "head/kernel"));
   EXPECT_EQ(to_string(graph.find("conv1/kernel").type()), "f32[4,3,3,3]");
   EXPECT_EQ(to_string(graph.find("head/kernel").type()), "f32[256,10]");
-  EXPECT_EQ(graph.variable_of(graph.find("bn/mean").id()).role, VariableRole::Statistic);
-  EXPECT_EQ(graph.variable_of(graph.find("bn/gamma").id()).role, VariableRole::Weight);
+  EXPECT_EQ(graph.body().variable_of(graph.find("bn/mean").id()).role(), VariableRole::Statistic);
+  EXPECT_EQ(graph.body().variable_of(graph.find("bn/gamma").id()).role(), VariableRole::Weight);
   EXPECT_EQ(to_string(x.type()), "f32[B,10]");
 }
 
@@ -64,14 +66,14 @@ TEST(Layers, StartAsInKeras) {
   Graph graph;
   const Tensor x = image(graph);
   layers::conv2d(x, 5, 3, {}, "conv");
-  EXPECT_EQ(graph.variable_of(graph.find("conv/kernel").id()).init, Init::glorot_uniform(27, 45));
-  EXPECT_EQ(graph.variable_of(graph.find("conv/bias").id()).init, Init::zeros());
+  EXPECT_EQ(graph.body().variable_of(graph.find("conv/kernel").id()).init(), Init::glorot_uniform(27, 45));
+  EXPECT_EQ(graph.body().variable_of(graph.find("conv/bias").id()).init(), Init::zeros());
   layers::depthwise_conv2d(x, 3, {}, 2, "depthwise");
-  EXPECT_EQ(graph.variable_of(graph.find("depthwise/kernel").id()).init, Init::glorot_uniform(27, 18));
+  EXPECT_EQ(graph.body().variable_of(graph.find("depthwise/kernel").id()).init(), Init::glorot_uniform(27, 18));
   EXPECT_EQ(to_string(graph.find("depthwise/kernel").type()), "f32[6,1,3,3]");
   const Tensor words = graph.placeholder("words", DType::I32, {Dim::batch(), 7});
   EXPECT_EQ(to_string(layers::embedding(words, 100, 16).type()), "f32[B,7,16]");
-  EXPECT_EQ(graph.variable_of(graph.find("embedding/table").id()).init, Init::uniform(-0.05, 0.05));
+  EXPECT_EQ(graph.body().variable_of(graph.find("embedding/table").id()).init(), Init::uniform(-0.05, 0.05));
 }
 
 TEST(Layers, PadAsAsked) {
@@ -133,43 +135,9 @@ TEST(Layers, SayWhatTheyNeed) {
   EXPECT_THAT(message_of([&] { layers::dense(x, 0); }), HasSubstr("units must be positive but is 0"));
 }
 
-Sequential small_net() {
-  Sequential net("net");
-  net.add(layers::conv2d(8, 3, {.padding = "same", .activation = "relu"}))
-      .add(layers::batch_norm())
-      .add(layers::max_pool())
-      .add(layers::conv2d(16, 3))
-      .add(layers::flatten())
-      .add(layers::dropout(0.5))
-      .add(layers::dense(10));
-  return net;
-}
-
-TEST(Sequential, SharesItsVariablesWhenReused) {
+TEST(Layers, GlobalAveragePoolingGivesChannelsAlone) {
   Graph graph;
-  const Tensor x = image(graph);
-  const Sequential net = small_net();
-  const Tensor trained = net(x, true);
-  const size_t variables = graph.variables().size();
-  EXPECT_EQ(variables, 10U);
-  EXPECT_TRUE(graph.has("net/conv2d_1/kernel"));
-  const Tensor inferred = net(x, false, Scope::Mode::Reuse);
-  EXPECT_EQ(graph.variables().size(), variables);
-  EXPECT_EQ(inferred.type(), trained.type());
-  EXPECT_FALSE(inferred == trained);
-  EXPECT_THAT(message_of([&] { net(x, false); }), HasSubstr("'net/conv2d/kernel' exists already"));
-}
-
-TEST(Sequential, IsAModelAmongFunctions) {
-  Graph graph;
-  const Tensor x = image(graph);
-  const Model both{"both", [](Tensor in, bool training) {
-                     const Model net = small_net();
-                     return layers::add(net(in, training), layers::dense(layers::flatten(in), 10, {}, "skip"));
-                   }};
-  EXPECT_EQ(to_string(both(x, true).type()), "f32[B,10]");
-  EXPECT_TRUE(graph.has("both/net/conv2d/kernel"));
-  EXPECT_TRUE(graph.has("both/skip/kernel"));
+  EXPECT_EQ(to_string(layers::global_average_pool(image(graph, 5, 4)).type()), "f32[B,5]");
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
+#include "graph/body.h"
+#include "graph/text.h"
 #include "ops/ops.h"
 
 namespace plimsoll {
@@ -31,9 +33,9 @@ class Training : public ::testing::TestWithParam<std::string> {};
 TEST_P(Training, IsOneGraphWithSharedVariables) {
   const ModelSpec spec = find_model(GetParam(), small(GetParam()));
   Graph graph;
-  const TrainingGraph training = build_training(graph, spec, Optimiser::adam());
-  EXPECT_EQ(training.input.type(), spec.input);
-  EXPECT_EQ(training.labels.type(), spec.labels);
+  const model::TrainingGraph training = model::build_training(graph, spec, Optimiser::adam());
+  EXPECT_EQ(training.input().type(), spec.input());
+  EXPECT_EQ(training.labels().type(), spec.labels());
   for (const Tensor scalar : {training.loss, training.eval_loss, training.learning_rate})
     EXPECT_EQ(to_string(scalar.type()), "f32[]");
   EXPECT_EQ(training.correct.is_set(), training.eval_correct.is_set());
@@ -43,25 +45,26 @@ TEST_P(Training, IsOneGraphWithSharedVariables) {
 
   // Every weight is trained, none twice; the inference pass added none.
   Graph alone;
-  spec.model(alone.placeholder("input", spec.input.dtype, spec.input.shape));
+  spec.model(alone.placeholder("input", spec.input().dtype, spec.input().shape));
   EXPECT_EQ(count_weights(graph), count_weights(alone));
   std::set<ValueId> updated;
   size_t weights = 0;
   for (const NodeId node : training.updates.nodes) {
-    const ValueId changed = graph.inputs(graph.node(node))[0];
-    if (graph.variable_of(changed).role != VariableRole::Weight) continue;
+    const ValueId changed = graph.body().inputs(graph.body().node(node))[0];
+    if (graph.body().variable_of(changed).role() != VariableRole::Weight) continue;
     EXPECT_TRUE(updated.insert(changed).second);
   }
-  for (const Variable& variable : graph.variables()) weights += variable.role == VariableRole::Weight ? 1 : 0;
+  for (const graph::Variable& variable : graph.body().variables())
+    weights += variable.role() == VariableRole::Weight ? 1 : 0;
   EXPECT_EQ(updated.size(), weights);
 }
 
 TEST_P(Training, SurvivesItsTextForm) {
   Graph graph;
-  build_training(graph, find_model(GetParam(), small(GetParam())), Optimiser::adam());
+  model::build_training(graph, find_model(GetParam(), small(GetParam())), Optimiser::adam());
   const std::string text = to_string(graph);
   Graph copy;
-  parse_graph(text, ops::find_op, copy);
+  graph::parse_graph(text, ops::find_op, copy);
   EXPECT_EQ(to_string(copy), text);
 }
 
@@ -73,23 +76,23 @@ INSTANTIATE_TEST_SUITE_P(Models, Training, ::testing::ValuesIn(model_names()), [
 
 TEST(Training, InferenceHasNeitherDropoutNorBatchStatistics) {
   Graph graph;
-  const TrainingGraph training = build_training(graph, find_model("mobilenet_v2"), Optimiser::sgd());
-  std::vector<bool> needed(graph.values().size(), false);
-  needed[static_cast<size_t>(training.answer.id())] = true;
-  for (auto id = static_cast<NodeId>(graph.nodes().size()) - 1; id >= 0; --id) {
-    const Node& node = graph.node(id);
+  const model::TrainingGraph training = model::build_training(graph, find_model("mobilenet_v2"), Optimiser::sgd());
+  std::vector<bool> needed(graph.body().values().size(), false);
+  needed[static_cast<size_t>(training.outputs.only().id())] = true;
+  for (auto id = static_cast<NodeId>(graph.body().nodes().size()) - 1; id >= 0; --id) {
+    const graph::Node& node = graph.body().node(id);
     if (!needed[static_cast<size_t>(node.first_output)] || node.outputs == 0) continue;
     EXPECT_NE(node.op->name, "dropout");
-    for (const ValueId input : graph.inputs(node)) needed[static_cast<size_t>(input)] = true;
+    for (const ValueId input : graph.body().inputs(node)) needed[static_cast<size_t>(input)] = true;
   }
 }
 
 TEST(Training, ALongChainIsBuiltQuicklyAndKeptSmall) {
   const std::clock_t start = std::clock();  // of the processor: the machine may be busy
   Graph graph;
-  build_training(graph, find_model("dense-chain"), Optimiser::sgd());
+  model::build_training(graph, find_model("dense-chain"), Optimiser::sgd());
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  const auto nodes = static_cast<Bytes>(graph.nodes().size());
+  const auto nodes = static_cast<Bytes>(graph.body().nodes().size());
   RecordProperty("build_ms", fmt::format("{:.1f}", seconds * 1e3));
   RecordProperty("bytes_per_node", fmt::format("{}", graph.size_bytes() / nodes));
   EXPECT_GT(nodes, 40000);

@@ -1,4 +1,4 @@
-#include "model/zoo.h"
+#include <plimsoll/model.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class Zoo : public ::testing::TestWithParam<Known> {};
 TEST_P(Zoo, HasTheNumberOfWeightsOfTheOriginal) {
   const ModelSpec spec = find_model(GetParam().name);
   Graph graph;
-  const Tensor x = graph.placeholder("x", spec.input.dtype, spec.input.shape);
+  const Tensor x = graph.placeholder("x", spec.input().dtype, spec.input().shape);
   const Tensor answer = spec.model(x, true);
   EXPECT_EQ(count_weights(graph), GetParam().weights);
   EXPECT_EQ(to_string(answer.type()), GetParam().answer);
@@ -55,17 +55,17 @@ TEST(ZooDefaults, TheLargerSizesOfGpt2TakeOneSampleOfAllPositions) {
   for (const char* name : {"gpt2-medium", "gpt2-large", "gpt2-xl"}) {
     const ModelSpec spec = find_model(name);
     EXPECT_EQ(spec.batch, 1) << name;
-    EXPECT_EQ(to_string(spec.input), "i32[B,1024]") << name;
+    EXPECT_EQ(to_string(spec.input()), "i32[B,1024]") << name;
   }
   EXPECT_EQ(find_model("gpt2-small").batch, 4);
 }
 
 TEST(ZooOptions, ChangeSizes) {
   const ModelSpec spec = find_model("resnet18", {.image_size = 32, .channels = 1, .classes = 7});
-  EXPECT_EQ(to_string(spec.input), "f32[B,1,32,32]");
+  EXPECT_EQ(to_string(spec.input()), "f32[B,1,32,32]");
   EXPECT_EQ(spec.classes, 7);
   Graph graph;
-  EXPECT_EQ(to_string(spec.model(graph.placeholder("x", spec.input.dtype, spec.input.shape)).type()), "f32[B,7]");
+  EXPECT_EQ(to_string(spec.model(graph.placeholder("x", spec.input().dtype, spec.input().shape)).type()), "f32[B,7]");
 }
 
 TEST(ZooOptions, RefuseWhatAModelDoesNotHave) {

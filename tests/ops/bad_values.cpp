@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <plimsoll/optimiser.h>
 #include "autodiff/gradients.h"
 #include "ops/evaluate.h"
 #include "ops/ops.h"
@@ -53,9 +54,9 @@ std::vector<Case> all_cases() {
 class BadValuesTest : public ::testing::TestWithParam<Case> {};
 
 void expect_finite(const Evaluator& evaluator, const Graph& graph, ValueId value) {
-  if (!is_float(graph.value(value).type.dtype)) return;
+  if (!is_float(graph.body().value(value).type.dtype)) return;
   for (const float number : evaluator.floats(value))
-    ASSERT_TRUE(std::isfinite(number)) << graph.name(graph.value(value));
+    ASSERT_TRUE(std::isfinite(number)) << graph.body().name(graph.body().value(value));
 }
 
 // The kernels write nothing that is not theirs either: the evaluator's buffers are guarded.
@@ -66,7 +67,7 @@ TEST_P(BadValuesTest, AreReportedAndTakeNoPart) {
   std::vector<Tensor> outputs = sample.build(builder);
   std::vector<Tensor> wrt;
   for (const ops::SampleBuilder::Input& other : builder.inputs())
-    if (is_float(other.tensor.dtype()) && graph.value(other.tensor.id()).kind == ValueKind::Placeholder)
+    if (is_float(other.tensor.dtype()) && graph.body().value(other.tensor.id()).kind == graph::ValueKind::Placeholder)
       wrt.push_back(other.tensor);
   if (!outputs.empty() && sample.has_gradient) {
     const Tensor seed = graph.scalar(1);
@@ -169,7 +170,7 @@ TEST(BadValues, RowsOutsideReadAsZerosAndAreNotScattered) {
   const Tensor rows = graph.placeholder("rows", DType::I32, {4});
   const Tensor seed = graph.placeholder("seed", DType::F32, {4, 1});
   const Tensor y = gather(table, rows);
-  const Tensor dtable = densify(gradients(y, std::vector{table}, seed)[0], table.shape());
+  const Tensor dtable = autodiff::densify(gradients(y, std::vector{table}, seed)[0], table.shape());
   Evaluator evaluator(graph, 1);
   evaluator.set_floats(table.id(), {5, 6});
   evaluator.set(rows.id(), integers({1, -1, 2, 1}));

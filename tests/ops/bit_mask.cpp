@@ -25,9 +25,9 @@ void expect_definition(const Case& c, double low, double high) {
   const Tensor x = s.input(c.shape);
   const Tensor y = c.convolved > 0 ? conv2d(x, s.input({c.convolved, c.shape[1].fixed(), 1, 1})) : scale(x, 2);
   const Tensor more = s.input(y.shape());
-  const Tensor mask = bit_mask(y, c.axis, low, high);
-  const Tensor one = masked(mask, y, {}, c.axis);
-  const Tensor sum = masked(mask, more, y, c.axis);
+  const Tensor mask = ops::bit_mask(y, c.axis, low, high);
+  const Tensor one = ops::masked(mask, y, {}, c.axis);
+  const Tensor sum = ops::masked(mask, more, y, c.axis);
   Evaluator evaluator(graph, kBatch);
   for (const ops::SampleBuilder::Input& input : s.inputs())
     evaluator.set(input.tensor.id(),
@@ -83,7 +83,7 @@ TEST(BitMask, IsItsDefinition) {
 TEST(BitMask, InfinityPassesUnlessThereIsAnUpperEdgeAndNanNever) {
   Graph graph;
   const Tensor y = graph.placeholder("y", DType::F32, {4});
-  const Tensor open = bit_mask(y, 0), closed = bit_mask(y, 0, 0, 6);
+  const Tensor open = ops::bit_mask(y, 0), closed = ops::bit_mask(y, 0, 0, 6);
   Evaluator evaluator(graph, 1);
   evaluator.set_floats(y.id(), {INFINITY, -INFINITY, NAN, 1});
   evaluator.run();
@@ -94,9 +94,9 @@ TEST(BitMask, InfinityPassesUnlessThereIsAnUpperEdgeAndNanNever) {
 TEST(BitMask, RefusesWhatDoesNotGoTogether) {
   Graph graph;
   const Tensor y = graph.placeholder("y", DType::F32, {Dim::batch(), 12});
-  EXPECT_NE(error_of([&] { bit_mask(y, 0); }).find("axis 0 of [B,12] can't be packed"), std::string::npos);
+  EXPECT_NE(error_of([&] { ops::bit_mask(y, 0); }).find("axis 0 of [B,12] can't be packed"), std::string::npos);
   EXPECT_NE(error_of([&] {
-              masked(graph.placeholder("m", DType::U8, {Dim::batch(), 3}), y, {}, 1);
+              ops::masked(graph.placeholder("m", DType::U8, {Dim::batch(), 3}), y, {}, 1);
             }).find("the mask of f32[B,12] is u8[B,2]"),
             std::string::npos);
 }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/gradients.h"
+#include <plimsoll/optimiser.h>
 #include "base/random.h"
 #include "ops/evaluate.h"
 #include "ops/fused.h"
@@ -243,7 +243,7 @@ TEST(Elementwise, AFusedChainEqualsItsSteps) {
                                             {ops::find_op("sub"), {}, {7, 0}},
                                             {ops::find_op("greater"), {}, {8, 1}}};
     const std::vector inputs{x, bias, gate};
-    const Outputs one = ops::fused(graph, inputs, steps, {3, 6, 8, 9});
+    const graph::Outputs one = ops::fused(inputs, steps, {3, 6, 8, 9});
     Evaluator evaluator(graph, 1);
     evaluator.set_floats(x.id(), reals(rows * 10, 1));
     evaluator.set_floats(bias.id(), reals(10, 2));
@@ -261,14 +261,14 @@ TEST(Elementwise, FusedProgramsAreChecked) {
   const std::vector inputs{graph.placeholder("x", DType::F32, {4, 10}), graph.placeholder("b", DType::F32, {10})};
   const Op* relu = ops::find_op("relu");
   const Op* add = ops::find_op("add");
-  EXPECT_THROW(ops::fused(graph, inputs, {{relu, {}, {5}}}, {2}), Error);  // unknown register
-  EXPECT_THROW(ops::fused(graph, inputs, {{relu, {}, {0}}}, {0}), Error);  // an input as output
-  EXPECT_THROW(ops::fused(graph, inputs, {{relu, {}, {1}}}, {2}), Error);  // smaller than the whole
-  EXPECT_THROW(ops::fused(graph, inputs, {{ops::find_op("matmul"), {}, {0, 1}}}, {2}), Error);   // not element-wise
-  EXPECT_THROW(ops::fused(graph, inputs, {{relu, {}, {0}}, {add, {}, {2, 1}}}, {3, 3}), Error);  // twice
-  EXPECT_NO_THROW(ops::fused(graph, inputs, {{relu, {}, {0}}, {add, {}, {2, 1}}}, {2, 3}));
+  EXPECT_THROW(ops::fused(inputs, {{relu, {}, {5}}}, {2}), Error);                        // unknown register
+  EXPECT_THROW(ops::fused(inputs, {{relu, {}, {0}}}, {0}), Error);                        // an input as output
+  EXPECT_THROW(ops::fused(inputs, {{relu, {}, {1}}}, {2}), Error);                        // smaller than the whole
+  EXPECT_THROW(ops::fused(inputs, {{ops::find_op("matmul"), {}, {0, 1}}}, {2}), Error);   // not element-wise
+  EXPECT_THROW(ops::fused(inputs, {{relu, {}, {0}}, {add, {}, {2, 1}}}, {3, 3}), Error);  // twice
+  EXPECT_NO_THROW(ops::fused(inputs, {{relu, {}, {0}}, {add, {}, {2, 1}}}, {2, 3}));
   const Attrs drop{{"rate", 0.5}, {"key", int64_t{1}}, {"per_sample", int64_t{0}}};
-  EXPECT_THROW(ops::fused(graph, inputs, {{ops::find_op("dropout"), drop, {1}}, {add, {}, {0, 2}}}, {3}), Error);
+  EXPECT_THROW(ops::fused(inputs, {{ops::find_op("dropout"), drop, {1}}, {add, {}, {0, 2}}}, {3}), Error);
 }
 
 TEST(Elementwise, LargeOutputsAreRight) {
@@ -288,8 +288,8 @@ TEST(Elementwise, LargeOutputsOfSeveralStepsAreRight) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {count});
   const std::vector inputs{x};
-  const Outputs got =
-      ops::fused(graph, inputs, {{ops::find_op("neg"), {}, {0}}, {ops::find_op("relu"), {}, {1}}}, {1, 2});
+  const graph::Outputs got =
+      ops::fused(inputs, {{ops::find_op("neg"), {}, {0}}, {ops::find_op("relu"), {}, {1}}}, {1, 2});
   const std::vector<float> in = reals(count, 1);
   Evaluator evaluator(graph, 1);
   evaluator.set_floats(x.id(), in);

@@ -44,11 +44,11 @@ Contents GuardedBuffer::copy() const {
 Evaluator::Evaluator(const Graph& graph, int64_t batch, int64_t whole_batch, int64_t first_sample)
     : graph_(graph), batch_(batch), whole_batch_(whole_batch > 0 ? whole_batch : batch) {
   state.first_sample = first_sample;
-  for (const Constant& constant : graph.constants()) set(constant.value, constant.bytes);
+  for (const Constant& constant : graph.body().constants()) set(constant.value, constant.bytes);
 }
 
 ConcreteType Evaluator::type(ValueId value) const {
-  const TensorType& type = graph_.value(value).type;
+  const TensorType& type = graph_.body().value(value).type;
   return {type.dtype, at_batch(type.shape, batch_), {}, false};
 }
 
@@ -81,16 +81,19 @@ Evaluated in_layout(const Evaluated& value, const Layout& layout) {
   return result;
 }
 
-void Evaluator::run(bool keep_runs) {
-  for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id) run_node(id, keep_runs);
+void Evaluator::run(bool keep_runs, const std::function<void(const graph::Node&)>& before) {
+  for (NodeId id = 0; id < static_cast<NodeId>(graph_.body().nodes().size()); ++id) {
+    if (before) before(graph_.body().node(id));
+    run_node(id, keep_runs);
+  }
 }
 
 void Evaluator::run_node(NodeId id, bool keep_runs) {
-  const Node& node = graph_.node(id);
-  const std::string name(graph_.name(node));
+  const graph::Node& node = graph_.body().node(id);
+  const std::string name(graph_.body().name(node));
   NodeRun run{id, {}, {}, {}, {}};
   std::vector<ConcreteType> in_types, out_types;
-  for (const ValueId input : graph_.inputs(node)) {
+  for (const ValueId input : graph_.body().inputs(node)) {
     run.in.push_back(values_.at(input));
     in_types.push_back(run.in.back().type);
   }
@@ -101,7 +104,7 @@ void Evaluator::run_node(NodeId id, bool keep_runs) {
     values_[node.first_output] = result;
     return;
   }
-  const Facts facts{graph_.attrs(node), in_types, out_types, batch_, whole_batch_, false};
+  const Facts facts{graph_.body().attrs(node), in_types, out_types, batch_, whole_batch_, false};
   run.prepared = node.op->prepare(facts);
   std::vector<const void*> in;
   for (size_t i = 0; i < run.in.size(); ++i) {
@@ -138,7 +141,7 @@ void Evaluator::run_node(NodeId id, bool keep_runs) {
 Contents Evaluator::contents(ValueId value) const { return in_layout(values_.at(value), {}).buffer->copy(); }
 
 std::vector<float> Evaluator::floats(ValueId value) const {
-  return to_floats(contents(value), graph_.value(value).type.dtype);
+  return to_floats(contents(value), graph_.body().value(value).type.dtype);
 }
 
 namespace {

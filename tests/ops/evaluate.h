@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/body.h"
 #include "kernels/kernel.h"
 #include "ops/sample.h"
 
@@ -58,7 +59,8 @@ class Evaluator {
   void set(ValueId value, const Contents& contents);
   void set_floats(ValueId value, const std::vector<float>& numbers);
   // Runs all nodes in order. Throws std::runtime_error when a kernel writes where it must not.
-  void run(bool keep_runs = false);
+  // `before` is called for each node with its inputs ready.
+  void run(bool keep_runs = false, const std::function<void(const graph::Node&)>& before = {});
 
   Contents contents(ValueId value) const;  // row-major
   std::vector<float> floats(ValueId value) const;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <plimsoll/optimiser.h>
 #include "autodiff/gradients.h"
 #include "ops/evaluate.h"
 #include "ops/ops.h"
@@ -79,7 +80,7 @@ TEST_P(GoldenTest, ValuesAndGradientsAgree) {
   std::vector<Gradient> sums;
   if (sample.has_gradient) {
     for (const ops::SampleBuilder::Input& input : builder.inputs())
-      if (is_float(input.tensor.dtype()) && graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
+      if (is_float(input.tensor.dtype()) && graph.body().value(input.tensor.id()).kind == graph::ValueKind::Placeholder)
         wrt.push_back(input.tensor);
     sums.resize(wrt.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -88,7 +89,7 @@ TEST_P(GoldenTest, ValuesAndGradientsAgree) {
       const std::vector<Gradient> more = gradients(outputs[i], wrt, seeds.back());
       for (size_t j = 0; j < sums.size(); ++j) {
         if (!more[j].is_set()) continue;
-        const Tensor dense = densify(more[j], wrt[j].shape());
+        const Tensor dense = autodiff::densify(more[j], wrt[j].shape());
         sums[j] = {sums[j].is_set() ? add(sums[j].value, dense) : dense, {}};
       }
     }

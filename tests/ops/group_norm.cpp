@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <plimsoll/optimiser.h>
 #include "autodiff/gradients.h"
 #include "ops/draw.h"
 #include "ops/evaluate.h"
@@ -24,7 +25,7 @@ TEST(GroupNorm, LargeResultsAreThoseOfTheirSamples) {
       const Tensor beta = graph.placeholder("beta", DType::F32, {kChannels});
       const Tensor slopes = graph.placeholder("dy", DType::F32, in.shape());
       const Tensor y = group_norm(in, gamma, beta, 2);
-      const Tensor dx = densify(gradients(y, std::vector{in}, slopes)[0], in.shape());
+      const Tensor dx = autodiff::densify(gradients(y, std::vector{in}, slopes)[0], in.shape());
       Evaluator evaluator(graph, 1);
       evaluator.set_floats(in.id(), {x.begin() + first * sample, x.begin() + last * sample});
       evaluator.set_floats(slopes.id(), {dy.begin() + first * sample, dy.begin() + last * sample});

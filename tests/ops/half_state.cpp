@@ -35,7 +35,7 @@ AdamState run_adam(const AdamState& start, DType state, int steps, const Slope& 
   const Tensor g = graph.placeholder("g", DType::F32, {count});
   const Tensor rate = graph.placeholder("rate", DType::F32, {});
   const Tensor step = graph.placeholder("step", DType::I64, {});
-  adam(w, {g, {}}, rate, step, m, v, {}, {});
+  ops::adam(w, {g, {}}, rate, step, m, v, {}, {});
   AdamState at = start;
   for (int64_t t = 1; t <= steps; ++t) {
     Evaluator evaluator(graph, 1);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autodiff/gradients.h"
+#include <plimsoll/optimiser.h>
 #include "ops/evaluate.h"
 #include "ops/ops.h"
 
@@ -30,7 +30,8 @@ TEST_P(LinearCrossEntropy, EqualsItsParts) {
   Attrs attrs{{"rows", Shape{Dim::batch()}}};
   if (transposed) attrs.set("transposed", int64_t{1});
   const Tensor slope = graph.placeholder("slope", DType::F32, {});
-  const Outputs at_once = graph.add(*ops::find_op("linear_cross_entropy_with_grad"), {x, kernel, labels, slope}, attrs);
+  const graph::Outputs at_once =
+      graph::apply(*ops::find_op("linear_cross_entropy_with_grad"), {x, kernel, labels, slope}, attrs);
   Evaluator evaluator(graph, kRows);
   evaluator.set_floats(slope.id(), {1});
   evaluator.set(x.id(), sample_contents(x.type(), "x", -1, 1, kRows));

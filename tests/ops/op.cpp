@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <plimsoll/optimiser.h>
 #include "autodiff/gradients.h"
 #include "base/random.h"
+#include "graph/text.h"
+#include "ops/claims.h"
 #include "ops/evaluate.h"
 #include "ops/ops.h"
 
@@ -33,7 +36,8 @@ std::unique_ptr<Built> build(const ops::Sample& sample, bool with_gradient) {
   built->outputs = sample.build(*built->builder);
   if (!with_gradient) return built;
   for (const ops::SampleBuilder::Input& input : built->builder->inputs())
-    if (is_float(input.tensor.dtype()) && built->graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
+    if (is_float(input.tensor.dtype()) &&
+        built->graph.body().value(input.tensor.id()).kind == graph::ValueKind::Placeholder)
       built->wrt.push_back(input.tensor);
   std::vector<Gradient> sums(built->wrt.size());
   for (size_t i = 0; i < built->outputs.size(); ++i) {
@@ -44,8 +48,8 @@ std::unique_ptr<Built> build(const ops::Sample& sample, bool with_gradient) {
     for (size_t j = 0; j < sums.size(); ++j) {
       if (!more[j].is_set()) continue;
       const Shape& shape = built->wrt[j].shape();
-      sums[j] = sums[j].is_set() ? Gradient{add(sums[j].value, densify(more[j], shape)), {}}
-                                 : Gradient{densify(more[j], shape), {}};
+      sums[j] = sums[j].is_set() ? Gradient{add(sums[j].value, autodiff::densify(more[j], shape)), {}}
+                                 : Gradient{autodiff::densify(more[j], shape), {}};
     }
   }
   for (const Gradient& sum : sums) built->gradients.push_back(sum.value);
@@ -166,15 +170,15 @@ void expect_same_outputs(const NodeRun& run, const NodeRun& other, const std::ve
 
 void expect_slim_way_agrees(const Graph& graph, const NodeRun& run, const std::vector<const void*>& in,
                             const StepState& state) {
-  const Node& node = graph.node(run.node);
+  const graph::Node& node = graph.body().node(run.node);
   std::vector<ConcreteType> in_types, out_types;
   for (const Evaluated& value : run.in) in_types.push_back(value.type);
   for (int i = 0; i < node.outputs; ++i) {
-    const TensorType& type = graph.value(node.first_output + i).type;
+    const TensorType& type = graph.body().value(node.first_output + i).type;
     out_types.push_back({type.dtype, at_batch(type.shape, kBatch), {}, false});
   }
   NodeRun slim = run;
-  slim.prepared = node.op->prepare({graph.attrs(node), in_types, out_types, kBatch, kBatch, false, true});
+  slim.prepared = node.op->prepare({graph.body().attrs(node), in_types, out_types, kBatch, kBatch, false, true});
   EXPECT_LT(slim.prepared.scratch_bytes, run.prepared.scratch_bytes);
   EXPECT_EQ(slim.prepared.in, run.prepared.in);
   EXPECT_EQ(slim.prepared.out, run.prepared.out);
@@ -187,9 +191,9 @@ TEST_P(OpTest, ClaimsOfEveryNodeHold) {
   feed(*built, evaluator, kBatch);
   evaluator.run(true);
   for (const NodeRun& run : evaluator.runs()) {
-    const Node& node = built->graph.node(run.node);
+    const graph::Node& node = built->graph.body().node(run.node);
     const Traits& traits = node.op->traits;
-    SCOPED_TRACE(std::string(built->graph.name(node)) + " (" + std::string(node.op->name) + ")");
+    SCOPED_TRACE(std::string(built->graph.body().name(node)) + " (" + std::string(node.op->name) + ")");
     std::vector<const void*> in;
     for (size_t i = 0; i < run.in.size(); ++i) in.push_back(run.in[i].buffer->data());
 
@@ -218,56 +222,36 @@ TEST_P(OpTest, ClaimsOfEveryNodeHold) {
     }
     for (size_t i = 0; i < run.in.size(); ++i) {
       if ((traits.updates >> i & 1) == 0) continue;
-      EXPECT_EQ(built->graph.value(built->graph.inputs(node)[i]).kind, ValueKind::Variable);
+      EXPECT_EQ(built->graph.body().value(built->graph.body().inputs(node)[i]).kind, graph::ValueKind::Variable);
     }
   }
 }
 
-// Runs one node on part of the batch, from the whole run's row-major inputs; gives row-major outputs.
-std::vector<Contents> run_part(const Graph& graph, const Node& node, const std::vector<Contents>& inputs, int64_t first,
-                               int64_t count, const StepState& base, const std::vector<Contents>* add_into) {
-  const auto concrete = [&](ValueId value) {
-    const TensorType& type = graph.value(value).type;
-    return ConcreteType{type.dtype, at_batch(type.shape, count), {}, false};
-  };
-  std::vector<ConcreteType> in_types, out_types;
-  for (const ValueId input : graph.inputs(node)) in_types.push_back(concrete(input));
-  for (int i = 0; i < node.outputs; ++i) out_types.push_back(concrete(node.first_output + i));
-  const Facts facts{graph.attrs(node), in_types, out_types, count, kBatch, add_into != nullptr};
-  const Prepared prepared = node.op->prepare(facts);
-
-  std::vector<Evaluated> in, out;
-  std::vector<const void*> in_pointers;
-  std::vector<void*> out_pointers;
-  const auto load = [&](const ConcreteType& type, const Contents& contents, const Layout& layout) {
-    auto buffer = std::make_shared<GuardedBuffer>(type.bytes());
-    buffer->assign(contents);
-    return in_layout({type, buffer}, layout);
-  };
+TEST_P(OpTest, ElementwiseViewAndFusionClaimsHold) {
+  const auto built = build(GetParam().sample, GetParam().sample.has_gradient);
+  const graph::Body& body = built->graph.body();
+  Evaluator evaluator(built->graph, kBatch);
+  feed(*built, evaluator, kBatch);
+  // What an update changes is looked at before it runs.
+  std::vector<std::vector<Contents>> inputs;
+  evaluator.run(false, [&](const graph::Node& node) {
+    std::vector<Contents>& of_node = inputs.emplace_back();
+    for (const ValueId input : body.inputs(node)) of_node.push_back(evaluator.contents(input));
+  });
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& type = graph.value(graph.inputs(node)[i]).type;
-    in.push_back(load(in_types[i], slice_batch(inputs[i], type, kBatch, first, count),
-                      prepared.in.empty() ? Layout() : prepared.in[i]));
-    in_pointers.push_back(in.back().buffer->data());
+    const graph::Node& node = body.node(static_cast<NodeId>(i));
+    SCOPED_TRACE(std::string(body.name(node)) + " (" + std::string(node.op->name) + ")");
+    const auto hold = [&](bool is_claimed, auto why_not) {
+      if (is_claimed) {
+        EXPECT_EQ(why_not(built->graph, node, inputs[i], kBatch, evaluator.state), "");
+      }
+    };
+    // Lowering takes no update of rows for element-wise.
+    hold(node.op->traits.elementwise && body.attrs(node).i("sparse") == 0, why_not_elementwise);
+    hold(node.op->traits.view, why_not_view);
+    hold(node.op->fusion.passes != nullptr, why_not_passing);
+    hold(node.op->fusion.sums, why_not_sum);
   }
-  for (size_t i = 0; i < out_types.size(); ++i) {
-    const Layout layout = prepared.out.empty() ? Layout() : prepared.out[i];
-    const bool is_sum = !element_count(graph.value(node.first_output + static_cast<int>(i)).type.shape).is_batch();
-    if (add_into != nullptr && is_sum) {
-      out.push_back(load(out_types[i], (*add_into)[i], layout));
-    } else {
-      out_types[i].layout = layout;
-      out.push_back({out_types[i], std::make_shared<GuardedBuffer>(out_types[i].bytes())});
-    }
-    out_pointers.push_back(out.back().buffer->data());
-  }
-  GuardedBuffer scratch(prepared.scratch_bytes);
-  StepState state = base;
-  state.first_sample = first;
-  prepared.kernel->run({in_pointers.data(), out_pointers.data(), scratch.data(), &state});
-  std::vector<Contents> result;
-  for (const Evaluated& value : out) result.push_back(in_layout(value, {}).buffer->copy());
-  return result;
 }
 
 TEST_P(OpTest, BatchRuleHolds) {
@@ -277,24 +261,25 @@ TEST_P(OpTest, BatchRuleHolds) {
   feed(*built, evaluator, kBatch);
   evaluator.run(true);
   for (const NodeRun& run : evaluator.runs()) {
-    const Node& node = graph.node(run.node);
-    SCOPED_TRACE(std::string(graph.name(node)) + " (" + std::string(node.op->name) + ")");
+    const graph::Node& node = graph.body().node(run.node);
+    SCOPED_TRACE(std::string(graph.body().name(node)) + " (" + std::string(node.op->name) + ")");
     std::vector<TensorType> types;
     std::vector<Contents> inputs;
     bool any_batch = false;
-    for (const ValueId input : graph.inputs(node)) {
-      types.push_back(graph.value(input).type);
+    for (const ValueId input : graph.body().inputs(node)) {
+      types.push_back(graph.body().value(input).type);
       any_batch = any_batch || element_count(types.back().shape).is_batch();
       inputs.push_back(evaluator.contents(input));
     }
-    const BatchRule rule = node.op->batch_rule ? node.op->batch_rule(graph.attrs(node), types) : node.op->traits.batch;
+    const BatchRule rule =
+        node.op->batch_rule ? node.op->batch_rule(graph.body().attrs(node), types) : node.op->traits.batch;
     if (rule == BatchRule::Mixes || node.op->traits.updates != 0) continue;
     if (!any_batch && rule == BatchRule::Sums) continue;
-    const std::vector<Contents> first = run_part(graph, node, inputs, 0, 1, evaluator.state, nullptr);
-    const std::vector<Contents> rest =
-        run_part(graph, node, inputs, 1, kBatch - 1, evaluator.state, rule == BatchRule::Sums ? &first : nullptr);
+    const std::vector<Contents> first = run_part(graph, node, inputs, kBatch, 0, 1, evaluator.state);
+    const std::vector<Contents> rest = run_part(graph, node, inputs, kBatch, 1, kBatch - 1, evaluator.state,
+                                                rule == BatchRule::Sums ? &first : nullptr);
     for (int i = 0; i < node.outputs; ++i) {
-      const TensorType& type = graph.value(node.first_output + i).type;
+      const TensorType& type = graph.body().value(node.first_output + i).type;
       const Contents whole = evaluator.contents(node.first_output + i);
       const double tolerance = std::max(1e-5, GetParam().sample.tolerance * 0.1);
       if (element_count(type.shape).is_batch()) {
@@ -317,7 +302,7 @@ TEST_P(OpTest, GraphPrintsAndParsesBack) {
   const auto built = build(GetParam().sample, GetParam().sample.has_gradient);
   const std::string text = to_string(built->graph);
   Graph again;
-  parse_graph(text, ops::find_op, again);
+  graph::parse_graph(text, ops::find_op, again);
   EXPECT_EQ(to_string(again), text);
 }
 
@@ -334,7 +319,7 @@ TEST(Ops, EveryOperatorIsExercised) {
   std::set<std::string_view> seen;
   for (const Case& c : all_cases()) {
     const auto built = build(c.sample, c.sample.has_gradient);
-    for (const Node& node : built->graph.nodes()) seen.insert(node.op->name);
+    for (const graph::Node& node : built->graph.body().nodes()) seen.insert(node.op->name);
   }
   for (const Op* op : ops::all_ops()) EXPECT_TRUE(seen.contains(op->name)) << op->name << " is in no sample";
 }

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "autodiff/gradients.h"
+#include <plimsoll/optimiser.h>
 #include "ops/evaluate.h"
 #include "ops/ops.h"
 
@@ -24,7 +24,7 @@ std::vector<Contents> run_with(int threads, const Graph& graph, const ops::Sampl
                   sample_contents(input.tensor.type(), std::string(input.tensor.name()), input.low, input.high, batch));
   evaluator.run();
   std::vector<Contents> contents;
-  for (const Node& node : graph.nodes())
+  for (const graph::Node& node : graph.body().nodes())
     for (int i = 0; i < node.outputs; ++i) contents.push_back(evaluator.contents(node.first_output + i));
   for (const ops::SampleBuilder::Input& input : builder.inputs())
     contents.push_back(evaluator.contents(input.tensor.id()));
@@ -37,10 +37,10 @@ void expect_same_bits(const Graph& graph, const ops::SampleBuilder& builder, int
   for (const int threads : kThreads) {
     const std::vector<Contents> many = run_with(threads, graph, builder, batch);
     size_t at = 0;
-    for (const Node& node : graph.nodes())
+    for (const graph::Node& node : graph.body().nodes())
       for (int i = 0; i < node.outputs; ++i, ++at)
-        EXPECT_TRUE(many[at] == one[at]) << graph.name(node) << " (" << node.op->name << "), output " << i << ", batch "
-                                         << batch << ", " << threads << " threads";
+        EXPECT_TRUE(many[at] == one[at]) << graph.body().name(node) << " (" << node.op->name << "), output " << i
+                                         << ", batch " << batch << ", " << threads << " threads";
     for (const ops::SampleBuilder::Input& input : builder.inputs()) {
       EXPECT_TRUE(many[at] == one[at]) << input.tensor.name() << ", " << threads << " threads";
       ++at;
@@ -58,7 +58,8 @@ TEST(Threads, DoNotChangeSamples) {
       const std::vector<Tensor> outputs = sample.build(builder);
       std::vector<Tensor> wrt;
       for (const ops::SampleBuilder::Input& input : builder.inputs())
-        if (is_float(input.tensor.dtype()) && graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
+        if (is_float(input.tensor.dtype()) &&
+            graph.body().value(input.tensor.id()).kind == graph::ValueKind::Placeholder)
           wrt.push_back(input.tensor);
       if (sample.has_gradient)
         for (const Tensor& y : outputs)

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <plimsoll/optimiser.h>
 #include "autodiff/gradients.h"
 #include "base/random.h"
 #include "kernels/elementwise.h"
@@ -45,7 +46,8 @@ std::unique_ptr<Typed> build(const ops::Sample& sample, const std::vector<size_t
 bool add_backward(Typed& typed) {
   std::vector<Tensor> wrt;
   for (const ops::SampleBuilder::Input& input : typed.builder->inputs())
-    if (is_float(input.tensor.dtype()) && typed.graph.value(input.tensor.id()).kind == ValueKind::Placeholder)
+    if (is_float(input.tensor.dtype()) &&
+        typed.graph.body().value(input.tensor.id()).kind == graph::ValueKind::Placeholder)
       wrt.push_back(input.tensor);
   const Tensor y = typed.outputs[0];
   if (wrt.empty() || !is_float(y.dtype())) return false;
@@ -55,7 +57,7 @@ bool add_backward(Typed& typed) {
     for (size_t i = 0; i < wrt.size(); ++i)
       if (all[i].is_set()) {
         EXPECT_EQ(all[i].value.dtype(), wrt[i].dtype()) << "of the gradient of " << wrt[i].name();
-        typed.gradients.emplace(wrt[i].name(), densify(all[i], wrt[i].shape()));
+        typed.gradients.emplace(wrt[i].name(), autodiff::densify(all[i], wrt[i].shape()));
       }
   } catch (const Error&) {
     return false;
@@ -101,7 +103,7 @@ void feed(const Typed& original, const Typed& typed, const std::vector<size_t>& 
 // What the types that take part allow, relative to the largest number.
 double tolerance(const Graph& graph) {
   double most = 2e-5;
-  for (const Value& value : graph.values()) {
+  for (const graph::Value& value : graph.body().values()) {
     if (value.type.dtype == DType::F16) most = std::max(most, 4e-3);
     if (value.type.dtype == DType::BF16) most = std::max(most, 3e-2);
   }
@@ -147,7 +149,7 @@ Outcome try_types(const ops::Sample& sample, const std::vector<size_t>& changed,
     expect_near(expected.floats(original->outputs[i].id()), evaluator.floats(typed->outputs[i].id()),
                 typed->outputs[i].dtype(), relative, fmt::format("output {}", i));
   for (const ops::SampleBuilder::Input& input : original->builder->inputs()) {
-    if (original->graph.value(input.tensor.id()).kind != ValueKind::Variable) continue;
+    if (original->graph.body().value(input.tensor.id()).kind != graph::ValueKind::Variable) continue;
     const Tensor variable = typed->graph.find(input.tensor.name());
     expect_near(expected.floats(input.tensor.id()), evaluator.floats(variable.id()), variable.dtype(), relative,
                 fmt::format("variable {}", variable.name()));

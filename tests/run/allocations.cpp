@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 #include "lower/lower.h"
 #include "memory/arena.h"
 #include "ops/ops.h"
@@ -95,7 +95,7 @@ Bound bind_step(const Graph& graph, Tensor fetch, const std::vector<NodeId>& upd
   LowerOptions options;
   options.batch = 8;
   const ValueId fetches[] = {fetch.id()};
-  Program program = lower::lower(graph, fetches, updates, options, layouts, kernels);
+  Program program = lower::lower(graph.body(), fetches, updates, options, layouts, kernels);
   Limits limits;
   limits.batch = 8;
   Plan plan = std::get<Plan>(make_plan(program.problem, limits));

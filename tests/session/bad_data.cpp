@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 #include "ops/ops.h"
 #include "session/engine.h"
 
@@ -106,7 +106,7 @@ std::string run_words(Bytes bytes, int64_t batch, size_t bad_token, size_t bad_l
   const Feed feeds[] = {{net.tokens, tokens}, {net.labels, labels}};
   const auto [kind, what] = thrown([&] { session.run_step(0, feeds); });
   EXPECT_EQ(kind, ErrorKind::BadData) << what;
-  for (const Variable& variable : net.graph.variables()) {
+  for (const graph::Variable& variable : net.graph.body().variables()) {
     const Tensor tensor(net.graph, variable.value);
     if (tensor.dtype() != DType::F32) continue;
     std::vector<float> numbers(static_cast<size_t>(element_count(tensor.shape()).fixed()));

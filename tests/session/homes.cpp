@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 #include "ops/ops.h"
 #include "session/engine.h"
 #include "support/disk_folder.h"
@@ -55,7 +55,7 @@ class HomesTest : public ::testing::Test {
   void find(Engine& session, bool is_optimisers, Tensor* in_file, Tensor* in_memory) {
     const PlannedStep& step = session.steps().front();
     for (const Port& port : step.program.variables) {
-      const bool fits = (net_.graph.variable_of(port.value).role == VariableRole::Optimiser) == is_optimisers;
+      const bool fits = (net_.graph.body().variable_of(port.value).role() == VariableRole::Optimiser) == is_optimisers;
       if (!fits || port.type.bytes() < KiB) continue;
       const bool is_stored = std::binary_search(step.plan.stored.begin(), step.plan.stored.end(), port.buffer);
       *(is_stored ? in_file : in_memory) = Tensor(net_.graph, port.value);
@@ -104,7 +104,7 @@ TEST_F(HomesTest, NeighboursAreLeftAlone) {
   Engine session(net_.graph, line, net_.requests(), options_);
   const auto all = [&] {
     std::vector<std::vector<std::byte>> values;
-    for (const Variable& variable : net_.graph.variables()) {
+    for (const graph::Variable& variable : net_.graph.body().variables()) {
       const auto seen = session.peek({net_.graph, variable.value});
       values.emplace_back(seen.begin(), seen.end());
     }

@@ -6,8 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autodiff/gradients.h"
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 #include "ops/ops.h"
 #include "session/engine.h"
 #include "support/error_of.h"
@@ -112,7 +111,7 @@ TEST_F(Misuse, FetchOfNothingOrOfAnotherGraph) {
 
 TEST_F(Misuse, UpdatesThatAreNone) {
   const Feed feeds[] = {{net_.x, x_}, {net_.labels, labels_}};
-  const NodeId forward = net_.graph.value(net_.logits.id()).producer;
+  const NodeId forward = net_.graph.body().value(net_.logits.id()).producer;
   for (const NodeId update : {NodeId{-1}, NodeId{100000}, forward})
     EXPECT_THAT(error_of([&] {
                   session_.run(Request{{net_.loss}, {update}, 4}, feeds);
@@ -233,7 +232,7 @@ TEST(MisuseOperators, UnsetOperands) {
       },
       [&] { gather(none, none); },
       [&] {
-        scatter_rows(none, none, {2, 2});
+        ops::scatter_rows(none, none, {2, 2});
       },
       [&] { attention(none, none, none); },
       [&] { relu(none); },
@@ -251,8 +250,8 @@ TEST(MisuseOperators, UnsetOperands) {
       [&] { where(none, none, none); },
       [&] { equal(none, none); },
       [&] { cast(none, DType::F16); },
-      [&] { bit_mask(none, 1); },
-      [&] { masked(none, none, none, 1); },
+      [&] { ops::bit_mask(none, 1); },
+      [&] { ops::masked(none, none, none, 1); },
       [&] { softmax(none); },
       [&] { reduce_sum(none); },
       [&] { sum_to(none, {2}); },
@@ -276,11 +275,11 @@ TEST(MisuseOperators, UnsetOperands) {
       [&] { mean_squared_error(none, none); },
       [&] { huber(none, none); },
       [&] { linear_cross_entropy(none, none, none); },
-      [&] { sgd(none, {}, none, none, none, {}); },
-      [&] { adam(none, {}, none, none, none, none, none, {}); },
-      [&] { rmsprop(none, {}, none, none, none, none, none, {}); },
-      [&] { count_step(none); },
-      [&] { sum_squares({}, {2}); },
+      [&] { ops::sgd(none, {}, none, none, none, {}); },
+      [&] { ops::adam(none, {}, none, none, none, none, none, {}); },
+      [&] { ops::rmsprop(none, {}, none, none, none, none, none, {}); },
+      [&] { ops::count_step(none); },
+      [&] { ops::sum_squares({}, {2}); },
       [&] { gradients(none, {}); },
       [&] { minimize(none, Optimiser::sgd()); },
   };

@@ -1,7 +1,7 @@
 // Plans for batch sizes that come up while a session runs are a cache: bounded in bytes, least recently used first.
 #include <gtest/gtest.h>
 
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 #include "memory/process.h"
 #include "ops/ops.h"
 #include "session/engine.h"

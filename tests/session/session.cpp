@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 #include "memory/process.h"
 #include "ops/ops.h"
 #include "support/error_of.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/layers.h"
+#include <plimsoll/layers.h>
 #include "ops/ops.h"
 #include "support/error_of.h"
 

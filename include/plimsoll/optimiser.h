@@ -1,12 +1,17 @@
-// Optimisers with the formulas and defaults of Keras: they add gradients, clipping and one update for each weight.
+// Gradients, and optimisers with the formulas and defaults of Keras: a training step as more nodes of the same graph.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "graph/graph.h"
+#include <plimsoll/tensor.h>
 
 namespace plimsoll {
+
+// The gradient of `loss`, a scalar, with respect to each of `wrt`; unset where none flows. With `seed` (shape of
+// `loss`), of the sum of seed x loss instead, and `loss` may have any shape.
+std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed = {});
 
 struct Optimiser {
   enum class Kind : uint8_t { Sgd, Adam, RmsProp };
@@ -16,7 +21,13 @@ struct Optimiser {
   bool nesterov = false;  // sgd
   double beta1 = 0.9;     // adam
   double beta2 = 0.999;
-  double epsilon = 1e-7;    // adam, rmsprop
+  double epsilon = 1e-7;  // adam, rmsprop
+  // Adam: where epsilon stands, with s = sqrt(1 - beta2^t), the correction of v's bias.
+  //   false  w -= rate s / (1 - beta1^t) m / (sqrt(v) + epsilon)       Keras, and the first form in the paper
+  //   true   w -= rate / (1 - beta1^t) m / (sqrt(v) / s + epsilon)     PyTorch
+  // Keras' form is the default because defaults here are Keras'. Both agree where sqrt(v) is far above epsilon; where
+  // gradients are tiny, PyTorch's epsilon counts for more in the first steps (1 / s = 32 times at t = 1).
+  bool epsilon_after_correction = false;
   double rho = 0.9;         // rmsprop
   bool centered = false;    // rmsprop
   double weight_decay = 0;  // apart from the gradient, before the step: w -= w * weight_decay * learning_rate

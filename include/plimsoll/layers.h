@@ -1,9 +1,13 @@
-// Layers: functions over Tensors that make their own variables, with the defaults of Keras. Images are NCHW.
+// Layers: functions over tensors that make their own variables, with the defaults of Keras.
 //
 //   x = layers::conv2d(x, 32, 3, {.padding = "same", .activation = "relu"}, "conv1");   // conv1/kernel, conv1/bias
 //
 // A layer without a name is called after its kind, numbered within the scope. Without a tensor, the same functions give
 // a Layer for later use: layers::conv2d(32, 3).
+//
+// Layouts: images are [batch, channels, height, width], sequences [batch, positions, width]. A dense kernel is
+// [in, units], that of a convolution [filters, channels / groups, height, width], that of a transposed one
+// [channels, filters / groups, height, width]; an embedding's table is [rows, width].
 #pragma once
 
 #include <array>
@@ -13,8 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
-#include "ops/ops.h"
+#include <plimsoll/graph.h>
 
 namespace plimsoll::layers {
 
@@ -68,6 +71,9 @@ struct Pool {
   Padding padding = "valid";
 };
 
+// The running variance is an average of the variances that training normalised with: of n numbers, their squared
+// distances from the mean over n, as in Keras. (PyTorch averages those over n - 1, so that inference does not quite do
+// what training did.)
 struct BatchNorm {
   double momentum = 0.99;
   double epsilon = 1e-3;
@@ -100,7 +106,7 @@ Tensor embedding(Tensor x, int64_t rows, int64_t width, const Init& table = Init
 Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options = {}, Name name = {});
 Tensor max_pool(Tensor x, Size size = 2, const Pool& options = {}, Name name = {});
 Tensor average_pool(Tensor x, Size size = 2, const Pool& options = {}, Name name = {});
-Tensor global_average_pool(Tensor x, Name name = {});
+Tensor global_average_pool(Tensor x, Name name = {});  // [batch, channels]
 Tensor flatten(Tensor x, Name name = {});
 Tensor add(Tensor a, Tensor b, Name name = {});
 Tensor concatenate(const std::vector<Tensor>& parts, int axis = 1, Name name = {});

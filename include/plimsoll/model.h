@@ -1,0 +1,122 @@
+// Models: named functions over tensors with variables of their own, and the built-in ones by name.
+//
+//   Model net = sequential({layers::conv2d(32, 3, {.activation = "relu"}), layers::flatten(), layers::dense(10)});
+//   Tensor logits = net(x, true);
+//
+//   Model pair("pair", {"left", "right"}, {"distance"}, [](const NamedTensors& in, bool) {
+//     Tensor a = layers::dense(in["left"], 64), b = layers::dense(in["right"], 64);
+//     return NamedTensors{{"distance", reduce_sum(abs(a - b), {1})}};
+//   });
+//   Tensor distance = pair({{"left", x}, {"right", y}})["distance"];
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <plimsoll/graph.h>
+#include <plimsoll/layers.h>
+
+namespace plimsoll {
+
+using layers::Layer;
+
+// Tensors by name, in an order: what a model takes and gives.
+class NamedTensors {
+ public:
+  using Item = std::pair<std::string, Tensor>;
+  NamedTensors() = default;
+  NamedTensors(std::initializer_list<Item> items);
+
+  void add(std::string name, Tensor tensor);       // throws Error when the name is taken
+  Tensor operator[](std::string_view name) const;  // throws Error that says which there are
+  Tensor only() const;                             // throws Error unless there is exactly one
+  bool has(std::string_view name) const;
+  size_t size() const { return items_.size(); }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+
+ private:
+  std::vector<Item> items_;
+};
+
+// Its variables are named "name/..." in the scope where it is called. Called there again, in the same graph or in
+// another that shares the store, it uses the same ones. Copies are handles to the same model.
+class Model {
+ public:
+  using Function = std::function<NamedTensors(const NamedTensors& inputs, bool training)>;
+
+  Model();  // to be assigned to
+  // From a layer or a function of one tensor: the input is called "input", the output "output".
+  Model(std::string name, Layer layer);
+  // From a function of several: it is called with these inputs, and must give these outputs.
+  Model(std::string name, std::vector<std::string> inputs, std::vector<std::string> outputs, Function function);
+
+  const std::string& name() const;
+  const std::vector<std::string>& inputs() const;
+  const std::vector<std::string>& outputs() const;
+
+  // `training` matters to dropout and batch norm.
+  Tensor operator()(Tensor x, bool training = false) const;  // for a model of one input and one output
+  NamedTensors operator()(const NamedTensors& inputs, bool training = false) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Each layer on what the one before gave.
+Model sequential(std::vector<Layer> layers, std::string name = "sequential");
+
+// What a model's answer is worth: a mean over the batch, and how many predictions are right (unset where counting them
+// would need what the model avoids to hold, or means nothing).
+struct Objective {
+  Tensor loss;
+  Tensor correct;
+};
+
+struct NamedType {
+  std::string name;
+  TensorType type;  // the first dimension is the batch
+};
+
+// A model with all that is needed to train it.
+struct ModelSpec {
+  Model model;
+  std::vector<NamedType> inputs;
+  std::vector<NamedType> targets;  // class numbers, or what is to be predicted
+  int64_t classes = 0;
+  int64_t batch = 32;  // unless another is given
+  // From the model's outputs; called within its scope, opened for reuse.
+  std::function<Objective(const NamedTensors& outputs, const NamedTensors& targets)> objective;
+
+  const std::string& name() const { return model.name(); }
+  const TensorType& input() const { return inputs.at(0).type; }    // of the first
+  const TensorType& labels() const { return targets.at(0).type; }  // of the first
+};
+
+// What differs from a model's own defaults; a model refuses those that it does not have.
+struct ModelOptions {
+  std::optional<int64_t> image_size = {};  // height and width
+  std::optional<int64_t> channels = {};    // of the image
+  std::optional<int64_t> classes = {};     // or words
+  std::optional<int64_t> sequence = {};    // positions
+  std::optional<int64_t> layers = {};
+  std::optional<int64_t> width = {};   // units of a layer
+  std::optional<double> dropout = {};  // rate
+};
+
+// A model that comes with the engine. Throws Error that names the nearest one and all that are known.
+ModelSpec find_model(std::string_view name, const ModelOptions& options = {});
+std::vector<std::string> model_names();
+
+// Trained numbers in the graph (statistics of batch norm and the optimiser's state are not among them).
+int64_t count_weights(const Graph& graph);
+
+}  // namespace plimsoll

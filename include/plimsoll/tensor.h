@@ -1,0 +1,168 @@
+// Tensors: what they are (element type and sizes, which may depend on the batch) and the handle that users hold.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include <plimsoll/dtype.h>
+
+namespace plimsoll {
+
+namespace graph {
+class Body;
+}
+class Graph;
+
+// A size: a number, or a multiple of the batch, so that one graph serves every batch size.
+class Dim {
+ public:
+  // Throws Error when negative. A size is a dimension.
+  constexpr Dim(int64_t size = 0) : code_(size) {  // NOLINT(google-explicit-constructor)
+    if (size < 0) refuse(size);
+  }
+  static constexpr Dim batch(int64_t times = 1) {
+    if (times < 1) refuse(times);
+    return Dim(-times, Raw{});
+  }
+
+  constexpr bool is_batch() const { return code_ < 0; }
+  // The factor of the batch, or the size itself.
+  constexpr int64_t count() const { return code_ < 0 ? -code_ : code_; }
+  constexpr int64_t at(int64_t batch) const { return code_ < 0 ? -code_ * batch : code_; }
+  // The size of a dimension that must not depend on the batch; throws Error otherwise.
+  int64_t fixed() const;
+
+  friend constexpr bool operator==(Dim a, Dim b) { return a.code_ == b.code_; }
+  friend Dim operator*(Dim a, Dim b);  // throws Error for batch x batch
+  friend Dim operator/(Dim a, int64_t b);
+
+ private:
+  struct Raw {};
+  constexpr Dim(int64_t code, Raw) : code_(code) {}
+  [[noreturn]] static void refuse(int64_t size);
+  int64_t code_;  // >= 0: the size; < 0: minus the factor of the batch
+};
+
+constexpr int kMaxRank = 8;
+
+// A short list, kept inline.
+template <class T>
+class Ranked {
+ public:
+  constexpr Ranked() = default;
+  constexpr Ranked(std::initializer_list<T> items) {  // NOLINT: shapes are written {2, 3}
+    for (const T& item : items) push_back(item);
+  }
+  static Ranked filled(int rank, T value) {
+    Ranked r;
+    for (int i = 0; i < rank; ++i) r.push_back(value);
+    return r;
+  }
+  template <class Range>
+  static Ranked from(const Range& items) {
+    Ranked r;
+    for (const auto& item : items) r.push_back(static_cast<T>(item));
+    return r;
+  }
+
+  constexpr int rank() const { return rank_; }
+  constexpr bool empty() const { return rank_ == 0; }
+  constexpr T& operator[](int i) { return items_[static_cast<size_t>(i)]; }
+  constexpr const T& operator[](int i) const { return items_[static_cast<size_t>(i)]; }
+  constexpr T* begin() { return items_.data(); }
+  constexpr T* end() { return items_.data() + rank_; }
+  constexpr const T* begin() const { return items_.data(); }
+  constexpr const T* end() const { return items_.data() + rank_; }
+  constexpr const T* data() const { return items_.data(); }
+  constexpr T back() const { return items_[static_cast<size_t>(rank_) - 1]; }
+  constexpr void push_back(T item) {
+    if (rank_ >= kMaxRank) too_long();
+    items_[static_cast<size_t>(rank_++)] = item;
+  }
+  constexpr void insert(int at, T item) {
+    push_back(item);
+    for (int i = rank_ - 1; i > at; --i) (*this)[i] = (*this)[i - 1];
+    (*this)[at] = item;
+  }
+  constexpr void erase(int at) {
+    for (int i = at; i + 1 < rank_; ++i) (*this)[i] = (*this)[i + 1];
+    --rank_;
+  }
+  friend constexpr bool operator==(const Ranked& a, const Ranked& b) {
+    if (a.rank_ != b.rank_) return false;
+    for (int i = 0; i < a.rank_; ++i)
+      if (!(a[i] == b[i])) return false;
+    return true;
+  }
+
+ private:
+  [[noreturn]] static void too_long();
+  std::array<T, kMaxRank> items_{};
+  int rank_ = 0;
+};
+
+using Shape = Ranked<Dim>;     // may depend on the batch
+using Dims = Ranked<int64_t>;  // plain numbers
+
+Dims at_batch(const Shape& shape, int64_t batch);
+int64_t element_count(const Dims& dims);
+// Number of elements, a multiple of the batch if any dimension is.
+Dim element_count(const Shape& shape);
+
+std::string to_string(Dim dim);             // "32", "B", "128B"
+std::string to_string(const Shape& shape);  // "[B,3,224,224]"
+std::string to_string(const Dims& dims);
+
+struct TensorType {
+  DType dtype = DType::F32;
+  Shape shape;
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+std::string to_string(const TensorType& type);  // "f32[B,10]"
+
+using ValueId = int32_t;        // of a tensor within its graph
+using NodeId = int32_t;         // of an operation within its graph
+using Name = std::string_view;  // of an operation; empty: the operator's, made unique
+
+// A value of a graph being built. Copies are handles to the same value.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Graph& graph, ValueId id);
+
+  bool is_set() const { return owner_ != nullptr; }
+  // What its graph is made of, as an address to compare: null when unset.
+  const graph::Body* owner() const { return owner_; }
+  ValueId id() const { return id_; }
+
+  // These throw Error when the tensor is unset.
+  Graph& graph() const;
+  const TensorType& type() const;
+  Shape shape() const { return type().shape; }  // a copy: the graph's values move while it grows
+  DType dtype() const { return type().dtype; }
+  int rank() const { return shape().rank(); }
+  // Negative axes count from the end.
+  Dim dim(int axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
+  std::string_view name() const;
+
+  friend bool operator==(const Tensor& a, const Tensor& b) { return a.owner_ == b.owner_ && a.id_ == b.id_; }
+
+ private:
+  graph::Body& body() const;
+
+  graph::Body* owner_ = nullptr;
+  ValueId id_ = -1;
+};
+
+// A gradient is dense, or row-sparse: `value` holds the rows of a table that `rows` names (with repeats).
+struct Gradient {
+  Tensor value;
+  Tensor rows;
+  bool is_set() const { return value.is_set(); }
+  bool is_sparse() const { return rows.is_set(); }
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,37 @@
+// The one way in which operators are called: what it does depends on where the inputs live.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "graph/attrs.h"
+#include "graph/op.h"
+
+namespace plimsoll::graph {
+
+// What a node made: its outputs are consecutive values. Stands for the first one where one is expected.
+class Outputs {
+ public:
+  Outputs(Graph& graph, NodeId node, ValueId first, int count)
+      : graph_(&graph), node_(node), first_(first), count_(count) {}
+  NodeId node() const { return node_; }
+  int size() const { return count_; }
+  Tensor operator[](int i) const { return {*graph_, first_ + i}; }
+  operator Tensor() const { return (*this)[0]; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  Graph* graph_;
+  NodeId node_;
+  ValueId first_;
+  int count_;
+};
+
+// Inputs of a graph: adds a node to it. Refuses, by the operator's name, inputs that are unset or of several graphs.
+Outputs apply(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs = {}, std::string_view name = "");
+inline Outputs apply(const Op& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {},
+                     std::string_view name = "") {
+  return apply(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs, name);
+}
+
+}  // namespace plimsoll::graph

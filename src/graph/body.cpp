@@ -1,0 +1,156 @@
+#include "graph/body.h"
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+
+namespace plimsoll::graph {
+
+Body::Body(Graph& front, std::shared_ptr<VariableStore> store) : front_(front), store_(std::move(store)) {
+  if (store_ == nullptr) throw Error("a graph needs a store of variables; leave it out to get one of its own");
+}
+
+void Body::expect_open() const {
+  if (finalized_) throw Error("the graph is finalised and can't grow; build all of it before the session opens");
+}
+
+void Body::finalize() {
+  finalized_ = true;
+  // Lists that grew by doubling give back what they did not need.
+  nodes_.shrink_to_fit();
+  values_.shrink_to_fit();
+  inputs_.shrink_to_fit();
+  variables_.shrink_to_fit();
+  attrs_by_text_ = {};
+  next_suffix_ = {};
+}
+
+int32_t Body::claim_name(std::string full) {
+  expect_name(full);
+  names_.push_back(std::move(full));
+  by_name_.emplace(names_.back(), -1);
+  return static_cast<int32_t>(names_.size() - 1);
+}
+
+int32_t Body::unique_name(std::string_view wanted) {
+  std::string full = store_->full_name(wanted);
+  if (!by_name_.contains(full)) return claim_name(std::move(full));
+  int32_t& suffix = next_suffix_[full];
+  std::string numbered;
+  do numbered = fmt::format("{}_{}", full, ++suffix);
+  while (by_name_.contains(numbered));
+  return claim_name(std::move(numbered));
+}
+
+int32_t Body::intern(const Attrs& attrs) {
+  const auto [at, added] = attrs_by_text_.try_emplace(to_string(attrs), static_cast<int32_t>(attrs_.size()));
+  if (added) attrs_.push_back(attrs);
+  return at->second;
+}
+
+ValueId Body::add_value(const TensorType& type, ValueKind kind, int32_t name) {
+  const auto id = static_cast<ValueId>(values_.size());
+  values_.push_back({type, -1, kind, name, -1});
+  if (name >= 0) by_name_[names_[static_cast<size_t>(name)]] = id;
+  return id;
+}
+
+ValueId Body::add_placeholder(std::string_view name, const TensorType& type) {
+  expect_open();
+  std::string full = store_->full_name(name);
+  if (by_name_.contains(full)) throw Error(fmt::format("placeholder '{}' exists already; give it another name", full));
+  const ValueId id = add_value(type, ValueKind::Placeholder, claim_name(std::move(full)));
+  placeholders_.push_back(id);
+  return id;
+}
+
+ValueId Body::add_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role) {
+  expect_open();
+  const std::string full = store_->full_name(name);
+  const auto at = by_name_.find(full);
+  const bool is_here = at != by_name_.end();
+  if (is_here && (at->second < 0 || value(at->second).kind != ValueKind::Variable))
+    throw Error(fmt::format("'{}' exists already and is not a variable; give one of them another name", full));
+  if (is_here && !store_->is_reusing())
+    throw Error(
+        fmt::format("variable '{}' exists already as {}; open its scope with Scope::Mode::Reuse to share it, "
+                    "or give the layer another name",
+                    full, to_string(value(at->second).type)));
+  const StoredVariable& stored = store_->declare(name, type, init, role);
+  if (is_here) return at->second;
+  const ValueId id = add_value(type, ValueKind::Variable, -1);
+  by_name_.emplace(stored.name, id);
+  values_.back().extra = static_cast<int32_t>(variables_.size());
+  variables_.push_back({id, &stored});
+  return id;
+}
+
+ValueId Body::add_constant(const TensorType& type, std::span<const std::byte> bytes, std::string_view name) {
+  expect_open();
+  const int64_t want = element_count(type.shape).fixed() * size_of(type.dtype);
+  if (static_cast<int64_t>(bytes.size()) != want)
+    throw Error(fmt::format("constant {} needs {} bytes but got {}", to_string(type), want, bytes.size()));
+  const ValueId id =
+      add_value(type, ValueKind::Constant, unique_name(name.empty() ? std::string_view("constant") : name));
+  values_.back().extra = static_cast<int32_t>(constants_.size());
+  constants_.push_back({id, {bytes.begin(), bytes.end()}});
+  return id;
+}
+
+std::string Body::layer_name(std::string_view kind) {
+  return store_->is_in_scope() ? store_->layer_name(kind) : next_layer_name(layers_, kind);
+}
+
+NodeId Body::add_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name) {
+  expect_open();
+  std::vector<TensorType> types;
+  types.reserve(inputs.size());
+  for (const ValueId input : inputs) types.push_back(value(input).type);
+  const int32_t node_name = unique_name(name.empty() ? op.name : name);
+  Infer infer{op.name, names_[static_cast<size_t>(node_name)], attrs, types, {}};
+  infer.expect_types(op.types);
+  op.infer(infer);
+
+  const auto node = static_cast<NodeId>(nodes_.size());
+  const auto first_output = static_cast<ValueId>(values_.size());
+  nodes_.push_back({&op, intern(attrs), node_name, static_cast<int32_t>(inputs_.size()), first_output,
+                    static_cast<int16_t>(inputs.size()), static_cast<int16_t>(infer.out.size()), adds_backward_});
+  inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
+  for (size_t i = 0; i < infer.out.size(); ++i) {
+    // The first output bears the node's name, the others name:1, name:2 ...
+    const int32_t value_name =
+        i == 0 ? node_name : claim_name(fmt::format("{}:{}", names_[static_cast<size_t>(node_name)], i));
+    add_value(infer.out[i], ValueKind::Computed, value_name);
+    values_.back().producer = node;
+  }
+  return node;
+}
+
+ValueId Body::find(std::string_view name) const {
+  const auto at = by_name_.find(name);
+  if (at != by_name_.end() && at->second >= 0) return at->second;
+  std::string near;
+  int shown = 0;
+  const std::string_view tail = name.substr(name.find_last_of('/') + 1);
+  for (const Value& value : values_) {
+    const std::string_view other = this->name(value);
+    if (shown < 5 && other.find(tail) != std::string_view::npos)
+      near += (shown++ ? ", " : "; near it: ") + std::string(other);
+  }
+  throw Error(fmt::format("the graph has no value '{}'{}", name, near));
+}
+
+Bytes Body::size_bytes() const {
+  size_t bytes = nodes_.capacity() * sizeof(Node) + values_.capacity() * sizeof(Value) +
+                 inputs_.capacity() * sizeof(ValueId) + variables_.capacity() * sizeof(Variable);
+  for (const Constant& constant : constants_) bytes += sizeof constant + constant.bytes.size();
+  // A short string is kept inline; by_name_ has one node of about 48 bytes for each.
+  const auto name_bytes = [](const std::string& name) {
+    return sizeof(std::string) + (name.size() > 15 ? name.size() + 17 : 0) + 56;
+  };
+  for (const std::string& name : names_) bytes += name_bytes(name);
+  for (const Variable& variable : variables_) bytes += sizeof(StoredVariable) + name_bytes(variable.stored->name);
+  return static_cast<Bytes>(bytes);
+}
+
+}  // namespace plimsoll::graph
