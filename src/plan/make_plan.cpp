@@ -204,6 +204,11 @@ class Planner {
       look(entry, entry.option.plain());
       if (entry.option.is_searched()) look(entry, entry.option.recomputing());
     }
+    // Among parts of the batch: the whole of it is not one of the options, but known to be as fast as can be.
+    const bool has_whole = std::find(problems_.begin(), problems_.end(), &whole_) != problems_.end();
+    if (!has_whole && unconstrained_ns_ < best_ns_)
+      least = std::min(least,
+                       std::max(ordered_bytes() + limits_.bytes_of_steps(std::ssize(whole_.tasks)), limits_.bytes + 1));
     return least == std::numeric_limits<Bytes>::max() ? 0 : least;
   }
 

@@ -252,6 +252,19 @@ TEST(MakePlan, ASlowerPlanSaysWhatAFasterOneNeeds) {
   EXPECT_GT(slower, 2);
 }
 
+TEST(MakePlan, APlanInPartsNamesTheWholeBatchWhereNoPartsAreFaster) {
+  const Problem whole = training_chain(6, 1000, 200);
+  Problem parts = whole;
+  parts.part_samples = 8;
+  for (Task& task : parts.tasks) task.fixed_ns *= 2;
+  const Problem* const problems[] = {&parts};
+  const Bytes all = must_plan(whole, {.batch = 32}).arena_bytes;
+  const auto answer = choose_plan(whole, problems, {.bytes = all - 1, .batch = 32}).answer;
+  ASSERT_TRUE(std::holds_alternative<Plan>(answer));
+  EXPECT_GT(std::get<Plan>(answer).predicted_ns, std::get<Plan>(answer).unconstrained_ns);
+  EXPECT_EQ(std::get<Plan>(answer).next_faster_bytes, all);
+}
+
 TEST(MakePlan, APlanWithoutALineNamesNoFasterOne) {
   const Plan plan = must_plan(training_chain(8, 1000, 200), {.batch = 32});
   EXPECT_EQ(plan.next_faster_bytes, 0);
