@@ -2,18 +2,16 @@
 #pragma once
 
 #include <plimsoll/bytes.h>
+#include <plimsoll/dtype.h>
 #include <plimsoll/error.h>
 #include <plimsoll/forecast.h>
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
+#include <plimsoll/levers.h>
 #include <plimsoll/memory_line.h>
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
-#include "data/batches.h"
-#include "data/prefetch.h"
-#include "memory/default_line.h"
-#include "memory/process.h"
-#include "session/bad_data.h"
-#include "session/session.h"
-#include "session/weights_file.h"
+#include <plimsoll/session.h>
+#include <plimsoll/tensor.h>
+#include <plimsoll/version.h>
