@@ -14,16 +14,13 @@ struct Net {
 
   explicit Net(int64_t width) {
     using namespace plimsoll;
-    x = graph.placeholder("x", DType::F32, {Dim::batch(), 100});
-    y = graph.placeholder("y", DType::F32, {Dim::batch(), 1});
+    x = graph.placeholder<float>("x", {Dim::batch(), 100});
+    y = graph.placeholder<float>("y", {Dim::batch(), 1});
     loss = mean_squared_error(layers::dense(layers::dense(x, width, {.activation = "relu"}), 1), y);
     updates = minimize(loss, Optimiser::adam(0.001));
   }
-  plimsoll::Request step() const { return {{loss}, updates.nodes, 64}; }
-  float run(plimsoll::Session& session) const {
-    const plimsoll::Feed feeds[] = {{x, rows}, {y, targets}};
-    return session.run_step(0, feeds)[0].floats()[0];
-  }
+  plimsoll::StepSpec step() const { return {.fetch = {loss}, .update = updates, .batch = 64}; }
+  float run(plimsoll::Step& step) const { return step({{x, rows}, {y, targets}})[0].item<float>(); }
 };
 
 // Ends the program with what went wrong.

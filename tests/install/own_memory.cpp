@@ -17,17 +17,18 @@ int main() {
   const auto before = take(16 * MiB);
   MemoryLine line = MemoryLine::process("64MiB");
   const bool is_counted = line.process_bytes() >= 16 * MiB;
-  const Net net(10'000);
-  Session session(const_cast<Graph&>(net.graph), line, {net.step()});
-  net.run(session);
+  Net net(10'000);
+  Session session(net.graph, line);
+  Step step = session.step(net.step());
+  net.run(step);
   const auto little = take(2 * MiB);  // within what the line has left
-  net.run(session);
+  net.run(step);
   const Bytes peak = peak_resident_bytes();
   std::string said;
   if (std::getenv("PLIMSOLL_TAKES_TOO_MUCH") != nullptr) {
     const auto much = take(40 * MiB);
     try {
-      net.run(session);
+      net.run(step);
     } catch (const DoesNotFit& e) {
       said = e.what();
     }

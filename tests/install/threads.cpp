@@ -13,30 +13,32 @@ int main() {
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
       Net net(5'000);
-      Session session(net.graph, line, {net.step()});
-      const float first = net.run(session);
+      Session session(net.graph, line);
+      Step train = session.step(net.step());
+      const float first = net.run(train);
       float last = first;
-      for (int step = 0; step < 20; ++step) last = net.run(session);
+      for (int i = 0; i < 20; ++i) last = net.run(train);
       if (last < first) ++done;
     });
   for (std::thread& thread : threads) thread.join();
 
   Net net(20'000);
-  Session session(net.graph, line, {net.step()});
-  net.run(session);
+  Session session(net.graph, line);
+  Step step = session.step(net.step());
+  net.run(step);
   std::atomic<int> refused = 0;
   std::atomic<bool> go = false;
   std::thread other([&] {
     while (!go) std::this_thread::yield();
     for (int i = 0; i < 50; ++i) try {
-        net.run(session);
+        net.run(step);
       } catch (const Error&) {
         ++refused;
       }
   });
   go = true;
   for (int i = 0; i < 50; ++i) try {
-      net.run(session);
+      net.run(step);
     } catch (const Error&) {
       ++refused;
     }

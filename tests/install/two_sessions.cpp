@@ -5,23 +5,24 @@ using namespace plimsoll;
 
 int main() {
   MemoryLine line = MemoryLine::process("64MiB");
-  const Net first(10'000), second(10'000);
+  Net first(10'000), second(10'000);
   Net third(40'000);
-  Session one(const_cast<Graph&>(first.graph), line, {first.step()});
-  Session two(const_cast<Graph&>(second.graph), line, {second.step()});
+  Session one(first.graph, line), two(second.graph, line);
+  Step of_one = one.step(first.step()), of_two = two.step(second.step());
   const Bytes arenas = one.arena_bytes() + two.arena_bytes();
   // Both arenas are held although none is open, so a third that would need the same bytes is refused now.
   bool is_refused = false;
   Bytes deficit = -1;
   try {
-    const Session three(third.graph, line, {third.step()});
+    Session three(third.graph, line);
+    three.step(third.step());
   } catch (const DoesNotFit& e) {
     is_refused = true;
     deficit = e.refusal().deficit();
   }
   for (int i = 0; i < 20; ++i) {
-    first.run(one);
-    second.run(two);
+    first.run(of_one);
+    second.run(of_two);
   }
   line.measure_process();
   const bool is_counted_once = line.used() <= arenas + 20 * MiB;
