@@ -33,7 +33,7 @@ struct ProgramTask {
   NodeId origin;                  // -1: a reorder
   const graph::Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
   Kernels slim{};                 // the task's only variant, where it has one
-  const Kernels& of(const plan::Step& step) const { return step.variant < 0 ? own : slim; }
+  const Kernels& of(const plan::Action& step) const { return step.variant < 0 ? own : slim; }
 };
 
 // A value that crosses the border of the step, and the buffer that holds it.

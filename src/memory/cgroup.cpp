@@ -39,15 +39,16 @@ Bytes field(std::string_view lines, std::string_view key) {
   return 0;
 }
 
-struct Names {
+struct CgroupFiles {
   std::string_view limit, used, inactive_file, active_file;
 };
-constexpr Names kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"};
-constexpr Names kVersion2{"memory.max", "memory.current", "inactive_file", "active_file"};
+constexpr CgroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
+                                "total_active_file"};
+constexpr CgroupFiles kVersion2{"memory.max", "memory.current", "inactive_file", "active_file"};
 
 // A limit anywhere above binds too, so every folder from the mount down to `path` is asked. Inside a container the path
 // may be the host's and the folders missing; the mount itself is then this process's group.
-void add_groups(const std::string& mount, std::string_view path, const Names& names,
+void add_groups(const std::string& mount, std::string_view path, const CgroupFiles& names,
                 std::vector<CgroupMemory>& groups) {
   size_t length = 0;
   while (true) {

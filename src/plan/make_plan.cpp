@@ -215,8 +215,8 @@ class Planner {
   Plan finish(Entry& entry, const Candidate& candidate) {
     Plan plan = expand(*problems_[entry.problem], entry.option, candidate);
     if (!entry.variants.empty())
-      for (Step& step : plan.steps)
-        if (step.kind == Step::Kind::Run) step.variant = entry.variants[step.task];
+      for (Action& step : plan.steps)
+        if (step.kind == Action::Kind::Run) step.variant = entry.variants[step.task];
     plan.predicted_ns = candidate.ns;
     plan.unconstrained_ns = unconstrained_ns_;
     plan.disk_ns = entry.option.disk_ns(candidate);
@@ -262,7 +262,7 @@ class Planner {
       const BufferId id = *std::max_element(writes.begin(), writes.end(), [&](BufferId a, BufferId b) {
         return staged.sizes.buffers[a] < staged.sizes.buffers[b];
       });
-      const bool is_load = staged.meaning[t].kind == Step::Kind::Load;
+      const bool is_load = staged.meaning[t].kind == Action::Kind::Load;
       decisions.push_back({(is_load ? "load again " : "recompute ") + staged.problem.buffers[id].name,
                            staged.sizes.buffers[id], (runs[t] - 1) * staged.problem.tasks[t].fixed_ns});
     }

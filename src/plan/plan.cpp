@@ -33,8 +33,8 @@ Tally count_work(const Problem& problem, const Plan& plan) {
   const int64_t samples = plan.part_samples.empty() ? 1 : plan.part_samples.front();
   std::set<std::pair<TaskId, int32_t>> seen;
   std::set<BufferId> moved;
-  for (const Step& step : plan.steps) {
-    if (step.kind == Step::Kind::Run) {
+  for (const Action& step : plan.steps) {
+    if (step.kind == Action::Kind::Run) {
       const int64_t of_part = plan.part_samples.empty() ? 1 : plan.part_samples[step.part];
       const double ns = cost_ns(work_of(problem, step), of_part);
       if (!seen.emplace(step.task, step.part).second) {
@@ -45,7 +45,7 @@ Tally count_work(const Problem& problem, const Plan& plan) {
         tally.variant_ns += ns - cost_ns(problem.tasks[step.task], of_part);
       }
     } else {
-      ++(step.kind == Step::Kind::Save ? tally.saves : tally.loads);
+      ++(step.kind == Action::Kind::Save ? tally.saves : tally.loads);
       if (!std::binary_search(plan.stored.begin(), plan.stored.end(), step.buffer)) moved.insert(step.buffer);
     }
   }
@@ -59,13 +59,13 @@ std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan) {
   std::vector<Bytes> now(problem.buffers.size(), -1);
   size_t next = 0;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const Step& step = plan.steps[s];
+    const Action& step = plan.steps[s];
     StepPlaces& place = places[s];
     for (; next < plan.lives.size() && plan.lives[next].first_step <= static_cast<int32_t>(s); ++next) {
       const Life& life = plan.lives[next];
       (life.buffer == kScratch ? place.scratch : now[life.buffer]) = life.offset;
     }
-    if (step.kind != Step::Kind::Run) {
+    if (step.kind != Action::Kind::Run) {
       place.buffer = now[step.buffer];
       continue;
     }

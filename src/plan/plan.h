@@ -12,18 +12,18 @@
 
 namespace plimsoll::plan {
 
-struct Step {
+struct Action {
   enum class Kind : uint8_t { Run, Save, Load };
   Kind kind = Kind::Run;
   TaskId task = -1;      // Run
   BufferId buffer = -1;  // Save to and Load from the scratch file
   int32_t part = 0;      // which part of the batch; sums add from part 1 on
   int32_t variant = -1;  // index into Task::variants; -1 is the task's own work
-  bool operator==(const Step&) const = default;
+  bool operator==(const Action&) const = default;
 };
 
 // What a step that runs a task does.
-inline const Work& work_of(const Problem& problem, const Step& step) {
+inline const Work& work_of(const Problem& problem, const Action& step) {
   const Task& task = problem.tasks[static_cast<size_t>(step.task)];
   return step.variant < 0 ? static_cast<const Work&>(task) : task.variants[static_cast<size_t>(step.variant)];
 }
@@ -57,7 +57,7 @@ struct Plan {
   Bytes arena_bytes = 0;
   Bytes variable_bytes = 0;           // the bottom of the arena: variables in order of id, but for stored ones
   std::vector<int64_t> part_samples;  // one entry when the batch is whole
-  std::vector<Step> steps;
+  std::vector<Action> steps;
   std::vector<Life> lives;       // sorted by first step, then buffer
   std::vector<BufferId> stored;  // variables that live in the scratch file between steps, by id
   double predicted_ns = 0;

@@ -46,7 +46,7 @@ struct Profile {
 };
 
 // What a step of the plan is and what it should take; without its times.
-ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, const plan::Step& step);
+ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, const plan::Action& step);
 
 // The profile's rows from the times of the plan's steps, one list for each run.
 using StepTimes = std::vector<std::vector<int64_t>>;

@@ -56,13 +56,13 @@ class ProfileRows {
 
 }  // namespace
 
-ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, const plan::Step& step) {
+ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, const plan::Action& step) {
   const plan::Problem& problem = program.problem;
   ProfileRow row;
   row.runs = 1;
-  if (step.kind != plan::Step::Kind::Run) {
+  if (step.kind != plan::Action::Kind::Run) {
     const plan::Buffer& buffer = problem.buffers[static_cast<size_t>(step.buffer)];
-    row.name = step.kind == plan::Step::Kind::Save ? "save to disk" : "load from disk";
+    row.name = step.kind == plan::Action::Kind::Save ? "save to disk" : "load from disk";
     row.task = buffer.name;
     row.bytes = static_cast<double>(placed_bytes(buffer, program.batch));
     return row;

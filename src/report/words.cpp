@@ -98,8 +98,8 @@ std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Byt
   std::string text = "memory";
   if (plan.disk_ns >= kMost * plan.predicted_ns) {
     Bytes moved = 0;
-    for (const plan::Step& step : plan.steps)
-      if (step.kind != plan::Step::Kind::Run)
+    for (const plan::Action& step : plan.steps)
+      if (step.kind != plan::Action::Kind::Run)
         moved += placed_bytes(problem.buffers[static_cast<size_t>(step.buffer)], plan.part_samples.front());
     text = fmt::format("the disk, which moves {} in a step and takes {} for it", format_bytes(moved),
                        time_of(plan.disk_ns));
@@ -124,11 +124,11 @@ std::string decisions_text(const plan::Plan& plan, size_t most, const std::strin
 
 std::string peak_task(const plan::Problem& problem, const plan::Plan& plan) {
   if (plan.peak_step < 0 || static_cast<size_t>(plan.peak_step) >= plan.steps.size()) return "start";
-  const plan::Step& step = plan.steps[static_cast<size_t>(plan.peak_step)];
+  const plan::Action& step = plan.steps[static_cast<size_t>(plan.peak_step)];
   const std::string part =
       plan.part_samples.size() > 1 ? fmt::format(" (micro-batch {})", step.part + 1) : std::string();
-  if (step.kind == plan::Step::Kind::Run) return problem.tasks[static_cast<size_t>(step.task)].name + part;
-  return (step.kind == plan::Step::Kind::Save ? "saving " : "loading ") +
+  if (step.kind == plan::Action::Kind::Run) return problem.tasks[static_cast<size_t>(step.task)].name + part;
+  return (step.kind == plan::Action::Kind::Save ? "saving " : "loading ") +
          problem.buffers[static_cast<size_t>(step.buffer)].name + part;
 }
 

@@ -26,8 +26,8 @@ class Executor::Binder {
 
   void run() {
     size_t ins = 0, outs = 0, moves = 0;
-    for (const plan::Step& step : plan_.steps) {
-      if (step.kind != plan::Step::Kind::Run) {
+    for (const plan::Action& step : plan_.steps) {
+      if (step.kind != plan::Action::Kind::Run) {
         ++moves;
         continue;
       }
@@ -45,7 +45,7 @@ class Executor::Binder {
           if (kernel != nullptr && (to_.kernels_.empty() || to_.kernels_.back() != kernel))
             to_.kernels_.push_back(kernel);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (plan_.steps[i].kind == plan::Step::Kind::Run)
+      if (plan_.steps[i].kind == plan::Action::Kind::Run)
         bind_task(i);
       else
         bind_transfer(i);
@@ -68,7 +68,7 @@ class Executor::Binder {
   }
 
   void bind_task(size_t i) {
-    const plan::Step& step = plan_.steps[i];
+    const plan::Action& step = plan_.steps[i];
     const plan::StepPlaces& places = places_[i];
     const lower::ProgramTask& task = program_.tasks[static_cast<size_t>(step.task)];
     const plan::Work& work = work_of(program_.problem, step);
@@ -94,11 +94,11 @@ class Executor::Binder {
   }
 
   void bind_transfer(size_t i) {
-    const plan::Step& step = plan_.steps[i];
+    const plan::Action& step = plan_.steps[i];
     const auto id = static_cast<size_t>(step.buffer);
     const int64_t samples = *std::max_element(plan_.part_samples.begin(), plan_.part_samples.end());
     const Bytes bytes = placed_bytes(program_.problem.buffers[id], samples);
-    const bool is_load = step.kind == plan::Step::Kind::Load;
+    const bool is_load = step.kind == plan::Action::Kind::Load;
     to_.steps_.push_back({nullptr, nullptr, nullptr, nullptr, static_cast<int32_t>(to_.transfers_.size()), 0});
     to_.transfers_.push_back({is_load, base_ + places_[i].buffer, file_.places[id], bytes});
     if (is_load) loaded_by_[id] = static_cast<int32_t>(to_.transfers_.size());

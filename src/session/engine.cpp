@@ -104,7 +104,7 @@ void Engine::bind(PlannedStep& step) {
                                                   run::FilePlaces{homes_.transfers(), step.file_places});
   step.origins.clear();
   step.origins.reserve(step.plan.steps.size());
-  for (const plan::Step& action : step.plan.steps)
+  for (const plan::Action& action : step.plan.steps)
     step.origins.push_back(
         {action.task < 0 ? -1 : step.program.tasks[static_cast<size_t>(action.task)].origin, action.part});
   step.feed_places.clear();

@@ -15,8 +15,8 @@ std::vector<Bytes> Homes::place_in_file(const plan::Problem& problem, const plan
     end += round_up(placed_bytes(problem.buffers[static_cast<size_t>(id)], samples), kDiskBlock);
   };
   for (const plan::BufferId id : plan.stored) place(id);
-  for (const plan::Step& step : plan.steps)
-    if (step.kind != plan::Step::Kind::Run) place(step.buffer);
+  for (const plan::Action& step : plan.steps)
+    if (step.kind != plan::Action::Kind::Run) place(step.buffer);
   *file_bytes = std::max(*file_bytes, end);
   return places;
 }

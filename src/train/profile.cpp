@@ -29,8 +29,8 @@ report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestio
 // The work of all steps at the peak of this machine.
 double predict_here_ns(const session::PlannedStep& planned, const lower::MachineSpeed& peak) {
   double ns = 0;
-  for (const plan::Step& step : planned.plan.steps)
-    if (step.kind == plan::Step::Kind::Run)
+  for (const plan::Action& step : planned.plan.steps)
+    if (step.kind == plan::Action::Kind::Run)
       ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].of(step).cost, peak);
   return ns;
 }

@@ -170,7 +170,8 @@ TEST(LowerInParts, AVariantGivesTheSameBits) {
     ASSERT_FALSE(own.program.tasks.empty()) << part;
     const Ran slim = run_once(graph, wanted, options(graph, 8, part), {}, own.plan.arena_bytes - 1);
     const auto variants = [](const Ran& ran) {
-      return std::count_if(ran.plan.steps.begin(), ran.plan.steps.end(), [](const Step& s) { return s.variant >= 0; });
+      return std::count_if(ran.plan.steps.begin(), ran.plan.steps.end(),
+                           [](const Action& s) { return s.variant >= 0; });
     };
     EXPECT_EQ(variants(own), 0);
     EXPECT_EQ(variants(slim), std::ssize(slim.plan.part_samples));

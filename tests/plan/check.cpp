@@ -142,13 +142,13 @@ TEST(Check, NamesEveryPlantedFault) {
        "sgd runs again at step 4, but it cannot be recomputed"},
       {"load without save",
        [](Plan& p) {
-         p.steps.push_back({.kind = Step::Kind::Load, .buffer = 4});
+         p.steps.push_back({.kind = Action::Kind::Load, .buffer = 4});
          p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
        },
        "y is loaded at step 4, but never saved"},
       {"move without place",
        [](Plan& p) {
-         p.steps.push_back({.kind = Step::Kind::Save, .buffer = 3});
+         p.steps.push_back({.kind = Action::Kind::Save, .buffer = 3});
          p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
        },
        "g is moved at step 4, where it has no place"},
@@ -232,7 +232,7 @@ TEST(Check, FollowsSpilledValues) {
   const Problem problem = small_problem();
   Plan plan = roomy_plan();
   plan.steps = {
-      {.task = 0}, {.task = 1}, {.kind = Step::Kind::Save, .buffer = 2}, {.kind = Step::Kind::Load, .buffer = 2},
+      {.task = 0}, {.task = 1}, {.kind = Action::Kind::Save, .buffer = 2}, {.kind = Action::Kind::Load, .buffer = 2},
       {.task = 2}, {.task = 3}};
   plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 5, kW, 4096}, {1, 0, 0, kX, 4096}, {2, 0, 2, kH, 4096},
                 {3, 1, 4, kG, 4096},        {2, 3, 4, kX, 4096}, {4, 4, 5, kY, 4096}};

@@ -198,11 +198,11 @@ TEST(CheckFaults, AVariantDoesNotReadPartOfASum) {
   variant.reads = {x, sum};
   variant.writes = {y};
   rows.variants = {variant};
-  std::vector<Step> steps{{.task = 0}, {.task = 1}, {.task = 0, .part = 1}, {.task = 1, .part = 1}};
+  std::vector<Action> steps{{.task = 0}, {.task = 1}, {.task = 0, .part = 1}, {.task = 1, .part = 1}};
   Plan plan = testing::lay_out(b.problem, steps, {2, 2}, 4);
   plan.exactness = Exactness::WithinTolerance;
   EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "");
-  for (Step& step : steps) step.variant = step.task == 1 ? 0 : -1;
+  for (Action& step : steps) step.variant = step.task == 1 ? 0 : -1;
   plan = testing::lay_out(b.problem, steps, {2, 2}, 4);
   plan.exactness = Exactness::WithinTolerance;
   EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "rows needs the whole of sum, which is a sum over parts");

@@ -24,7 +24,7 @@ void add_plans(std::vector<Subject>& subjects, const Problem& problem, Limits li
   }
 }
 
-Subject make_subject(const std::string& name, const Problem& problem, const std::vector<Step>& steps,
+Subject make_subject(const std::string& name, const Problem& problem, const std::vector<Action>& steps,
                      const std::vector<int64_t>& parts) {
   int64_t batch = 0;
   for (const int64_t samples : parts) batch += samples;
@@ -63,9 +63,9 @@ Problem layers_problem() {
   return b.problem;
 }
 
-std::vector<Step> steps_in_parts(int32_t parts, bool reruns) {
+std::vector<Action> steps_in_parts(int32_t parts, bool reruns) {
   constexpr TaskId kTasksInParts = 8;
-  std::vector<Step> steps;
+  std::vector<Action> steps;
   for (int32_t part = 0; part < parts; ++part)
     for (TaskId task = 0; task < kTasksInParts; ++task) {
       if (reruns && task == 4) steps.push_back({.task = 0, .part = part});
@@ -75,8 +75,8 @@ std::vector<Step> steps_in_parts(int32_t parts, bool reruns) {
   return steps;
 }
 
-Step save(BufferId id, int32_t part = 0) { return {.kind = Step::Kind::Save, .buffer = id, .part = part}; }
-Step load(BufferId id, int32_t part = 0) { return {.kind = Step::Kind::Load, .buffer = id, .part = part}; }
+Action save(BufferId id, int32_t part = 0) { return {.kind = Action::Kind::Save, .buffer = id, .part = part}; }
+Action load(BufferId id, int32_t part = 0) { return {.kind = Action::Kind::Load, .buffer = id, .part = part}; }
 
 Subject spilling() {
   Builder b;
@@ -95,7 +95,7 @@ Subject spilling() {
 }
 
 Subject spilling_in_parts() {
-  std::vector<Step> steps = steps_in_parts(2, false);
+  std::vector<Action> steps = steps_in_parts(2, false);
   const BufferId h1 = 4, dw1 = 11;
   steps.insert(steps.begin() + 12, load(h1, 1));  // back_w2 of part 1 is next
   steps.insert(steps.begin() + 10, save(h1, 1));  // forward2 of part 1 was last
@@ -199,7 +199,7 @@ std::vector<Subject> handmade_subjects() {
           sharing()};
 }
 
-Plan lay_out(const Problem& problem, std::vector<Step> steps, std::vector<int64_t> part_samples, int64_t batch) {
+Plan lay_out(const Problem& problem, std::vector<Action> steps, std::vector<int64_t> part_samples, int64_t batch) {
   Plan plan;
   const int64_t samples = *std::max_element(part_samples.begin(), part_samples.end());
   const auto last = static_cast<int32_t>(steps.size()) - 1;
@@ -223,13 +223,13 @@ Plan lay_out(const Problem& problem, std::vector<Step> steps, std::vector<int64_
   for (const Life& life : plan.lives)
     if (problem.buffers[life.buffer].kind == BufferKind::Variable) plan.variable_bytes += life.bytes;
   for (int32_t s = 0; s <= last; ++s) {
-    const Step& step = steps[s];
-    if (step.kind != Step::Kind::Run) {
+    const Action& step = steps[s];
+    if (step.kind != Action::Kind::Run) {
       touch(step.buffer, s);
-      const bool is_loaded = std::any_of(steps.begin() + s, steps.end(), [&](const Step& later) {
-        return later.kind == Step::Kind::Load && later.buffer == step.buffer;
+      const bool is_loaded = std::any_of(steps.begin() + s, steps.end(), [&](const Action& later) {
+        return later.kind == Action::Kind::Load && later.buffer == step.buffer;
       });
-      if (step.kind == Step::Kind::Save && is_loaded && problem.buffers[step.buffer].kind != BufferKind::Variable)
+      if (step.kind == Action::Kind::Save && is_loaded && problem.buffers[step.buffer].kind != BufferKind::Variable)
         now[step.buffer] = -1;
       continue;
     }
@@ -324,7 +324,7 @@ void remove_step(Subject& subject, int32_t step) {
   fit_arena(plan);
 }
 
-void insert_step(Subject& subject, int32_t at, const Step& step) {
+void insert_step(Subject& subject, int32_t at, const Action& step) {
   Plan& plan = subject.plan;
   const bool is_end = at == static_cast<int32_t>(plan.steps.size());
   for (Life& life : plan.lives) {
@@ -335,7 +335,7 @@ void insert_step(Subject& subject, int32_t at, const Step& step) {
     if (life.last_step >= at || (is_end && is_kept && life.last_step == at - 1)) ++life.last_step;
   }
   plan.steps.insert(plan.steps.begin() + at, step);
-  if (step.kind == Step::Kind::Run)
+  if (step.kind == Action::Kind::Run)
     if (const Bytes bytes = scratch_bytes(work_at(subject, at), plan.part_samples.at(step.part)); bytes > 0)
       plan.lives.push_back({kScratch, at, at, plan.arena_bytes, bytes});
   for (Life& life : plan.lives)  // variables are there from step 0, also when this is it
@@ -349,7 +349,7 @@ void insert_step(Subject& subject, int32_t at, const Step& step) {
 }
 
 void move_step(Subject& subject, int32_t from, int32_t to) {
-  const Step step = subject.plan.steps[from];
+  const Action step = subject.plan.steps[from];
   const Bytes top = subject.plan.arena_bytes;  // scratch goes where nothing else is: it is not what is wrong
   for (Life& life : subject.plan.lives)
     if (life.buffer == kScratch) move_life(subject.plan, life, top);

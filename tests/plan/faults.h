@@ -40,7 +40,7 @@ std::vector<Subject> planned_subjects();
 std::vector<Subject> handmade_subjects();
 
 // A plan that runs these steps with every value in a place of its own.
-Plan lay_out(const Problem& problem, std::vector<Step> steps, std::vector<int64_t> part_samples, int64_t batch);
+Plan lay_out(const Problem& problem, std::vector<Action> steps, std::vector<int64_t> part_samples, int64_t batch);
 
 // What the faults look for and do.
 const Work& work_at(const Subject& subject, int32_t step);
@@ -53,7 +53,7 @@ bool hands_place_on(const Plan& plan, int32_t step);
 void move_life(Plan& plan, Life& life, Bytes offset);  // the arena grows with it, and shrinks to what is left
 void sort_lives(Plan& plan);
 void remove_step(Subject& subject, int32_t step);
-void insert_step(Subject& subject, int32_t at, const Step& step);  // with its scratch
+void insert_step(Subject& subject, int32_t at, const Action& step);  // with its scratch
 void move_step(Subject& subject, int32_t from, int32_t to);
 void fit_arena(Plan& plan);
 

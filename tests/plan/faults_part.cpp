@@ -6,7 +6,7 @@
 namespace plimsoll::testing {
 namespace {
 
-bool is_run(const Step& step) { return step.kind == Step::Kind::Run; }
+bool is_run(const Action& step) { return step.kind == Action::Kind::Run; }
 
 bool is_split(const Subject& s) { return s.plan.part_samples.size() > 1; }
 
@@ -20,7 +20,7 @@ bool is_sum(const Subject& s, BufferId id) {
 // The step at which this part is added to a sum; `writes` alone, not further terms.
 int32_t pick_sum(Subject& s, Dice& dice, int32_t part) {
   if (!is_split(s)) return -1;
-  return pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+  return pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
     return is_run(step) && step.part == part && !work_at(s, n).writes.empty() && is_sum(s, work_at(s, n).writes[0]);
   });
 }
@@ -62,7 +62,7 @@ Words split_life(Subject& s, Dice& dice, BufferKind kind, bool has_rows, const c
   });
   if (i < 0) return {};
   const Life life = s.plan.lives[i];
-  const int32_t cut = pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+  const int32_t cut = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
     return step.part == 1 && n > life.first_step && n <= life.last_step && is_run(step) &&
            writes(work_at(s, n), life.buffer);
   });
@@ -76,7 +76,7 @@ Words split_life(Subject& s, Dice& dice, BufferKind kind, bool has_rows, const c
 // Runs a step under another part's number.
 Words renumber(Subject& s, Dice& dice, int32_t from, int32_t to, const char* words) {
   if (parts_of(s) <= std::max(from, to)) return {};
-  const int32_t i = pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+  const int32_t i = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
     return is_run(step) && step.part == from && scratch_bytes(work_at(s, n), 1) == 0 &&
            std::any_of(work_at(s, n).reads.begin(), work_at(s, n).reads.end(), [&](BufferId id) {
              return s.problem.buffers[id].kind == BufferKind::Temporary && s.problem.buffers[id].per_sample_bytes > 0;
@@ -90,7 +90,7 @@ Words renumber(Subject& s, Dice& dice, int32_t from, int32_t to, const char* wor
 // The step that uses up a sum once all parts are in it.
 int32_t pick_once(Subject& s, Dice& dice) {
   if (!is_split(s)) return -1;
-  return pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+  return pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
     return is_run(step) && n > 0 && work_at(s, n).writes.empty() && !work_at(s, n).updates.empty() &&
            s.problem.tasks[step.task].batch_rule == BatchRule::Mixes;
   });
@@ -169,7 +169,7 @@ std::vector<Fault> part_faults() {
          if (i < 0) return {};
          Task& task = s.problem.tasks[s.plan.steps[i].task];
          task.recomputable = true;  // even then: a sum is no plain value
-         const Step again = s.plan.steps[i];
+         const Action again = s.plan.steps[i];
          insert_step(s, i + 1, again);
          for (Life& life : s.plan.lives)
            if (life.buffer != kScratch && life.last_step == i && reads(task, life.buffer)) ++life.last_step;
@@ -186,7 +186,7 @@ std::vector<Fault> part_faults() {
       {"parts in the wrong order",
        [](Subject& s, Dice&) -> Words {
          if (!is_split(s) || s.plan.part_samples[0] != s.plan.part_samples[1]) return {};
-         for (Step& step : s.plan.steps)
+         for (Action& step : s.plan.steps)
            if (step.part < 2 && is_run(step) && s.problem.tasks[step.task].batch_rule != BatchRule::Mixes)
              step.part = 1 - step.part;
          return {"before part 0"};
@@ -205,7 +205,7 @@ std::vector<Fault> part_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t last = pick_sum(s, d, parts_of(s) - 1);
          if (last < 0) return {};
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return n > last && is_run(step) && step.part == 0 && reads(work_at(s, n), work_at(s, last).writes[0]);
          });
          if (i < 0) return {};

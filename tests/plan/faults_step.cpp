@@ -6,12 +6,12 @@
 namespace plimsoll::testing {
 namespace {
 
-using Kind = Step::Kind;
+using Kind = Action::Kind;
 
-bool is_run(const Step& step) { return step.kind == Kind::Run; }
+bool is_run(const Action& step) { return step.kind == Kind::Run; }
 
-int64_t count_runs(const Subject& s, const Step& step) {
-  return std::count_if(s.plan.steps.begin(), s.plan.steps.end(), [&](const Step& other) {
+int64_t count_runs(const Subject& s, const Action& step) {
+  return std::count_if(s.plan.steps.begin(), s.plan.steps.end(), [&](const Action& other) {
     return is_run(other) && other.task == step.task && other.part == step.part;
   });
 }
@@ -32,8 +32,8 @@ std::string operands(const Subject& s, const Work& work) {
   return names;
 }
 
-Words set_step(Subject& s, Dice& dice, void (*to)(Subject&, Step&), const char* words) {
-  const int32_t i = pick(s.plan.steps, dice, [](const Step& step, int32_t) { return is_run(step); });
+Words set_step(Subject& s, Dice& dice, void (*to)(Subject&, Action&), const char* words) {
+  const int32_t i = pick(s.plan.steps, dice, [](const Action& step, int32_t) { return is_run(step); });
   if (i < 0) return {};
   to(s, s.plan.steps[i]);
   return {words};
@@ -42,7 +42,7 @@ Words set_step(Subject& s, Dice& dice, void (*to)(Subject&, Step&), const char* 
 // Removes a step that this holds for.
 template <typename Holds>
 Words remove_one(Subject& s, Dice& dice, const Holds& holds) {
-  const int32_t i = pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+  const int32_t i = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
     return n > 0 && is_run(step) && !hands_place_on(s.plan, n) && holds(step, n);
   });
   if (i < 0) return {};
@@ -84,13 +84,13 @@ bool is_written_from(const Subject& s, int32_t from, BufferId id) {
 // A step that reads a variable's old value, and the later one that updates it.
 bool find_update(Subject& s, Dice& dice, int32_t& reader, int32_t& update, BufferId& variable) {
   for (int tries = 0; tries < 20; ++tries) {
-    update = pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+    update = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
       return is_run(step) && !work_at(s, n).updates.empty() && is_variable(s, work_at(s, n).updates[0]) &&
              count_runs(s, step) == 1;
     });
     if (update < 0) return false;
     variable = work_at(s, update).updates[0];
-    reader = pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+    reader = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
       return n < update && is_run(step) &&
              std::count(work_at(s, n).reads.begin(), work_at(s, n).reads.end(), variable) > 0;
     });
@@ -106,24 +106,24 @@ std::vector<Fault> step_faults() {
       {"task past the last",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject& x, Step& step) { step.task = static_cast<TaskId>(x.problem.tasks.size()); },
+             s, d, [](Subject& x, Action& step) { step.task = static_cast<TaskId>(x.problem.tasks.size()); },
              "runs task");
        }},
       {"task below zero",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Step& step) { step.task = -1; }, "runs task -1");
+             s, d, [](Subject&, Action& step) { step.task = -1; }, "runs task -1");
        }},
       {"task far away",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Step& step) { step.task = std::numeric_limits<TaskId>::min(); }, "does not exist");
+             s, d, [](Subject&, Action& step) { step.task = std::numeric_limits<TaskId>::min(); }, "does not exist");
        }},
       {"variant past the last",
        [](Subject& s, Dice& d) {
          return set_step(
              s, d,
-             [](Subject& x, Step& step) {
+             [](Subject& x, Action& step) {
                step.variant = static_cast<int32_t>(x.problem.tasks[step.task].variants.size());
              },
              "runs variant");
@@ -131,46 +131,46 @@ std::vector<Fault> step_faults() {
       {"variant below none",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Step& step) { step.variant = -2; }, "runs variant -2");
+             s, d, [](Subject&, Action& step) { step.variant = -2; }, "runs variant -2");
        }},
       {"variant far away",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Step& step) { step.variant = std::numeric_limits<int32_t>::max(); }, "runs variant");
+             s, d, [](Subject&, Action& step) { step.variant = std::numeric_limits<int32_t>::max(); }, "runs variant");
        }},
       {"part past the last",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject& x, Step& step) { step.part = static_cast<int32_t>(x.plan.part_samples.size()); },
+             s, d, [](Subject& x, Action& step) { step.part = static_cast<int32_t>(x.plan.part_samples.size()); },
              "which does not exist");
        }},
       {"part below zero",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Step& step) { step.part = -1; }, "runs part -1");
+             s, d, [](Subject&, Action& step) { step.part = -1; }, "runs part -1");
        }},
       {"kind past the last",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Step& step) { step.kind = static_cast<Kind>(3); }, "of a kind that does not exist");
+             s, d, [](Subject&, Action& step) { step.kind = static_cast<Kind>(3); }, "of a kind that does not exist");
        }},
       {"kind far away",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Step& step) { step.kind = static_cast<Kind>(255); }, "of a kind that does not exist");
+             s, d, [](Subject&, Action& step) { step.kind = static_cast<Kind>(255); }, "of a kind that does not exist");
        }},
       {"run that became a save of nothing",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Step& step) { step.kind = Kind::Save, step.buffer = -1; }, "moves buffer -1");
+             s, d, [](Subject&, Action& step) { step.kind = Kind::Save, step.buffer = -1; }, "moves buffer -1");
        }},
       {"run that became a load",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return is_run(step) && !work_at(s, n).writes.empty() && !hands_place_on(s.plan, n) &&
                   scratch_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0 && step.part == 0 &&
                   std::none_of(s.plan.steps.begin(), s.plan.steps.end(),
-                               [](const Step& other) { return other.kind == Kind::Save; });
+                               [](const Action& other) { return other.kind == Kind::Save; });
          });
          if (i < 0) return {};
          const BufferId id = work_at(s, i).writes[0];
@@ -193,7 +193,7 @@ std::vector<Fault> step_faults() {
        }},
       {"producer and consumer exchanged",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return n > 0 && is_run(step) && is_run(s.plan.steps[n - 1]) && reads_what_writes(s, n, n - 1) &&
                   !hands_place_on(s.plan, n) && !hands_place_on(s.plan, n - 1);
          });
@@ -205,11 +205,11 @@ std::vector<Fault> step_faults() {
       {"consumer runs long before its producer",
        [](Subject& s, Dice& d) -> Words {
          int32_t to = -1;
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return n > 2 && is_run(step) && count_runs(s, step) == 1 && !hands_place_on(s.plan, n);
          });
          if (i < 0) return {};
-         to = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         to = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return n > 0 && n < i - 1 && is_run(step) && reads_what_writes(s, i, n) && is_first_run(s, n);
          });
          if (to < 0) return {};
@@ -219,17 +219,17 @@ std::vector<Fault> step_faults() {
        }},
       {"task that never runs",
        [](Subject& s, Dice& d) {
-         return remove_one(s, d, [&](const Step& step, int32_t) { return count_runs(s, step) == 1; });
+         return remove_one(s, d, [&](const Action& step, int32_t) { return count_runs(s, step) == 1; });
        }},
       {"update that never runs",
        [](Subject& s, Dice& d) {
-         return remove_one(s, d, [&](const Step& step, int32_t n) {
+         return remove_one(s, d, [&](const Action& step, int32_t n) {
            return count_runs(s, step) == 1 && !work_at(s, n).updates.empty();
          });
        }},
       {"run again left out",
        [](Subject& s, Dice& d) {
-         return remove_one(s, d, [&](const Step& step, int32_t n) {
+         return remove_one(s, d, [&](const Action& step, int32_t n) {
            if (count_runs(s, step) < 2 || is_first_run(s, n)) return false;
            // It starts a life that is read later.
            return std::any_of(s.plan.lives.begin(), s.plan.lives.end(), [&](const Life& life) {
@@ -240,7 +240,7 @@ std::vector<Fault> step_faults() {
        }},
       {"first run left out",
        [](Subject& s, Dice& d) {
-         return remove_one(s, d, [&](const Step& step, int32_t n) {
+         return remove_one(s, d, [&](const Action& step, int32_t n) {
            if (count_runs(s, step) < 2 || !is_first_run(s, n)) return false;
            return std::any_of(s.plan.lives.begin(), s.plan.lives.end(), [&](const Life& life) {
              return life.first_step == n && life.last_step > n && life.buffer != kScratch &&
@@ -251,28 +251,29 @@ std::vector<Fault> step_faults() {
        }},
       {"run again that may not be",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t) {
            return is_run(step) && !s.problem.tasks[step.task].recomputable;
          });
          if (i < 0) return {};
-         const Step again = s.plan.steps[i];
+         const Action again = s.plan.steps[i];
          insert_step(s, i + 1, again);
          return {"cannot be recomputed", s.problem.tasks[again.task].name};
        }},
       {"update run again at the end",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return is_run(step) && !work_at(s, n).updates.empty() && !s.problem.tasks[step.task].recomputable;
          });
          if (i < 0) return {};
-         const Step again = s.plan.steps[i];
+         const Action again = s.plan.steps[i];
          insert_step(s, static_cast<int32_t>(s.plan.steps.size()), again);
          return {"runs again", s.problem.tasks[again.task].name};
        }},
       {"another task in its place",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(
-             s.plan.steps, d, [&](const Step& step, int32_t n) { return is_run(step) && !hands_place_on(s.plan, n); });
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
+           return is_run(step) && !hands_place_on(s.plan, n);
+         });
          const int32_t other = pick(s.problem.tasks, d, [](const Task& task, int32_t) { return !task.recomputable; });
          if (i < 0 || other < 0 || other == s.plan.steps[i].task) return {};
          const std::string made = operands(s, work_at(s, i));  // or what is missing instead
@@ -287,25 +288,25 @@ std::vector<Fault> step_faults() {
            return std::none_of(s.plan.lives.begin(), s.plan.lives.end(),
                                [&](const Life& life) { return life.buffer == id && life.last_step == last; });
          };
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return is_run(step) && s.problem.tasks[step.task].recomputable && !work_at(s, n).reads.empty() &&
                   is_gone(work_at(s, n).reads[0]);
          });
          if (i < 0) return {};
-         const Step again = s.plan.steps[i];
+         const Action again = s.plan.steps[i];
          insert_step(s, last + 1, again);
          return {"dropped after", s.problem.buffers[s.problem.tasks[again.task].reads[0]].name};
        }},
       {"run again with a weight that was updated",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            if (!is_run(step) || !s.problem.tasks[step.task].recomputable) return false;
            const std::vector<BufferId>& list = work_at(s, n).reads;
            return std::any_of(list.begin(), list.end(),
                               [&](BufferId id) { return is_variable(s, id) && is_written_from(s, n + 1, id); });
          });
          if (i < 0) return {};
-         const Step again = s.plan.steps[i];
+         const Action again = s.plan.steps[i];
          const Work& work = s.problem.tasks[again.task];
          insert_step(s, static_cast<int32_t>(s.plan.steps.size()), again);
          for (const auto* list : {&work.reads, &work.writes})
@@ -320,7 +321,7 @@ std::vector<Fault> step_faults() {
          BufferId variable = -1;
          if (!find_update(s, d, reader, update, variable)) return {};
          const std::string task = task_of(s, update).name;
-         const Step step = s.plan.steps[update];
+         const Action step = s.plan.steps[update];
          move_step(s, update, reader);
          // Either what it needs is not there yet, or its reader finds the new value.
          return {"reads|writes|instead of", task + "|" + s.problem.tasks[step.task].name};
@@ -337,8 +338,8 @@ std::vector<Fault> step_faults() {
        }},
       {"all runs twice",
        [](Subject& s, Dice&) -> Words {
-         const std::vector<Step> once = s.plan.steps;
-         for (const Step& step : once) insert_step(s, static_cast<int32_t>(s.plan.steps.size()), step);
+         const std::vector<Action> once = s.plan.steps;
+         for (const Action& step : once) insert_step(s, static_cast<int32_t>(s.plan.steps.size()), step);
          return {"runs again|reads|is moved|writes"};
        }},
   };

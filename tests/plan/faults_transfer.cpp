@@ -6,18 +6,19 @@
 namespace plimsoll::testing {
 namespace {
 
-using Kind = Step::Kind;
+using Kind = Action::Kind;
 
 // A transfer whose buffer is also moved the other way.
 int32_t pick_transfer(Subject& s, Dice& dice, Kind kind) {
   const Kind other = kind == Kind::Save ? Kind::Load : Kind::Save;
-  return pick(s.plan.steps, dice, [&](const Step& step, int32_t) {
-    return step.kind == kind && std::any_of(s.plan.steps.begin(), s.plan.steps.end(),
-                                            [&](const Step& o) { return o.kind == other && o.buffer == step.buffer; });
+  return pick(s.plan.steps, dice, [&](const Action& step, int32_t) {
+    return step.kind == kind && std::any_of(s.plan.steps.begin(), s.plan.steps.end(), [&](const Action& o) {
+             return o.kind == other && o.buffer == step.buffer;
+           });
   });
 }
 
-Words set_transfer(Subject& s, Dice& dice, Kind kind, void (*to)(Subject&, Step&), const char* words) {
+Words set_transfer(Subject& s, Dice& dice, Kind kind, void (*to)(Subject&, Action&), const char* words) {
   const int32_t i = pick_transfer(s, dice, kind);
   if (i < 0) return {};
   const std::string name = s.problem.buffers[s.plan.steps[i].buffer].name;
@@ -29,7 +30,7 @@ Words set_transfer(Subject& s, Dice& dice, Kind kind, void (*to)(Subject&, Step&
 bool find_gap(Subject& s, Dice& dice, int32_t& save, int32_t& load) {
   save = pick_transfer(s, dice, Kind::Save);
   if (save < 0) return false;
-  load = pick(s.plan.steps, dice, [&](const Step& step, int32_t n) {
+  load = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
     return n > save && step.kind == Kind::Load && step.buffer == s.plan.steps[save].buffer;
   });
   return load >= 0;
@@ -38,7 +39,7 @@ bool find_gap(Subject& s, Dice& dice, int32_t& save, int32_t& load) {
 std::string name_at(const Subject& s, int32_t step) { return s.problem.buffers[s.plan.steps[step].buffer].name; }
 
 Words set_variant(Subject& s, int32_t variant, Words words) {
-  for (Step& step : s.plan.steps)
+  for (Action& step : s.plan.steps)
     if (step.variant >= 0 && s.problem.tasks[step.task].variants.size() > 1) {
       step.variant = variant;
       return words;
@@ -167,7 +168,7 @@ std::vector<Fault> transfer_faults() {
          int32_t save = -1, load = -1;
          if (!find_gap(s, d, save, load)) return {};
          const BufferId id = s.plan.steps[load].buffer;
-         const int32_t reader = pick(s.plan.steps, d, [&](const Step& step, int32_t n) {
+         const int32_t reader = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return n > load && step.kind == Kind::Run && reads(work_at(s, n), id);
          });
          if (reader < 0) return {};
@@ -195,23 +196,23 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) {
          return set_transfer(
              s, d, Kind::Load,
-             [](Subject& x, Step& step) { step.buffer = static_cast<BufferId>(x.problem.buffers.size()); },
+             [](Subject& x, Action& step) { step.buffer = static_cast<BufferId>(x.problem.buffers.size()); },
              "moves buffer");
        }},
       {"buffer below zero saved",
        [](Subject& s, Dice& d) {
          return set_transfer(
-             s, d, Kind::Save, [](Subject&, Step& step) { step.buffer = -1; }, "moves buffer -1");
+             s, d, Kind::Save, [](Subject&, Action& step) { step.buffer = -1; }, "moves buffer -1");
        }},
       {"transfer for a part past the last",
        [](Subject& s, Dice& d) {
          return set_transfer(
-             s, d, Kind::Save, [](Subject&, Step& step) { step.part = 99; }, "runs part 99");
+             s, d, Kind::Save, [](Subject&, Action& step) { step.part = 99; }, "runs part 99");
        }},
       {"transfer of an unknown kind",
        [](Subject& s, Dice& d) {
          return set_transfer(
-             s, d, Kind::Save, [](Subject&, Step& step) { step.kind = static_cast<Kind>(9); }, "does not exist");
+             s, d, Kind::Save, [](Subject&, Action& step) { step.kind = static_cast<Kind>(9); }, "does not exist");
        }},
       {"scratch at a transfer",
        [](Subject& s, Dice& d) -> Words {
@@ -225,7 +226,7 @@ std::vector<Fault> transfer_faults() {
       {"transfer that became a run",
        [](Subject& s, Dice& d) {
          return set_transfer(
-             s, d, Kind::Save, [](Subject&, Step& step) { step.kind = Kind::Run; }, "runs task -1");
+             s, d, Kind::Save, [](Subject&, Action& step) { step.kind = Kind::Run; }, "runs task -1");
        }},
       {"stored buffer past the last",
        [](Subject& s, Dice&) -> Words {
@@ -260,7 +261,7 @@ std::vector<Fault> transfer_faults() {
        }},
       {"stored variable whose new value is not saved",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.steps, d, [&](const Step& step, int32_t) {
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t) {
            return step.kind == Kind::Save && s.problem.buffers[step.buffer].kind == BufferKind::Variable;
          });
          if (i < 0) return {};

@@ -16,7 +16,7 @@ TEST(Plan, PlacesFollowTheLives) {
   b.task("b", {h}, {}, {w});
   Plan plan;
   plan.steps = {
-      {.task = 0}, {.kind = Step::Kind::Save, .buffer = h}, {.kind = Step::Kind::Load, .buffer = h}, {.task = 1}};
+      {.task = 0}, {.kind = Action::Kind::Save, .buffer = h}, {.kind = Action::Kind::Load, .buffer = h}, {.task = 1}};
   plan.lives = {{kScratch, 0, 0, 192, 64}, {w, 0, 3, 0, 64}, {x, 0, 0, 64, 64}, {h, 0, 1, 128, 64}, {h, 2, 3, 64, 64}};
   const std::vector<StepPlaces> places = find_places(b.problem, plan);
   EXPECT_EQ(places[0].reads, std::vector<Bytes>{64});

@@ -28,7 +28,7 @@ TEST(Split, AChainRunsForEachPartAndUpdatesOnce) {
   EXPECT_EQ(plan.part_samples, (std::vector<int64_t>{3, 3, 2}));
   EXPECT_EQ(plan.exactness, Exactness::WithinTolerance);
   std::vector<int> runs(problem.tasks.size(), 0);
-  for (const Step& step : plan.steps) ++runs[static_cast<size_t>(step.task)];
+  for (const Action& step : plan.steps) ++runs[static_cast<size_t>(step.task)];
   for (size_t t = 0; t < runs.size(); ++t)
     EXPECT_EQ(runs[t], problem.tasks[t].name.starts_with("sgd") ? 1 : 3) << problem.tasks[t].name;
 }
@@ -119,7 +119,7 @@ TEST(Split, WhatAPartMakesFromWeightsAloneIsMadeForEach) {
   b.problem.part_samples = 2;
   const Plan plan = must_plan(b.problem, {.batch = 4});
   int runs = 0;
-  for (const Step& step : plan.steps) runs += step.task == 0 ? 1 : 0;
+  for (const Action& step : plan.steps) runs += step.task == 0 ? 1 : 0;
   EXPECT_EQ(runs, 2);
 }
 

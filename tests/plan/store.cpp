@@ -28,8 +28,8 @@ Problem chain_with_state(int layers, Bytes row_bytes, Bytes weight_bytes) {
   return problem;
 }
 
-int64_t count(const Plan& plan, Step::Kind kind) {
-  return std::count_if(plan.steps.begin(), plan.steps.end(), [&](const Step& step) { return step.kind == kind; });
+int64_t count(const Plan& plan, Action::Kind kind) {
+  return std::count_if(plan.steps.begin(), plan.steps.end(), [&](const Action& step) { return step.kind == kind; });
 }
 
 TEST(Store, NothingIsStoredWithoutNeedOrWithoutADisk) {
@@ -52,8 +52,8 @@ TEST(Store, StateAndWeightsAreStreamedThroughALineAThirdOfTheirSize) {
   const Plan plan = must_plan(problem, limits);
   EXPECT_FALSE(plan.stored.empty());
   EXPECT_EQ(plan.exactness, Exactness::BitIdentical);
-  EXPECT_GE(count(plan, Step::Kind::Load), static_cast<int64_t>(plan.stored.size()));
-  EXPECT_GE(count(plan, Step::Kind::Save), static_cast<int64_t>(plan.stored.size()));
+  EXPECT_GE(count(plan, Action::Kind::Load), static_cast<int64_t>(plan.stored.size()));
+  EXPECT_GE(count(plan, Action::Kind::Save), static_cast<int64_t>(plan.stored.size()));
 }
 
 TEST(Store, LawsHold) {
@@ -76,7 +76,7 @@ TEST(Store, ValuesAreSpilledWhereNothingMayRunAgain) {
   limits.bytes = smallest_line(problem, limits);
   const Plan plan = must_plan(problem, limits);
   EXPECT_TRUE(plan.stored.empty());
-  EXPECT_GT(count(plan, Step::Kind::Save), 3);
+  EXPECT_GT(count(plan, Action::Kind::Save), 3);
 }
 
 TEST(Store, APlanKnowsTheTimeOfItsDisk) {
@@ -85,8 +85,8 @@ TEST(Store, APlanKnowsTheTimeOfItsDisk) {
   limits.bytes = smallest_line(problem, kDisk);
   const Plan plan = must_plan(problem, limits);
   Bytes moved = 0;
-  for (const Step& step : plan.steps)
-    if (step.kind != Step::Kind::Run) moved += placed_bytes(problem.buffers[static_cast<size_t>(step.buffer)], 4);
+  for (const Action& step : plan.steps)
+    if (step.kind != Action::Kind::Run) moved += placed_bytes(problem.buffers[static_cast<size_t>(step.buffer)], 4);
   EXPECT_DOUBLE_EQ(plan.disk_ns, static_cast<double>(moved)) << "at a byte each nanosecond";
   EXPECT_GE(plan.predicted_ns, plan.disk_ns) << "one transfer at a time";
 }

@@ -60,8 +60,8 @@ TEST(Text, OddNamesReadBack) {
   for (BufferId id = 0; id < 11; ++id) b.task(b.problem.buffers[id].name, {id, 5}, {});
   EXPECT_EQ(parse_problem(to_text(b.problem)), b.problem);
   Plan plan = std::get<Plan>(make_plan(b.problem, {}));
-  plan.steps.push_back({.kind = Step::Kind::Save, .buffer = 4});
-  plan.steps.push_back({.kind = Step::Kind::Load, .buffer = 4, .part = 2});
+  plan.steps.push_back({.kind = Action::Kind::Save, .buffer = 4});
+  plan.steps.push_back({.kind = Action::Kind::Load, .buffer = 4, .part = 2});
   plan.steps[0].variant = 1;
   plan.exactness = Exactness::WithinTolerance;
   plan.disk_ns = 1.5e9;

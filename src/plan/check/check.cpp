@@ -15,7 +15,7 @@ namespace {
 
 std::string name_of_life(const Problem& problem, const Plan& plan, const Life& life) {
   if (life.buffer != kScratch) return problem.buffers[life.buffer].name;
-  const Step& step = plan.steps[life.first_step];
+  const Action& step = plan.steps[life.first_step];
   return "scratch of " + (step.task < 0 ? "a transfer" : problem.tasks[step.task].name);
 }
 
@@ -54,11 +54,11 @@ std::string check_sizes(const Problem& problem, const Limits& limits) {
 std::string check_steps(const Problem& problem, const Plan& plan) {
   const auto tasks = static_cast<TaskId>(problem.tasks.size());
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const Step& step = plan.steps[s];
+    const Action& step = plan.steps[s];
     if (step.part < 0 || step.part >= static_cast<int32_t>(plan.part_samples.size()))
       return fmt::format("step {} runs part {}, which does not exist", s, step.part);
-    if (step.kind > Step::Kind::Load) return fmt::format("step {} is of a kind that does not exist", s);
-    if (step.kind == Step::Kind::Run) {
+    if (step.kind > Action::Kind::Load) return fmt::format("step {} is of a kind that does not exist", s);
+    if (step.kind == Action::Kind::Run) {
       if (step.task < 0 || step.task >= tasks)
         return fmt::format("step {} runs task {}, which does not exist", s, step.task);
       if (step.variant < -1 || step.variant >= static_cast<int32_t>(problem.tasks[step.task].variants.size()))
@@ -86,9 +86,9 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
     Bytes wanted = 0;
     if (life.buffer == kScratch) {
       if (plan.steps.empty()) return "there is scratch but no step";
-      const Step& step = plan.steps[life.first_step];
+      const Action& step = plan.steps[life.first_step];
       if (life.first_step != life.last_step) return fmt::format("scratch outlives step {}", life.first_step);
-      if (step.kind != Step::Kind::Run) return fmt::format("step {} has scratch but runs nothing", life.first_step);
+      if (step.kind != Action::Kind::Run) return fmt::format("step {} has scratch but runs nothing", life.first_step);
       if (has_scratch[life.first_step]++) return fmt::format("step {} has scratch twice", life.first_step);
       wanted = scratch_bytes(work_of(problem, step), plan.part_samples[step.part]);
     } else {
@@ -104,7 +104,7 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
     top = std::max(top, life.offset + life.bytes);
   }
   for (size_t s = 0; s < plan.steps.size(); ++s)
-    if (plan.steps[s].kind == Step::Kind::Run && !has_scratch[s] &&
+    if (plan.steps[s].kind == Action::Kind::Run && !has_scratch[s] &&
         scratch_bytes(work_of(problem, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
       return fmt::format("{} has no scratch at step {}", problem.tasks[plan.steps[s].task].name, s);
   if (plan.arena_bytes != top)
@@ -151,8 +151,8 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
 std::string check_disk(const Problem& problem, const Plan& plan, const Limits& limits) {
   std::vector<bool> is_on_disk(problem.buffers.size(), false);
   for (const BufferId id : plan.stored) is_on_disk[id] = true;
-  for (const Step& step : plan.steps)
-    if (step.kind == Step::Kind::Save) is_on_disk[step.buffer] = true;
+  for (const Action& step : plan.steps)
+    if (step.kind == Action::Kind::Save) is_on_disk[step.buffer] = true;
   Bytes left = limits.disk_bytes;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     if (!is_on_disk[b]) continue;
@@ -198,7 +198,7 @@ std::string check_report(const Problem& problem, const Plan& plan) {
 }
 
 // Whole batches are addressed by rows, so that their place moves from part to part.
-bool moves_with_part(const Problem& problem, const Step& step, BufferId id) {
+bool moves_with_part(const Problem& problem, const Action& step, BufferId id) {
   return step.part > 0 && holds_whole_batch(problem.buffers[id]);
 }
 
@@ -207,8 +207,8 @@ bool may_take_place(const Problem& problem, const Plan& plan, const Life& before
   if (before.buffer == kScratch || after.buffer == kScratch || before.offset != after.offset) return false;
   const int32_t s = after.first_step;
   if (before.last_step != s || s >= static_cast<int32_t>(plan.steps.size())) return false;
-  const Step& step = plan.steps[s];
-  if (step.kind != Step::Kind::Run) return false;
+  const Action& step = plan.steps[s];
+  if (step.kind != Action::Kind::Run) return false;
   const BufferKind kind = problem.buffers[before.buffer].kind;
   if (kind == BufferKind::Variable || kind == BufferKind::Output) return false;
   if (moves_with_part(problem, step, before.buffer) || moves_with_part(problem, step, after.buffer)) return false;

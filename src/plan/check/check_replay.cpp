@@ -46,7 +46,7 @@ class Replay {
     for (int32_t s = 0; s == 0 || s < steps; ++s) {
       for (; next < by_start.size() && plan_.lives[by_start[next]].first_step == s; ++next)
         if (fault = begin_life(by_start[next], s); !fault.empty()) return fault;
-      if (s < steps) fault = plan_.steps[s].kind == Step::Kind::Run ? run_task(s) : move_buffer(s);
+      if (s < steps) fault = plan_.steps[s].kind == Action::Kind::Run ? run_task(s) : move_buffer(s);
       if (!fault.empty()) return fault;
     }
     return check_end(std::max(steps - 1, 0));
@@ -140,7 +140,7 @@ class Replay {
   bool is_alive(BufferId id, int32_t s) const { return life_[id] >= 0 && plan_.lives[life_[id]].last_step >= s; }
 
   std::string run_task(int32_t s) {
-    const Step& step = plan_.steps[s];
+    const Action& step = plan_.steps[s];
     const Task& task = problem_.tasks[step.task];
     const Work& work = work_of(problem_, step);
     if (!runs_in_parts_[step.task] && step.part != 0)
@@ -178,7 +178,7 @@ class Replay {
 
   // The version that an operand must hold. A variant's operands that the task itself lacks mean what the program's
   // order says at that task.
-  int64_t meant_by(const Step& step, size_t operand, BufferId id) const {
+  int64_t meant_by(const Action& step, size_t operand, BufferId id) const {
     TaskId writer = -1;
     if (step.variant < 0) {
       writer = meant_[step.task][operand];
@@ -225,10 +225,10 @@ class Replay {
   }
 
   std::string move_buffer(int32_t s) {
-    const Step& step = plan_.steps[s];
+    const Action& step = plan_.steps[s];
     if (!is_alive(step.buffer, s))
       return fmt::format("{} is moved at step {}, where it has no place", name(step.buffer), s);
-    if (step.kind == Step::Kind::Save) {
+    if (step.kind == Action::Kind::Save) {
       if (holds_[step.buffer] == kUndefined)
         return fmt::format("{} is saved at step {}, before anything wrote it", name(step.buffer), s);
       saved_[step.buffer] = holds_[step.buffer];

@@ -20,11 +20,11 @@ class Unfold {
     inside_ = end_ - begin_ - 1;
   }
 
-  std::vector<Step> steps() const {
-    std::vector<Step> steps;
+  std::vector<Action> steps() const {
+    std::vector<Action> steps;
     const auto push = [&](int32_t from, int32_t to, int32_t part) {
       for (int32_t s = from; s < to; ++s) {
-        Step step = staged_.meaning[steps_[s]];
+        Action step = staged_.meaning[steps_[s]];
         if (staged_.has_rows[steps_[s]]) step.part = part;
         steps.push_back(step);
       }

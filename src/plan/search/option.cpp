@@ -43,7 +43,7 @@ bool are_at_two_places(const Staged& staged, const Stays& stays) {
 std::vector<double> find_ns(const Staged& staged) {
   std::vector<double> ns(staged.problem.tasks.size(), 0);
   for (size_t t = 0; t < ns.size(); ++t)
-    if (staged.meaning[t].kind == Step::Kind::Run) ns[t] = staged.problem.tasks[t].fixed_ns;
+    if (staged.meaning[t].kind == Action::Kind::Run) ns[t] = staged.problem.tasks[t].fixed_ns;
   return ns;
 }
 
@@ -56,7 +56,7 @@ Option::Option(const Problem& problem, const Limits& limits, const Split& split,
       relief_(staged_.problem, staged_.sizes, find_ns(staged_), limits.levers.in_place) {
   double disk_ns = 0;
   for (size_t t = 0; t < staged_.meaning.size(); ++t)
-    if (staged_.meaning[t].kind != Step::Kind::Run) disk_ns += staged_.transfer_ns(static_cast<TaskId>(t));
+    if (staged_.meaning[t].kind != Action::Kind::Run) disk_ns += staged_.transfer_ns(static_cast<TaskId>(t));
   has_transfers_ = staged_.disk_bytes > 0;
   least_ns_ = std::max({staged_.ns, disk_ns, least_ns});
   bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place,
@@ -106,7 +106,7 @@ std::vector<Candidate>& Option::recomputing() {
 double Option::disk_ns(const Candidate& candidate) const {
   double ns = 0;
   for (const TaskId task : candidate.steps)
-    if (staged_.meaning[task].kind != Step::Kind::Run) ns += staged_.transfer_ns(task);
+    if (staged_.meaning[task].kind != Action::Kind::Run) ns += staged_.transfer_ns(task);
   return ns;
 }
 

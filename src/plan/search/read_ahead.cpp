@@ -9,8 +9,8 @@
 namespace plimsoll::plan {
 namespace {
 
-bool is_load(const Staged& staged, TaskId task) { return staged.meaning[task].kind == Step::Kind::Load; }
-bool is_transfer(const Staged& staged, TaskId task) { return staged.meaning[task].kind != Step::Kind::Run; }
+bool is_load(const Staged& staged, TaskId task) { return staged.meaning[task].kind == Action::Kind::Load; }
+bool is_transfer(const Staged& staged, TaskId task) { return staged.meaning[task].kind != Action::Kind::Run; }
 
 // By step: when the tasks before it are done, if none ever waits.
 std::vector<double> find_clock(const Staged& staged, const std::vector<TaskId>& steps) {

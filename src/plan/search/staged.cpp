@@ -191,7 +191,7 @@ class Stager {
     task.writes = {into};
     task.recomputable = true;
     task.fixed_ns = transfer_ns(id) * times(when);
-    push(std::move(task), {.kind = Step::Kind::Load, .buffer = id}, false);
+    push(std::move(task), {.kind = Action::Kind::Load, .buffer = id}, false);
   }
 
   void add_save(BufferId id, When when) {
@@ -199,7 +199,7 @@ class Stager {
     task.name = "save " + problem_.buffers[id].name;
     task.reads = {now_[id]};
     task.fixed_ns = transfer_ns(id) * times(when);
-    push(std::move(task), {.kind = Step::Kind::Save, .buffer = id}, false);
+    push(std::move(task), {.kind = Action::Kind::Save, .buffer = id}, false);
   }
 
   double transfer_ns(BufferId id) const {
@@ -207,7 +207,7 @@ class Stager {
     return std::round(bytes / kDiskBytesPerSecond * 1e9);
   }
 
-  void push(Task task, const Step& meaning, bool has_rows) {
+  void push(Task task, const Action& meaning, bool has_rows) {
     staged_.problem.tasks.push_back(std::move(task));
     staged_.meaning.push_back(meaning);
     staged_.has_rows.push_back(has_rows);

@@ -26,7 +26,7 @@ struct Stored {
 struct Staged {
   Problem problem;
   Sizes sizes;
-  std::vector<Step> meaning;        // by task: what the plan says for it; marks have no task and no buffer
+  std::vector<Action> meaning;      // by task: what the plan says for it; marks have no task and no buffer
   std::vector<bool> has_rows;       // by task: its step names the part
   std::vector<BufferId> buffer_of;  // by buffer: that of the plan; a loaded value is a buffer of its own
   std::vector<int64_t> parts;       // samples of each
@@ -37,7 +37,7 @@ struct Staged {
   double ns = 0;  // to compute all of it once, transfers not counted
   Bytes disk_bytes = 0;
   double transfer_ns(TaskId task) const {
-    return problem.tasks[task].fixed_ns * (meaning[task].kind == Step::Kind::Load ? load_factor : save_factor);
+    return problem.tasks[task].fixed_ns * (meaning[task].kind == Action::Kind::Load ? load_factor : save_factor);
   }
   bool is_mark(TaskId task) const { return task == begin || task == end; }
 };

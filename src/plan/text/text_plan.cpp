@@ -25,15 +25,15 @@ int32_t parse_name(WordReader& reader, const Names& names, std::string_view expe
   return id;
 }
 
-void print_step(std::string& text, const Step& step, const Names& tasks, const Names& buffers) {
+void print_step(std::string& text, const Action& step, const Names& tasks, const Names& buffers) {
   switch (step.kind) {
-    case Step::Kind::Run:
+    case Action::Kind::Run:
       text += "step run " + tasks.word(step.task);
       break;
-    case Step::Kind::Save:
+    case Action::Kind::Save:
       text += "step save " + buffers.word(step.buffer);
       break;
-    case Step::Kind::Load:
+    case Action::Kind::Load:
       text += "step load " + buffers.word(step.buffer);
       break;
   }
@@ -42,13 +42,13 @@ void print_step(std::string& text, const Step& step, const Names& tasks, const N
   text += '\n';
 }
 
-Step parse_step(WordReader& reader, const Names& tasks, const Names& buffers) {
-  Step step;
+Action parse_step(WordReader& reader, const Names& tasks, const Names& buffers) {
+  Action step;
   if (reader.take("run")) {
     step.task = parse_name(reader, tasks, "task");
   } else {
-    step.kind = reader.take("save") ? Step::Kind::Save : Step::Kind::Load;
-    if (step.kind == Step::Kind::Load) reader.expect("load");
+    step.kind = reader.take("save") ? Action::Kind::Save : Action::Kind::Load;
+    if (step.kind == Action::Kind::Load) reader.expect("load");
     step.buffer = parse_name(reader, buffers, "buffer");
   }
   if (reader.take("part")) step.part = reader.small_integer("the part");
@@ -196,7 +196,7 @@ std::string to_text(const Plan& plan, const Problem& problem) {
   if (!plan.stored.empty()) text += '\n';
   for (const Decision& decision : plan.decisions)
     text += fmt::format("decision {} {} {}\n", quote(decision.what), decision.bytes_saved, decision.ns_paid);
-  for (const Step& step : plan.steps) print_step(text, step, tasks, buffers);
+  for (const Action& step : plan.steps) print_step(text, step, tasks, buffers);
   for (const Life& life : plan.lives)
     text += fmt::format("life {} {} {} offset {} bytes {}\n", life.buffer == kScratch ? "-" : buffers.word(life.buffer),
                         life.first_step, life.last_step, life.offset, life.bytes);
