@@ -5,6 +5,7 @@ packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev
   nlohmann-json3-dev zlib1g-dev dataset-fashion-mnist"
 packages_to_test="libgtest-dev libgmock-dev clang-format"
 packages_to_lint="clang-tidy libomp-dev"
+packages_to_bench="libbenchmark-dev"
 
 say() { printf 'plimsoll: %s\n' "$*" >&2; }
 stop() {
@@ -62,10 +63,44 @@ system_tool() {
   if [ -x "/usr/bin/$1" ]; then echo "/usr/bin/$1"; else echo "$1"; fi
 }
 
-# build DIRECTORY TARGET [SETTING...]: configures where a setting is new, builds, one process at a time.
+# Says how far the ninja that writes LOG is: redrawn on a terminal, a line every 20 s elsewhere. Runs until it is killed
+# or the script has ended.
+show_progress() { # LOG
+  began=$(date +%s)
+  said=$began
+  while sleep 1 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+    steps=$(sed -n 's|^\[\([0-9]*/[0-9]*\)\] .*|\1|p' "$1" 2>/dev/null | tail -n 1)
+    [ -n "$steps" ] || continue
+    now=$(date +%s)
+    text=$(printf 'building %s · %d:%02d' "$steps" $(((now - began) / 60)) $(((now - began) % 60)))
+    if [ -t 2 ]; then
+      printf '\rplimsoll: %s \033[K' "$text" >&2
+    elif [ $((now - said)) -ge 20 ]; then
+      said=$now
+      say "$text"
+    fi
+  done
+}
+
+run_ninja() { # DIRECTORY TARGET...
+  log=$1/build.log
+  : >"$log"
+  # Ninja is in the foreground, so that an interrupt reaches it.
+  show_progress "$log" 9>&- &
+  reporter=$!
+  status=0
+  "$(system_tool ninja)" -C "$@" >"$log" 2>&1 </dev/null || status=$?
+  kill "$reporter" 2>/dev/null || true
+  wait "$reporter" 2>/dev/null || true
+  if [ -t 2 ]; then printf '\r\033[K' >&2; fi
+  [ "$status" = 0 ] || cat "$log" >&2
+  return "$status"
+}
+
+# build DIRECTORY TARGETS [SETTING...]: configures where a setting is new, builds, one process at a time.
 build() {
   directory=$root/$1
-  target=$2
+  targets=$2
   shift 2
   mkdir -p "$directory"
   (
@@ -76,6 +111,6 @@ build() {
         -DCMAKE_MAKE_PROGRAM="$(system_tool ninja)" -DCMAKE_BUILD_TYPE=Release "$@" || stop "configuring failed"
       echo "$wanted" >"$directory/.settings"
     fi
-    quietly "$directory/build.log" "$(system_tool ninja)" -C "$directory" "$target" || stop "the build failed"
+    run_ninja "$directory" $targets || stop "the build failed"
   ) 9>"$directory/.lock"
 }

@@ -13,6 +13,7 @@
 #include "session/engine.h"
 #include "session/weights_file.h"
 #include "support/disk_folder.h"
+#include "support/forced.h"
 
 namespace plimsoll {
 namespace {
@@ -28,22 +29,19 @@ class Trained {
  public:
   Trained(const std::string& model, const ModelOptions& model_options, int64_t batch, bool half_values, bool half_state,
           Bytes bytes = MemoryLine::kUnlimited, SessionOptions options = {}, Optimiser optimiser = Optimiser::adam())
-      : line_(bytes) {
-    const ModelSpec spec = find_model(model, model_options);
-    optimiser.half_state = half_state;
-    options.half_values = half_values;
-    training_ = model::build_training(graph_, spec, optimiser);
-    input_ = random_values(spec.input(), batch, spec.classes);
-    labels_ = random_values(spec.labels(), batch, spec.classes);
-    session_.emplace(graph_, line_, std::vector<session::Request>{{{training_.loss}, training_.updates.nodes, batch}},
-                     options);
-  }
+      : spec_(find_model(model, model_options)),
+        line_(bytes),
+        training_(model::build_training(graph_, spec_, with_state(optimiser, half_state))),
+        input_(random_values(spec_.input(), batch, spec_.classes)),
+        labels_(random_values(spec_.labels(), batch, spec_.classes)),
+        session_(testing::make_engine(graph_, line_, {{{training_.loss}, training_.updates.nodes, batch}},
+                                      with_values(options, half_values))) {}
 
   float step() {
     const Feed feeds[] = {
         {training_.input(), training_.input().dtype(), input_.data(), static_cast<Bytes>(input_.size())},
         {training_.labels(), training_.labels().dtype(), labels_.data(), static_cast<Bytes>(labels_.size())}};
-    return session_->run_step(0, feeds)[0].floats()[0];
+    return session_.run_step(0, feeds)[0].floats()[0];
   }
   std::vector<float> steps(int count) {
     std::vector<float> losses;
@@ -53,22 +51,32 @@ class Trained {
   std::vector<std::vector<std::byte>> variables() {
     std::vector<std::vector<std::byte>> all;
     for (const graph::Variable& variable : graph_.body().variables()) {
-      const auto view = session_->peek({graph_, variable.value});
+      const auto view = session_.peek({graph_, variable.value});
       all.emplace_back(view.begin(), view.end());
     }
     return all;
   }
-  const session::PlannedStep& planned() const { return session_->steps()[0]; }
+  const session::PlannedStep& planned() const { return session_.steps()[0]; }
   Bytes line_used() const { return line_.peak(); }
-  void save(const std::string& path) { session::save_weights(*session_, graph_, path); }
-  void load(const std::string& path) { session::load_weights(*session_, graph_, path); }
+  void save(const std::string& path) { session::save_weights(session_, graph_, path); }
+  void load(const std::string& path) { session::load_weights(session_, graph_, path); }
 
  private:
+  static Optimiser with_state(Optimiser optimiser, bool half_state) {
+    optimiser.half_state = half_state;
+    return optimiser;
+  }
+  static SessionOptions with_values(SessionOptions options, bool half_values) {
+    options.half_values = half_values;
+    return options;
+  }
+
+  ModelSpec spec_;
   Graph graph_;
   MemoryLine line_;
   model::TrainingGraph training_;
   std::vector<std::byte> input_, labels_;
-  std::optional<session::Engine> session_;
+  session::Engine session_;
 };
 
 class HalfStorage : public ::testing::TestWithParam<Case> {};
@@ -127,7 +135,11 @@ TEST_P(HalfStorage, GoesOnFromAFile) {
   // State in 32 bits from a file with 16 is exact, the other way it is rounded; neither is refused.
   Trained wide(c.model, c.options, c.batch, true, false);
   wide.load(path);
-  EXPECT_FLOAT_EQ(wide.step(), rest.front());
+  if (testing::keeps_bits()) {
+    EXPECT_FLOAT_EQ(wide.step(), rest.front());
+  } else {
+    EXPECT_NEAR(wide.step(), rest.front(), 1e-3F * rest.front());
+  }
   wide.save(path);
   again.load(path);
   EXPECT_TRUE(std::isfinite(again.step()));

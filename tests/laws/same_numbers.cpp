@@ -10,6 +10,7 @@
 #include "model/training.h"
 #include "session/engine.h"
 #include "support/disk_folder.h"
+#include "support/forced.h"
 
 namespace plimsoll {
 namespace {
@@ -32,13 +33,19 @@ struct Way {
   Optimiser optimiser = Optimiser::adam();
 };
 
+// An engine as asked for: the reference for what a line may not change, also where a mode is forced.
+session::Engine make_plain(Graph& graph, MemoryLine& line, const std::vector<session::Request>& requests,
+                           const SessionOptions& options) {
+  return session::Engine(graph, line, requests, options);
+}
+
 // Five steps under a line; the losses and every variable after them.
-Result train(const Case& c, Bytes bytes, const Way& way) {
+Result train(const Case& c, Bytes bytes, const Way& way, decltype(make_plain)& make = make_plain) {
   const ModelSpec spec = find_model(c.model, c.options);
   Graph graph;
   const model::TrainingGraph training = model::build_training(graph, spec, way.optimiser);
   MemoryLine line(bytes);
-  session::Engine session(graph, line, {{{training.loss}, training.updates.nodes, c.batch}}, way.session);
+  session::Engine session = make(graph, line, {{{training.loss}, training.updates.nodes, c.batch}}, way.session);
   const auto input = random_values(spec.input(), c.batch, spec.classes);
   const auto labels = random_values(spec.labels(), c.batch, spec.classes);
   const Feed feeds[] = {{training.input(), spec.input().dtype, input.data(), static_cast<Bytes>(input.size())},
@@ -100,6 +107,17 @@ TEST_P(SameNumbers, WithoutMasks) {
   const Result with = train(GetParam(), MemoryLine::kUnlimited, way);
   way.session.masks = false;
   expect_identical(with, train(GetParam(), MemoryLine::kUnlimited, way));
+}
+
+// In the mode that PLIMSOLL_TEST_MODE names, against the same steps without a line.
+TEST_P(SameNumbers, InTheForcedMode) {
+  constexpr float kTolerance = 2e-3F;
+  const Way way;
+  const Result free = train(GetParam(), MemoryLine::kUnlimited, way);
+  const Result forced = train(GetParam(), MemoryLine::kUnlimited, way, testing::make_engine);
+  if (testing::keeps_bits()) return expect_identical(free, forced);
+  for (size_t i = 0; i < free.losses.size(); ++i)
+    EXPECT_NEAR(forced.losses[i], free.losses[i], kTolerance * std::abs(free.losses[i])) << "step " << i;
 }
 
 TEST_P(SameNumbers, WithAScratchFile) {

@@ -10,6 +10,7 @@
 #include <plimsoll/optimiser.h>
 #include "ops/ops.h"
 #include "session/engine.h"
+#include "support/forced.h"
 
 namespace plimsoll::session {
 namespace {
@@ -18,6 +19,7 @@ using namespace kernels;
 using namespace plan;
 
 using ::testing::HasSubstr;
+using testing::make_engine;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
@@ -47,7 +49,7 @@ TEST(BadData, ALabelOutsideOfTheClassesIsNamed) {
     omp_set_num_threads(threads);
     Classifier net;
     MemoryLine line;
-    Engine session(net.graph, line, {{{net.loss}, net.updates.nodes, 6}});
+    Engine session = make_engine(net.graph, line, {{{net.loss}, net.updates.nodes, 6}});
     const std::vector<float> x(48, 0.5F);
     std::vector<int32_t> labels{0, 1, 2, 7, 1, -1};
     const Feed feeds[] = {{net.x, x}, {net.labels, labels}};
@@ -72,7 +74,7 @@ TEST(BadData, ALabelOutsideOfTheClassesIsNamed) {
 TEST(BadData, TheGradientAloneNamesIt) {
   Classifier net;
   MemoryLine line;
-  Engine session(net.graph, line, {{{}, net.updates.nodes, 2}});
+  Engine session = make_engine(net.graph, line, {{{}, net.updates.nodes, 2}});
   const std::vector<float> x(16, 0.5F);
   const std::vector<int32_t> labels{0, 4};
   const Feed feeds[] = {{net.x, x}, {net.labels, labels}};
@@ -97,7 +99,7 @@ struct Words {
 std::string run_words(Bytes bytes, int64_t batch, size_t bad_token, size_t bad_label, std::string* how) {
   Words net;
   MemoryLine line(bytes);
-  Engine session(net.graph, line, {{{net.loss}, net.updates.nodes, batch}});
+  Engine session = make_engine(net.graph, line, {{{net.loss}, net.updates.nodes, batch}});
   for (const Decision& decision : session.steps().front().plan.decisions) *how += decision.what + ". ";
   const auto count = static_cast<size_t>(batch) * 5;
   std::vector<int32_t> tokens(count, 3), labels(count, 5);

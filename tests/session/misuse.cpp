@@ -10,6 +10,7 @@
 #include "ops/ops.h"
 #include "session/engine.h"
 #include "support/error_of.h"
+#include "support/forced.h"
 
 namespace plimsoll::session {
 namespace {
@@ -18,6 +19,7 @@ using namespace ops;
 
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::make_engine;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -42,7 +44,7 @@ class Misuse : public ::testing::Test {
  protected:
   Net net_;
   MemoryLine line_;
-  Engine session_{net_.graph, line_, {net_.train()}};
+  Engine session_ = make_engine(net_.graph, line_, {net_.train()});
   std::vector<float> x_ = std::vector<float>(32, 0.5F);
   std::vector<int32_t> labels_ = std::vector<int32_t>(4, 1);
 
@@ -149,8 +151,9 @@ TEST_F(Misuse, AViewAfterClose) {
 
 TEST_F(Misuse, AViewAfterItsSession) {
   const Feed feeds[] = {{net_.x, x_}, {net_.labels, labels_}};
+  MemoryLine own_line;
   std::optional<Engine> session;
-  session.emplace(net_.graph, line_, std::vector<Request>{net_.train()});
+  session.emplace(net_.graph, own_line, std::vector<Request>{net_.train()});
   const View view = session->run_step(0, feeds)[0];
   session.reset();
   EXPECT_THAT(error_of([&] { view.floats(); }), HasSubstr("its session was closed"));
@@ -160,7 +163,8 @@ TEST_F(Misuse, AViewAsAnotherType) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 4});
   const Tensor best = argmax(x);
-  Engine session(graph, line_, {{{best}, {}, 2}});
+  MemoryLine own_line;
+  Engine session = make_engine(graph, own_line, {{{best}, {}, 2}});
   const std::vector<float> numbers{1, 5, 2, 0, 9, 1, 1, 1};
   const Feed feeds[] = {{x, numbers}};
   const auto views = session.run_step(0, feeds);
@@ -172,7 +176,7 @@ TEST_F(Misuse, AViewAsAnotherType) {
 TEST(MisuseLives, AGraphThatIsGone) {
   std::optional<Net> net(std::in_place);
   MemoryLine line;
-  Engine session(net->graph, line, {net->train()});
+  Engine session = make_engine(net->graph, line, {net->train()});
   const std::vector<float> x(32, 0.5F);
   const std::vector<int32_t> labels(4, 1);
   const std::vector<Feed> feeds{{net->x, x}, {net->labels, labels}};
@@ -415,7 +419,7 @@ TEST(MisuseTypes, TrainingThroughHalves) {
   const Tensor loss = reduce_mean(cast(half, DType::F32));
   const Updates updates = minimize(loss, Optimiser::sgd(0.25));
   MemoryLine line;
-  Engine session(graph, line, {{{loss}, updates.nodes, 4}});
+  Engine session = make_engine(graph, line, {{{loss}, updates.nodes, 4}});
   const std::vector<float> numbers(12, 1.0F);
   const Feed feeds[] = {{x, numbers}};
   EXPECT_NEAR(session.run_step(0, feeds)[0].floats()[0], 3.5, 1e-3);

@@ -12,6 +12,7 @@
 #include "ops/ops.h"
 #include "support/error_of.h"
 #include "support/file_size_limit.h"
+#include "support/forced.h"
 
 namespace plimsoll::session {
 namespace {
@@ -20,6 +21,7 @@ using namespace ops;
 
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::make_engine;
 
 // A convolution keeps its kernel in a layout of its own; the file must not notice.
 struct Net {
@@ -44,7 +46,7 @@ class WeightsFile : public ::testing::Test {
   std::string path = ::testing::TempDir() + "weights_" + std::to_string(::getpid());
   Net net;
   MemoryLine line;
-  Engine session{net.graph, line, {{{net.y}, {}, 2}}};
+  Engine session = make_engine(net.graph, line, {{{net.y}, {}, 2}});
   ~WeightsFile() override { std::filesystem::remove(path); }
 };
 
@@ -56,7 +58,7 @@ TEST_F(WeightsFile, GivesBackWhatWasSaved) {
   MemoryLine other_line;
   SessionOptions options;
   options.seed = 99;
-  Engine again(other.graph, other_line, {{{other.y}, {}, 2}}, options);
+  Engine again = make_engine(other.graph, other_line, {{{other.y}, {}, 2}}, options);
   EXPECT_NE(value_of(again, other.graph, "k"), k);
   load_weights(again, other.graph, path);
   EXPECT_EQ(value_of(again, other.graph, "k"), k);
@@ -132,7 +134,7 @@ TEST_F(WeightsFile, WritesEveryTensorAligned) {
   graph.variable("step", DType::I64, {}, Init::zeros(), VariableRole::Optimiser);
   const Tensor out = mul(x, w);
   MemoryLine own_line;
-  Engine own(graph, own_line, {{{out}, {}, 1}});
+  Engine own = make_engine(graph, own_line, {{{out}, {}, 1}});
   save_weights(own, graph, path);
   load_weights(own, graph, path);
   EXPECT_EQ(WeightsReader(path).tensors(), 3);
