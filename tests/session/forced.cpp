@@ -18,7 +18,7 @@ using testing::Mode;
 
 // Large enough that each lever pays: a scratch file alone takes more than a MiB to stage transfers.
 struct Net {
-  static constexpr int64_t kWidth = 256, kBatch = 512;
+  static constexpr int64_t kWidth = 128, kBatch = 512;
   Graph graph;
   Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), kWidth});
   Tensor loss;
@@ -37,7 +37,7 @@ struct Net {
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(i));
     const Feed feeds[] = {{x, numbers}};
     std::vector<float> losses;
-    for (int i = 0; i < 4; ++i) losses.push_back(engine.run_step(0, feeds)[0].floats()[0]);
+    for (int i = 0; i < 3; ++i) losses.push_back(engine.run_step(0, feeds)[0].floats()[0]);
     return losses;
   }
 };
