@@ -9,6 +9,7 @@
 #include "plan/make_plan.h"
 
 using namespace plimsoll;
+using namespace plimsoll::plan;
 
 namespace {
 

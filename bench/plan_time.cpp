@@ -10,6 +10,7 @@
 #include "plan/problems.h"
 
 using namespace plimsoll;
+using namespace plimsoll::plan;
 
 namespace {
 

@@ -17,6 +17,7 @@
 #include "session/engine.h"
 
 using namespace plimsoll;
+using namespace plimsoll::plan;
 
 namespace {
 

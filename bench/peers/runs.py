@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-BUILD = 'cmake -B build-bench -G Ninja -DPLIMSOLL_BENCH=ON -DPLIMSOLL_TESTS=OFF && ninja -C build-bench bench_step'
+BUILD = 'bench/build bench_step'
 
 # Freed memory stays in the heap, in huge pages: what the peers' guides want of an allocator, from glibc itself.
 HUGE_PAGES = {
