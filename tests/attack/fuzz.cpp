@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "data/files.h"
 #include "data/source.h"
+#include "graph/text.h"
 #include "model/training.h"
 #include "ops/ops.h"
 #include "plan/check/check.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/optimiser.h"
+#include <plimsoll/optimiser.h>
 #include "ops/ops.h"
 #include "session/engine.h"
 #include "support/disk_folder.h"
