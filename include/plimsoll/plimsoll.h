@@ -1,4 +1,4 @@
-// All that a program needs: #include <plimsoll/plimsoll.h>, and link plimsoll::plimsoll.
+// All that a program needs: include this header and link plimsoll::plimsoll.
 #pragma once
 
 #include <plimsoll/bytes.h>
