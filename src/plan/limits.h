@@ -21,6 +21,8 @@ struct Limits {
   Bytes search_bytes = std::numeric_limits<Bytes>::max();
   Bytes disk_bytes = 0;                             // room for spilling
   std::optional<std::vector<int32_t>> stored = {};  // variables in the scratch file, when another plan decided it
+  // With variables in the scratch file: what one of them takes behind the resident ones on its way in or out.
+  Bytes staging_bytes = 0;
   double disk_read_bytes_per_s = 0;
   double disk_write_bytes_per_s = 0;
   int64_t pack_nodes = 100'000;  // effort of the exact packer: a count, because a clock would not repeat

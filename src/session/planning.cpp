@@ -17,15 +17,20 @@ namespace {
 constexpr Bytes kLeastSearchBytes = 8 * MiB;
 
 // A variable passes through memory behind all variables on its way from or to row-major memory or the file.
+Bytes staging_bytes(const lower::Port& port, bool is_stored) {
+  Bytes bytes = 0;
+  if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
+  if (is_stored) bytes += round_up(port.type.bytes(), kAlignment);
+  return bytes;
+}
+
 Bytes staging_bytes(const PlannedStep& step) {
   const std::vector<plan::BufferId>& stored = step.plan.stored;
   Bytes most = 0;
   for (const lower::Port& port : step.program.variables) {
-    Bytes bytes = 0;
-    if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
     const auto first = std::lower_bound(stored.begin(), stored.end(), port.buffer);
-    if (first != stored.end() && *first < port.buffer + port.tiles) bytes += round_up(port.type.bytes(), kAlignment);
-    most = std::max(most, bytes);
+    const bool is_stored = first != stored.end() && *first < port.buffer + port.tiles;
+    most = std::max(most, staging_bytes(port, is_stored));
   }
   return most;
 }
@@ -176,6 +181,8 @@ plan::Limits StepPlanner::limits_for(const PlannedStep& step) const {
                  is_open_ ? budget_.line().free() : limits.bytes + budget_.surrounding_bytes() - leaving_bytes());
   if (may_spill()) {
     limits.disk_bytes = options_.disk_limit;
+    for (const lower::Port& port : step.program.variables)
+      limits.staging_bytes = std::max(limits.staging_bytes, staging_bytes(port, true));
     limits.disk_read_bytes_per_s = disk_speed_.read_bytes_per_s;
     limits.disk_write_bytes_per_s = disk_speed_.write_bytes_per_s;
   }

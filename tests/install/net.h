@@ -5,6 +5,9 @@
 #include <vector>
 
 #include <plimsoll/plimsoll.h>
+#include "base/bytes.h"
+
+static_assert(kOwnBytes);
 
 struct Net {
   plimsoll::Graph graph;

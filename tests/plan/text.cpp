@@ -77,6 +77,7 @@ TEST(Text, LimitsReadBack) {
   EXPECT_EQ(parse_limits(to_text(limits)), limits);
   limits.step_bytes = 192;
   limits.search_bytes = 64 * MiB;
+  limits.staging_bytes = 3 * MiB;
   EXPECT_EQ(parse_limits(to_text(limits)), limits);
   EXPECT_EQ(parse_limits(to_text(Limits{})), Limits{});
 }

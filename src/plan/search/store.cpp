@@ -64,7 +64,10 @@ class Lister {
     }
     if (which != Stores::Finer) return stores;
     const size_t coarse = stores.size();
-    for (const auto& [state, weights, values] : kFinerShares) add(store(state, weights, values), stores);
+    for (const auto& [state, weights, values] : kFinerShares) {
+      Stored stored = store(state, weights, values);
+      if (resident_bytes(stored) + limits_.staging_bytes <= limits_.bytes) add(std::move(stored), stores);
+    }
     stores.erase(stores.begin(), stores.begin() + static_cast<ptrdiff_t>(coarse));
     return stores;
   }
@@ -76,6 +79,14 @@ class Lister {
       return other.variables == stored.variables && other.values == stored.values;
     });
     if (!is_known && stored.bytes <= limits_.disk_bytes) stores.push_back(std::move(stored));
+  }
+
+  // Variables that stay in memory.
+  Bytes resident_bytes(const Stored& stored) const {
+    Bytes bytes = 0;
+    for (size_t b = 0; b < problem_.buffers.size(); ++b)
+      if (problem_.buffers[b].kind == BufferKind::Variable && !stored.variables[b]) bytes += bytes_of(b);
+    return bytes;
   }
 
   Bytes bytes_of(size_t b) const { return placed_bytes(problem_.buffers[b], samples_); }

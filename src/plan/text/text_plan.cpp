@@ -130,6 +130,7 @@ std::string to_text(const Limits& limits) {
       "limits\nbytes {}\nbatch {}\ndisk_bytes {}\ndisk_read {}\ndisk_write {}\npack_nodes {}\n", limits.bytes,
       limits.batch, limits.disk_bytes, limits.disk_read_bytes_per_s, limits.disk_write_bytes_per_s, limits.pack_nodes);
   if (limits.step_bytes > 0) text += fmt::format("step_bytes {}\n", limits.step_bytes);
+  if (limits.staging_bytes > 0) text += fmt::format("staging_bytes {}\n", limits.staging_bytes);
   if (limits.search_bytes < Limits{}.search_bytes) text += fmt::format("search_bytes {}\n", limits.search_bytes);
   if (limits.stored) text += fmt::format("stored {}\n", fmt::join(*limits.stored, " "));
   for (const auto& [name, lever] : kLevers)
@@ -158,6 +159,8 @@ Limits parse_limits(std::string_view text, int64_t lines_before) {
       limits.disk_write_bytes_per_s = reader.number("disk_write");
     } else if (reader.take("step_bytes")) {
       limits.step_bytes = reader.small_integer("step_bytes");
+    } else if (reader.take("staging_bytes")) {
+      limits.staging_bytes = reader.size("staging_bytes");
     } else if (reader.take("search_bytes")) {
       limits.search_bytes = reader.size("search_bytes");
     } else if (reader.take("pack_nodes")) {
