@@ -22,6 +22,9 @@ namespace {
 
 void require_valid(const Problem& problem, const Limits& limits) {
   require_valid(problem);
+  if (problem.spaces.size() > 1)
+    throw Error(fmt::format("'{}' has buffers in {} spaces: plans are made for one, '{}'", problem.name,
+                            problem.spaces.size(), problem.spaces.front()));
   if (limits.batch <= 0) throw Error(fmt::format("a batch of {} samples cannot be planned", limits.batch));
   constexpr double kLargest = 1e18;  // sums of sizes stay far from overflow
   double total = 0;
@@ -92,7 +95,8 @@ class Planner {
     std::vector<TaskId> order(whole_.tasks.size());
     std::iota(order.begin(), order.end(), 0);
     unconstrained_bytes_ = make_timeline(whole_, sizes, order, false).peak_bytes;
-    for (const Task& task : whole_.tasks) unconstrained_ns_ += cost_ns(task, limits_.batch);
+    for (const Task& task : whole_.tasks)
+      if (task.lane == Lane::Compute) unconstrained_ns_ += cost_ns(task, limits_.batch);
   }
 
   std::vector<TaskId> order_of(const Problem& problem, const Sizes& sizes) {
@@ -176,8 +180,10 @@ class Planner {
     }
   }
 
+  // -1: none of the problem's own.
   TaskId task_of(const Entry& entry, TaskId staged) const {
-    return staged < 0 ? -1 : entry.option.staged().meaning[staged].task;
+    const TaskId task = staged < 0 ? -1 : entry.option.staged().meaning[staged].task;
+    return task < std::ssize(problems_[entry.problem]->tasks) ? task : -1;
   }
 
   const Entry& find_lowest_bound() const {
@@ -216,10 +222,9 @@ class Planner {
     Plan plan = expand(*problems_[entry.problem], entry.option, candidate);
     if (!entry.variants.empty())
       for (Action& step : plan.steps)
-        if (step.kind == Action::Kind::Run) step.variant = entry.variants[step.task];
+        if (!is_transfer(*problems_[entry.problem], step)) step.variant = entry.variants[step.task];
     plan.predicted_ns = candidate.ns;
     plan.unconstrained_ns = unconstrained_ns_;
-    plan.disk_ns = entry.option.disk_ns(candidate);
     plan.next_faster_bytes = find_next_faster_bytes();
     plan.unconstrained_bytes = unconstrained_bytes_;
     const Bound bound = bound_for(entry.problem);
@@ -262,8 +267,8 @@ class Planner {
       const BufferId id = *std::max_element(writes.begin(), writes.end(), [&](BufferId a, BufferId b) {
         return staged.sizes.buffers[a] < staged.sizes.buffers[b];
       });
-      const bool is_load = staged.meaning[t].kind == Action::Kind::Load;
-      decisions.push_back({(is_load ? "load again " : "recompute ") + staged.problem.buffers[id].name,
+      const bool is_load_again = staged.problem.tasks[t].lane == Lane::Disk;
+      decisions.push_back({(is_load_again ? "load again " : "recompute ") + staged.problem.buffers[id].name,
                            staged.sizes.buffers[id], (runs[t] - 1) * staged.problem.tasks[t].fixed_ns});
     }
     return decisions;

@@ -28,25 +28,53 @@ std::string describe(const Problem& problem, const Shortfall& shortfall) {
   return text;
 }
 
+Task make_save(const Problem& problem, BufferId id, double ns) {
+  Task task;
+  task.name = "save " + problem.buffers[id].name;
+  task.lane = Lane::Disk;
+  task.reads = {id};
+  task.fixed_ns = ns;
+  return task;
+}
+
+Task make_load(const Problem& problem, BufferId id, double ns) {
+  Task task;
+  task.name = "load " + problem.buffers[id].name;
+  task.lane = Lane::Disk;
+  task.writes = {id};
+  task.fixed_ns = ns;
+  task.recomputable = true;
+  return task;
+}
+
+double busy_ns(const Problem& problem, const Plan& plan, Lane lane) {
+  double ns = 0;
+  for (const Action& step : plan.steps)
+    if (task_of(problem, plan, step).lane == lane)
+      ns += cost_ns(work_of(problem, plan, step), plan.part_samples[step.part]);
+  return ns;
+}
+
 Tally count_work(const Problem& problem, const Plan& plan) {
   Tally tally;
   const int64_t samples = plan.part_samples.empty() ? 1 : plan.part_samples.front();
   std::set<std::pair<TaskId, int32_t>> seen;
   std::set<BufferId> moved;
   for (const Action& step : plan.steps) {
-    if (step.kind == Action::Kind::Run) {
-      const int64_t of_part = plan.part_samples.empty() ? 1 : plan.part_samples[step.part];
-      const double ns = cost_ns(work_of(problem, step), of_part);
-      if (!seen.emplace(step.task, step.part).second) {
-        ++tally.reruns;
-        tally.rerun_ns += ns;
-      } else if (step.variant >= 0) {
-        tally.variants += step.part == 0 ? 1 : 0;
-        tally.variant_ns += ns - cost_ns(problem.tasks[step.task], of_part);
-      }
-    } else {
-      ++(step.kind == Action::Kind::Save ? tally.saves : tally.loads);
-      if (!std::binary_search(plan.stored.begin(), plan.stored.end(), step.buffer)) moved.insert(step.buffer);
+    const Task& task = task_of(problem, plan, step);
+    if (is_transfer(problem, step)) {
+      ++(is_load(task) ? tally.loads : tally.saves);
+      if (!std::binary_search(plan.stored.begin(), plan.stored.end(), moved_by(task))) moved.insert(moved_by(task));
+      continue;
+    }
+    const int64_t of_part = plan.part_samples.empty() ? 1 : plan.part_samples[step.part];
+    const double ns = cost_ns(work_of(problem, plan, step), of_part);
+    if (!seen.emplace(step.task, step.part).second) {
+      ++tally.reruns;
+      tally.rerun_ns += ns;
+    } else if (step.variant >= 0) {
+      tally.variants += step.part == 0 ? 1 : 0;
+      tally.variant_ns += ns - cost_ns(task, of_part);
     }
   }
   for (const BufferId id : plan.stored) tally.streamed_bytes += placed_bytes(problem.buffers[id], samples);
@@ -65,11 +93,7 @@ std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan) {
       const Life& life = plan.lives[next];
       (life.buffer == kScratch ? place.scratch : now[life.buffer]) = life.offset;
     }
-    if (step.kind != Action::Kind::Run) {
-      place.buffer = now[step.buffer];
-      continue;
-    }
-    const Work& work = work_of(problem, step);
+    const Work& work = work_of(problem, plan, step);
     for (const BufferId id : work.reads) place.reads.push_back(now[id]);
     for (const BufferId id : work.writes) place.writes.push_back(now[id]);
     for (const BufferId id : work.updates) place.updates.push_back(now[id]);

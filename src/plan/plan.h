@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -13,20 +14,11 @@
 namespace plimsoll::plan {
 
 struct Action {
-  enum class Kind : uint8_t { Run, Save, Load };
-  Kind kind = Kind::Run;
-  TaskId task = -1;      // Run
-  BufferId buffer = -1;  // Save to and Load from the scratch file
+  TaskId task = -1;      // of the problem, or behind those one of Plan::transfers
   int32_t part = 0;      // which part of the batch; sums add from part 1 on
   int32_t variant = -1;  // index into Task::variants; -1 is the task's own work
   bool operator==(const Action&) const = default;
 };
-
-// What a step that runs a task does.
-inline const Work& work_of(const Problem& problem, const Action& step) {
-  const Task& task = problem.tasks[static_cast<size_t>(step.task)];
-  return step.variant < 0 ? static_cast<const Work&>(task) : task.variants[static_cast<size_t>(step.variant)];
-}
 
 constexpr BufferId kScratch = -1;
 
@@ -54,15 +46,21 @@ struct Decision {
 using BytesByTag = std::array<Bytes, kTagCount>;
 
 struct Plan {
-  Bytes arena_bytes = 0;
+  Bytes arena_of(SpaceId space) const {
+    return space == kHost ? arena_bytes : more_arenas[static_cast<size_t>(space) - 1];
+  }
+
+  Bytes arena_bytes = 0;           // of the host
+  std::vector<Bytes> more_arenas;  // of each space behind it
   Bytes variable_bytes = 0;           // the bottom of the arena: variables in order of id, but for stored ones
   std::vector<int64_t> part_samples;  // one entry when the batch is whole
+  // Saves to and loads from the scratch file: tasks on the disk lane. A save reads its buffer, a load writes it.
+  std::vector<Task> transfers;
   std::vector<Action> steps;
   std::vector<Life> lives;       // sorted by first step, then buffer
   std::vector<BufferId> stored;  // variables that live in the scratch file between steps, by id
   double predicted_ns = 0;
   double unconstrained_ns = 0;
-  double disk_ns = 0;             // of all transfers, one after another; most of it passes beside the tasks
   Bytes next_faster_bytes = 0;    // the least with which a faster plan was found; 0: there is none
   Bytes unconstrained_bytes = 0;  // peak of the program as written: given order, nothing shared
   Bytes live_bytes = 0;           // most bytes alive at one step of this plan; the arena is this plus fragmentation
@@ -74,6 +72,27 @@ struct Plan {
   std::vector<Decision> decisions;
   bool operator==(const Plan&) const = default;
 };
+
+inline bool is_transfer(const Problem& problem, const Action& step) { return step.task >= std::ssize(problem.tasks); }
+inline const Task& task_of(const Problem& problem, const Plan& plan, const Action& step) {
+  return is_transfer(problem, step) ? plan.transfers[static_cast<size_t>(step.task) - problem.tasks.size()]
+                                    : problem.tasks[static_cast<size_t>(step.task)];
+}
+// What a step does.
+inline const Work& work_of(const Problem& problem, const Plan& plan, const Action& step) {
+  const Task& task = task_of(problem, plan, step);
+  return step.variant < 0 ? static_cast<const Work&>(task) : task.variants[static_cast<size_t>(step.variant)];
+}
+
+Task make_save(const Problem& problem, BufferId id, double ns);
+Task make_load(const Problem& problem, BufferId id, double ns);
+inline bool is_load(const Task& transfer) { return !transfer.writes.empty(); }
+inline BufferId moved_by(const Task& transfer) {
+  return is_load(transfer) ? transfer.writes.front() : transfer.reads.front();
+}
+
+// What all its tasks take, one after another. Most of what other lanes do passes beside the computation.
+double busy_ns(const Problem& problem, const Plan& plan, Lane lane);
 
 // Not fitting is an answer, not an error.
 struct Shortfall {
@@ -110,7 +129,6 @@ std::string describe(const Problem& problem, const Shortfall& shortfall);
 struct StepPlaces {
   std::vector<Bytes> reads, writes, updates;
   Bytes scratch = -1;
-  Bytes buffer = -1;  // Save and Load
 };
 std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan);
 

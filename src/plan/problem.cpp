@@ -13,6 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 4> kKinds{"variable", "input", "output", "temporary"};
 constexpr std::array<std::string_view, 3> kRules{"rows", "sums", "mixes"};
 
+constexpr std::array<std::string_view, kLaneCount> kLanes{"compute", "disk", "network"};
+
 constexpr Bytes kLargest = Bytes{1} << 60;
 
 void require_valid(const Problem& problem, const Task& task, const Work& work) {
@@ -53,9 +55,11 @@ double cost_ns(const Work& work, int64_t samples) {
 
 std::string_view name_of(BufferKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 std::string_view name_of(BatchRule rule) { return kRules[static_cast<size_t>(rule)]; }
+std::string_view name_of(Lane lane) { return kLanes[static_cast<size_t>(lane)]; }
 
 void require_valid(const Problem& problem) {
   if (problem.part_samples < 0) throw Error(fmt::format("a part of {} samples is none", problem.part_samples));
+  if (problem.spaces.empty()) throw Error("a problem without a space has no place for its buffers");
   std::vector<bool> defined(problem.buffers.size(), false);
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
@@ -63,6 +67,8 @@ void require_valid(const Problem& problem) {
       throw Error(fmt::format("buffer '{}': size is below zero", buffer.name));
     if (buffer.fixed_bytes > kLargest || buffer.per_sample_bytes > kLargest)
       throw Error(fmt::format("buffer '{}': size is too large", buffer.name));
+    if (buffer.space < 0 || buffer.space >= static_cast<SpaceId>(problem.spaces.size()))
+      throw Error(fmt::format("buffer '{}': space {} does not exist", buffer.name, buffer.space));
     if (buffer.is_collected && buffer.kind != BufferKind::Temporary)
       throw Error(fmt::format("buffer '{}': only a temporary can be collected", buffer.name));
     if (buffer.kind == BufferKind::Variable && buffer.per_sample_bytes != 0)
@@ -70,6 +76,8 @@ void require_valid(const Problem& problem) {
     defined[i] = buffer.kind == BufferKind::Variable || buffer.kind == BufferKind::Input;
   }
   for (const Task& task : problem.tasks) {
+    if (task.lane == Lane::Disk)
+      throw Error(fmt::format("task '{}': what goes to disk and back is for the plan to say", task.name));
     require_valid(problem, task, task);
     for (const Variant& variant : task.variants) require_valid(problem, task, variant);
     for (const auto* list : {&task.reads, &task.updates})

@@ -12,7 +12,14 @@
 namespace plimsoll::plan {
 
 using BufferId = int32_t;  // index into Problem::buffers
-using TaskId = int32_t;    // index into Problem::tasks
+using TaskId = int32_t;    // index into Problem::tasks; a plan's own tasks follow them, see Plan::transfers
+using SpaceId = int32_t;   // index into Problem::spaces
+
+// Where a task runs. A lane does one task at a time, in the order of the plan; lanes run beside each other.
+enum class Lane : uint8_t { Compute, Disk, Network };
+constexpr size_t kLaneCount = 3;
+
+constexpr SpaceId kHost = 0;  // the memory of the process
 
 enum class BufferKind : uint8_t {
   Variable,   // lives before, during and after the step, at the same place in every plan of the arena
@@ -25,6 +32,7 @@ struct Buffer {
   std::string name;
   Tag tag = Tag::Activations;
   BufferKind kind = BufferKind::Temporary;
+  SpaceId space = kHost;  // which memory it lies in: each has places of its own
   Bytes fixed_bytes = 0;
   Bytes per_sample_bytes = 0;
   bool is_collected = false;  // a temporary whose rows are kept for all parts of the batch
@@ -61,6 +69,7 @@ struct Variant : Work {
 
 struct Task : Work {
   std::string name;
+  Lane lane = Lane::Compute;
   bool recomputable = false;  // running it again on the same values gives the same bits
   BatchRule batch_rule = BatchRule::Mixes;
   std::vector<Variant> variants;  // alternatives to the Work above
@@ -70,6 +79,7 @@ struct Task : Work {
 // The order of `tasks` is a valid program: it defines which version of a buffer each task means.
 struct Problem {
   std::string name;
+  std::vector<std::string> spaces = {"host"};
   int64_t part_samples = 0;  // the step runs in parts of so many samples, the last one may be smaller; 0: whole
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;
@@ -84,6 +94,7 @@ double cost_ns(const Work& work, int64_t samples);
 
 std::string_view name_of(BufferKind kind);  // "variable"
 std::string_view name_of(BatchRule rule);   // "rows"
+std::string_view name_of(Lane lane);        // "disk"
 
 // Throws Error naming the task or buffer when the problem makes no sense: ids out of range, a value read before
 // anything wrote it, sizes below zero.

@@ -96,7 +96,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"peak_task", peak_task(problem, plan)},
       {"predicted_step_ns", plan.predicted_ns},
       {"unconstrained_step_ns", plan.unconstrained_ns},
-      {"disk_ns", plan.disk_ns},
+      {"disk_ns", busy_ns(problem, plan, plan::Lane::Disk)},
       {"limited_by", limit_text(problem, plan, facts.surrounding_bytes())},
       {"next_faster_line_bytes", plan.next_faster_bytes > 0 ? plan.next_faster_bytes + facts.surrounding_bytes() : 0},
       {"steps", plan.steps.size()},

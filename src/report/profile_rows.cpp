@@ -60,9 +60,10 @@ ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, 
   const plan::Problem& problem = program.problem;
   ProfileRow row;
   row.runs = 1;
-  if (step.kind != plan::Action::Kind::Run) {
-    const plan::Buffer& buffer = problem.buffers[static_cast<size_t>(step.buffer)];
-    row.name = step.kind == plan::Action::Kind::Save ? "save to disk" : "load from disk";
+  if (is_transfer(problem, step)) {
+    const plan::Task& transfer = task_of(problem, plan, step);
+    const plan::Buffer& buffer = problem.buffers[static_cast<size_t>(moved_by(transfer))];
+    row.name = is_load(transfer) ? "load from disk" : "save to disk";
     row.task = buffer.name;
     row.bytes = static_cast<double>(placed_bytes(buffer, program.batch));
     return row;
@@ -76,7 +77,7 @@ ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, 
   const double share = static_cast<double>(samples) / static_cast<double>(most);
   row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);
   row.task = task.name;
-  row.predicted_ns = cost_ns(work_of(problem, step), samples);
+  row.predicted_ns = cost_ns(work_of(problem, plan, step), samples);
   row.flops = work.of(step).cost.flops * share;
   row.bytes = work.of(step).cost.bytes * share;
   return row;

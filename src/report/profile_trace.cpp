@@ -13,7 +13,7 @@ constexpr int kProcess = 1;
 
 // The tag of what the step writes.
 Tag track_of(const plan::Problem& problem, const plan::Action& step) {
-  if (step.kind != plan::Action::Kind::Run) return Tag::Staging;
+  if (is_transfer(problem, step)) return Tag::Staging;
   const plan::Task& task = problem.tasks[static_cast<size_t>(step.task)];
   const std::vector<plan::BufferId>& written = task.writes.empty() ? task.updates : task.writes;
   return written.empty() ? Tag::Workspace : problem.buffers[static_cast<size_t>(written.front())].tag;

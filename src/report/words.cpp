@@ -96,13 +96,15 @@ std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Byt
   if (plan.predicted_ns <= plan.unconstrained_ns) return "";
   constexpr double kMost = 0.9;  // share of the time from which on the disk is named
   std::string text = "memory";
-  if (plan.disk_ns >= kMost * plan.predicted_ns) {
+  if (const double disk_ns = busy_ns(problem, plan, plan::Lane::Disk); disk_ns >= kMost * plan.predicted_ns) {
     Bytes moved = 0;
     for (const plan::Action& step : plan.steps)
-      if (step.kind != plan::Action::Kind::Run)
-        moved += placed_bytes(problem.buffers[static_cast<size_t>(step.buffer)], plan.part_samples.front());
+      if (is_transfer(problem, step)) {
+        const plan::BufferId id = moved_by(task_of(problem, plan, step));
+        moved += placed_bytes(problem.buffers[static_cast<size_t>(id)], plan.part_samples.front());
+      }
     text = fmt::format("the disk, which moves {} in a step and takes {} for it", format_bytes(moved),
-                       time_of(plan.disk_ns));
+                       time_of(disk_ns));
   }
   if (plan.next_faster_bytes == 0) return text + "; no faster plan was found";
   return fmt::format("{}; the next faster plan found needs a line of {}", text,
@@ -127,9 +129,7 @@ std::string peak_task(const plan::Problem& problem, const plan::Plan& plan) {
   const plan::Action& step = plan.steps[static_cast<size_t>(plan.peak_step)];
   const std::string part =
       plan.part_samples.size() > 1 ? fmt::format(" (micro-batch {})", step.part + 1) : std::string();
-  if (step.kind == plan::Action::Kind::Run) return problem.tasks[static_cast<size_t>(step.task)].name + part;
-  return (step.kind == plan::Action::Kind::Save ? "saving " : "loading ") +
-         problem.buffers[static_cast<size_t>(step.buffer)].name + part;
+  return task_of(problem, plan, step).name + part;
 }
 
 std::string holders_text(const plan::BytesByTag& bytes) {

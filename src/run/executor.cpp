@@ -27,12 +27,12 @@ class Executor::Binder {
   void run() {
     size_t ins = 0, outs = 0, moves = 0;
     for (const plan::Action& step : plan_.steps) {
-      if (step.kind != plan::Action::Kind::Run) {
+      if (is_transfer(program_.problem, step)) {
         ++moves;
         continue;
       }
       ins += program_.tasks[static_cast<size_t>(step.task)].of(step).in.size();
-      outs += work_of(program_.problem, step).writes.size();
+      outs += work_of(program_.problem, plan_, step).writes.size();
     }
     // Sized once: the steps point into these.
     to_.in_.reserve(ins);
@@ -45,10 +45,10 @@ class Executor::Binder {
           if (kernel != nullptr && (to_.kernels_.empty() || to_.kernels_.back() != kernel))
             to_.kernels_.push_back(kernel);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (plan_.steps[i].kind == plan::Action::Kind::Run)
-        bind_task(i);
-      else
+      if (is_transfer(program_.problem, plan_.steps[i]))
         bind_transfer(i);
+      else
+        bind_task(i);
     }
     wait_for_saves();
   }
@@ -71,7 +71,7 @@ class Executor::Binder {
     const plan::Action& step = plan_.steps[i];
     const plan::StepPlaces& places = places_[i];
     const lower::ProgramTask& task = program_.tasks[static_cast<size_t>(step.task)];
-    const plan::Work& work = work_of(program_.problem, step);
+    const plan::Work& work = work_of(program_.problem, plan_, step);
     BoundStep bound{kernel_for(task.of(step), step.part),
                     to_.in_.data() + to_.in_.size(),
                     to_.out_.data() + to_.out_.size(),
@@ -94,14 +94,18 @@ class Executor::Binder {
   }
 
   void bind_transfer(size_t i) {
-    const plan::Action& step = plan_.steps[i];
-    const auto id = static_cast<size_t>(step.buffer);
+    const plan::Task& task = task_of(program_.problem, plan_, plan_.steps[i]);
+    const auto id = static_cast<size_t>(moved_by(task));
     const int64_t samples = *std::max_element(plan_.part_samples.begin(), plan_.part_samples.end());
     const Bytes bytes = placed_bytes(program_.problem.buffers[id], samples);
-    const bool is_load = step.kind == plan::Action::Kind::Load;
     to_.steps_.push_back({nullptr, nullptr, nullptr, nullptr, static_cast<int32_t>(to_.transfers_.size()), 0});
-    to_.transfers_.push_back({is_load, base_ + places_[i].buffer, file_.places[id], bytes});
-    if (is_load) loaded_by_[id] = static_cast<int32_t>(to_.transfers_.size());
+    to_.transfers_.push_back({is_load(task), base_ + moved_place(i), file_.places[id], bytes});
+    if (is_load(task)) loaded_by_[id] = static_cast<int32_t>(to_.transfers_.size());
+  }
+
+  // Where the one buffer of a transfer lies.
+  Bytes moved_place(size_t i) const {
+    return (places_[i].writes.empty() ? places_[i].reads : places_[i].writes).front();
   }
 
   // Memory that is being saved must not change before that is done. Loads wait by themselves: transfers keep their
@@ -110,7 +114,7 @@ class Executor::Binder {
     for (size_t i = 0; i < to_.steps_.size(); ++i) {
       const BoundStep& save = to_.steps_[i];
       if (save.kernel != nullptr || to_.transfers_[static_cast<size_t>(save.part)].is_load) continue;
-      const Bytes first = places_[i].buffer, last = first + to_.transfers_[static_cast<size_t>(save.part)].bytes;
+      const Bytes first = moved_place(i), last = first + to_.transfers_[static_cast<size_t>(save.part)].bytes;
       for (size_t j = i + 1; j < to_.steps_.size(); ++j) {
         if (to_.steps_[j].kernel == nullptr || !changes(j, first, last)) continue;
         to_.steps_[j].wait_for = std::max(to_.steps_[j].wait_for, save.part + 1);
@@ -120,7 +124,7 @@ class Executor::Binder {
   }
 
   bool changes(size_t step, Bytes first, Bytes last) const {
-    const plan::Work& work = work_of(program_.problem, plan_.steps[step]);
+    const plan::Work& work = work_of(program_.problem, plan_, plan_.steps[step]);
     const plan::StepPlaces& places = places_[step];
     const int64_t samples = plan_.part_samples.front();
     const auto hits = [&](Bytes place, Bytes bytes) { return place < last && place + bytes > first; };

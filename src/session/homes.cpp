@@ -16,7 +16,7 @@ std::vector<Bytes> Homes::place_in_file(const plan::Problem& problem, const plan
   };
   for (const plan::BufferId id : plan.stored) place(id);
   for (const plan::Action& step : plan.steps)
-    if (step.kind != plan::Action::Kind::Run) place(step.buffer);
+    if (is_transfer(problem, step)) place(moved_by(task_of(problem, plan, step)));
   *file_bytes = std::max(*file_bytes, end);
   return places;
 }

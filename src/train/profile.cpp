@@ -30,7 +30,7 @@ report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestio
 double predict_here_ns(const session::PlannedStep& planned, const lower::MachineSpeed& peak) {
   double ns = 0;
   for (const plan::Action& step : planned.plan.steps)
-    if (step.kind == plan::Action::Kind::Run)
+    if (!is_transfer(planned.program.problem, step))
       ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].of(step).cost, peak);
   return ns;
 }

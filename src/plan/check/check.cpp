@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -15,8 +16,7 @@ namespace {
 
 std::string name_of_life(const Problem& problem, const Plan& plan, const Life& life) {
   if (life.buffer != kScratch) return problem.buffers[life.buffer].name;
-  const Action& step = plan.steps[life.first_step];
-  return "scratch of " + (step.task < 0 ? "a transfer" : problem.tasks[step.task].name);
+  return "scratch of " + task_of(problem, plan, plan.steps[life.first_step]).name;
 }
 
 std::string check_parts(const Plan& plan, const Limits& limits) {
@@ -51,66 +51,62 @@ std::string check_sizes(const Problem& problem, const Limits& limits) {
   return "";
 }
 
-std::string check_steps(const Problem& problem, const Plan& plan) {
-  const auto tasks = static_cast<TaskId>(problem.tasks.size());
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const Action& step = plan.steps[s];
-    if (step.part < 0 || step.part >= static_cast<int32_t>(plan.part_samples.size()))
-      return fmt::format("step {} runs part {}, which does not exist", s, step.part);
-    if (step.kind > Action::Kind::Load) return fmt::format("step {} is of a kind that does not exist", s);
-    if (step.kind == Action::Kind::Run) {
-      if (step.task < 0 || step.task >= tasks)
-        return fmt::format("step {} runs task {}, which does not exist", s, step.task);
-      if (step.variant < -1 || step.variant >= static_cast<int32_t>(problem.tasks[step.task].variants.size()))
-        return fmt::format("step {} runs variant {} of {}, which does not exist", s, step.variant,
-                           problem.tasks[step.task].name);
-    } else if (step.buffer < 0 || step.buffer >= static_cast<BufferId>(problem.buffers.size())) {
-      return fmt::format("step {} moves buffer {}, which does not exist", s, step.buffer);
-    }
+// One buffer each, to the scratch file or back.
+std::string check_transfers(const Problem& problem, const Plan& plan) {
+  for (size_t i = 0; i < plan.transfers.size(); ++i) {
+    const Task& task = plan.transfers[i];
+    if (task.lane != Lane::Disk)
+      return fmt::format("transfer {} is on a lane that is not the disk's", i);
+    if (task.reads.size() + task.writes.size() != 1 || !task.updates.empty())
+      return fmt::format("transfer {} moves more or less than one buffer", i);
+    if (moved_by(task) < 0 || moved_by(task) >= static_cast<BufferId>(problem.buffers.size()))
+      return fmt::format("transfer {} moves buffer {}, which does not exist", i, moved_by(task));
+    if (problem.buffers[moved_by(task)].space != kHost)
+      return fmt::format("{} moves what is not in the host's memory", task.name);
+    if (task.scratch_fixed_bytes != 0 || task.scratch_per_sample_bytes != 0)
+      return fmt::format("{} has scratch, but only moves", task.name);
+    if (!task.variants.empty()) return fmt::format("{} has variants, but only moves", task.name);
+    if (!(task.fixed_ns >= 0) || !std::isfinite(task.fixed_ns) || task.per_sample_ns != 0)
+      return fmt::format("{} is said to take {} ns", task.name, task.fixed_ns);
   }
   return "";
 }
 
-std::string check_lives(const Problem& problem, const Plan& plan, const Limits& limits) {
-  const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
-  const int64_t samples = *std::max_element(plan.part_samples.begin(), plan.part_samples.end());
-  std::vector<char> has_scratch(plan.steps.size(), 0);
-  Bytes top = plan.variable_bytes;
-  if (plan.arena_bytes < 0) return fmt::format("the arena has {} bytes", plan.arena_bytes);
-  for (size_t i = 0; i < plan.lives.size(); ++i) {
-    const Life& life = plan.lives[i];
-    if (life.buffer < kScratch || life.buffer >= static_cast<BufferId>(problem.buffers.size()))
-      return fmt::format("life {} is of buffer {}, which does not exist", i, life.buffer);
-    if (life.first_step < 0 || life.last_step > last_step || life.first_step > life.last_step)
-      return fmt::format("life {} spans steps {}-{} of 0-{}", i, life.first_step, life.last_step, last_step);
-    Bytes wanted = 0;
-    if (life.buffer == kScratch) {
-      if (plan.steps.empty()) return "there is scratch but no step";
-      const Action& step = plan.steps[life.first_step];
-      if (life.first_step != life.last_step) return fmt::format("scratch outlives step {}", life.first_step);
-      if (step.kind != Action::Kind::Run) return fmt::format("step {} has scratch but runs nothing", life.first_step);
-      if (has_scratch[life.first_step]++) return fmt::format("step {} has scratch twice", life.first_step);
-      wanted = scratch_bytes(work_of(problem, step), plan.part_samples[step.part]);
-    } else {
-      const Buffer& buffer = problem.buffers[life.buffer];
-      wanted = placed_bytes(buffer, holds_whole_batch(buffer) ? limits.batch : samples);
-    }
-    const std::string name = name_of_life(problem, plan, life);
-    if (life.bytes != wanted) return fmt::format("{} needs {} bytes but has {}", name, wanted, life.bytes);
-    if (life.offset < 0 || life.offset % kAlignment != 0)
-      return fmt::format("{} at byte {} is not aligned to {}", name, life.offset, kAlignment);
-    if (life.offset > plan.arena_bytes - life.bytes)
-      return fmt::format("{} ends past the arena of {} bytes", name, plan.arena_bytes);
-    top = std::max(top, life.offset + life.bytes);
+std::string check_steps(const Problem& problem, const Plan& plan) {
+  const auto tasks = static_cast<TaskId>(problem.tasks.size() + plan.transfers.size());
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const Action& step = plan.steps[s];
+    if (step.part < 0 || step.part >= static_cast<int32_t>(plan.part_samples.size()))
+      return fmt::format("step {} runs part {}, which does not exist", s, step.part);
+    if (step.task < 0 || step.task >= tasks)
+      return fmt::format("step {} runs task {}, which does not exist", s, step.task);
+    const Task& task = task_of(problem, plan, step);
+    if (step.variant < -1 || step.variant >= static_cast<int32_t>(task.variants.size()))
+      return fmt::format("step {} runs variant {} of {}, which does not exist", s, step.variant, task.name);
   }
-  for (size_t s = 0; s < plan.steps.size(); ++s)
-    if (plan.steps[s].kind == Action::Kind::Run && !has_scratch[s] &&
-        scratch_bytes(work_of(problem, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
-      return fmt::format("{} has no scratch at step {}", problem.tasks[plan.steps[s].task].name, s);
-  if (plan.arena_bytes != top)
-    return fmt::format("the arena is {} bytes but its contents end at {}", plan.arena_bytes, top);
-  if (plan.arena_bytes > limits.bytes)
-    return fmt::format("the arena of {} bytes is over the line of {}", plan.arena_bytes, limits.bytes);
+  return "";
+}
+
+// Each space has an arena of its own, no larger than it needs to be and than is allowed.
+std::string check_arenas(const Problem& problem, const Plan& plan, const Limits& limits) {
+  if (plan.more_arenas.size() + 1 != problem.spaces.size())
+    return fmt::format("there are {} arenas for {} spaces", plan.more_arenas.size() + 1, problem.spaces.size());
+  std::vector<Bytes> top(problem.spaces.size(), 0);
+  top[kHost] = plan.variable_bytes;
+  for (const Life& life : plan.lives) {
+    Bytes& highest = top[life.buffer == kScratch ? kHost : problem.buffers[life.buffer].space];
+    highest = std::max(highest, life.offset + life.bytes);
+  }
+  for (SpaceId space = 0; space < std::ssize(problem.spaces); ++space) {
+    const std::string name = space == kHost ? "the arena" : "the arena in " + problem.spaces[space];
+    if (plan.arena_of(space) != top[space])
+      return fmt::format("{} is {} bytes but its contents end at {}", name, plan.arena_of(space), top[space]);
+    if (space != kHost && space > std::ssize(limits.more_spaces))
+      return fmt::format("nothing says how many bytes there are in {}", problem.spaces[space]);
+    const Bytes most = space == kHost ? limits.bytes : limits.more_spaces[space - 1];
+    if (plan.arena_of(space) > most)
+      return fmt::format("{} of {} bytes is over the line of {}", name, plan.arena_of(space), most);
+  }
   const Bytes for_steps = limits.bytes_of_steps(static_cast<int64_t>(plan.steps.size()));
   if (plan.arena_bytes > limits.bytes - for_steps)
     return fmt::format("the arena of {} bytes with {} for {} steps is over the line of {}", plan.arena_bytes, for_steps,
@@ -118,11 +114,53 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
   return "";
 }
 
+std::string check_lives(const Problem& problem, const Plan& plan, const Limits& limits) {
+  const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
+  const int64_t samples = *std::max_element(plan.part_samples.begin(), plan.part_samples.end());
+  std::vector<char> has_scratch(plan.steps.size(), 0);
+  for (SpaceId space = 0; space <= std::ssize(plan.more_arenas); ++space)
+    if (plan.arena_of(space) < 0) return fmt::format("the arena has {} bytes", plan.arena_of(space));
+  for (size_t i = 0; i < plan.lives.size(); ++i) {
+    const Life& life = plan.lives[i];
+    if (life.buffer < kScratch || life.buffer >= static_cast<BufferId>(problem.buffers.size()))
+      return fmt::format("life {} is of buffer {}, which does not exist", i, life.buffer);
+    if (life.first_step < 0 || life.last_step > last_step || life.first_step > life.last_step)
+      return fmt::format("life {} spans steps {}-{} of 0-{}", i, life.first_step, life.last_step, last_step);
+    Bytes wanted = 0;
+    SpaceId space = kHost;
+    if (life.buffer == kScratch) {
+      if (plan.steps.empty()) return "there is scratch but no step";
+      const Action& step = plan.steps[life.first_step];
+      if (life.first_step != life.last_step) return fmt::format("scratch outlives step {}", life.first_step);
+      if (is_transfer(problem, step)) return fmt::format("step {} has scratch but runs nothing", life.first_step);
+      if (has_scratch[life.first_step]++) return fmt::format("step {} has scratch twice", life.first_step);
+      wanted = scratch_bytes(work_of(problem, plan, step), plan.part_samples[step.part]);
+    } else {
+      const Buffer& buffer = problem.buffers[life.buffer];
+      space = buffer.space;
+      if (space > std::ssize(plan.more_arenas))
+        return fmt::format("{} is in {}, which has no arena", buffer.name, problem.spaces[space]);
+      wanted = placed_bytes(buffer, holds_whole_batch(buffer) ? limits.batch : samples);
+    }
+    const std::string name = name_of_life(problem, plan, life);
+    if (life.bytes != wanted) return fmt::format("{} needs {} bytes but has {}", name, wanted, life.bytes);
+    if (life.offset < 0 || life.offset % kAlignment != 0)
+      return fmt::format("{} at byte {} is not aligned to {}", name, life.offset, kAlignment);
+    if (life.offset > plan.arena_of(space) - life.bytes)
+      return fmt::format("{} ends past the arena of {} bytes", name, plan.arena_of(space));
+  }
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    if (!has_scratch[s] &&
+        scratch_bytes(work_of(problem, plan, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
+      return fmt::format("{} has no scratch at step {}", task_of(problem, plan, plan.steps[s]).name, s);
+  return check_arenas(problem, plan, limits);
+}
+
 std::string check_variables(const Problem& problem, const Plan& plan) {
   std::vector<bool> is_stored(problem.buffers.size(), false);
   for (const BufferId id : plan.stored) {
     if (id < 0 || id >= static_cast<BufferId>(problem.buffers.size()) ||
-        problem.buffers[id].kind != BufferKind::Variable)
+        problem.buffers[id].kind != BufferKind::Variable || problem.buffers[id].space != kHost)
       return fmt::format("buffer {} is stored between steps but is no variable", id);
     is_stored[id] = true;
   }
@@ -133,8 +171,7 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
   Bytes offset = 0;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer& buffer = problem.buffers[b];
-    if (buffer.kind != BufferKind::Variable) continue;
-    if (is_stored[b]) continue;
+    if (buffer.kind != BufferKind::Variable || buffer.space != kHost || is_stored[b]) continue;
     if (life_of[b] < 0) return fmt::format("variable {} has no place", buffer.name);
     const Life& life = plan.lives[life_of[b]];
     if (life.offset != offset)
@@ -151,8 +188,7 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
 std::string check_disk(const Problem& problem, const Plan& plan, const Limits& limits) {
   std::vector<bool> is_on_disk(problem.buffers.size(), false);
   for (const BufferId id : plan.stored) is_on_disk[id] = true;
-  for (const Action& step : plan.steps)
-    if (step.kind == Action::Kind::Save) is_on_disk[step.buffer] = true;
+  for (const Task& transfer : plan.transfers) is_on_disk[moved_by(transfer)] = true;
   Bytes left = limits.disk_bytes;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     if (!is_on_disk[b]) continue;
@@ -191,8 +227,16 @@ std::string check_report(const Problem& problem, const Plan& plan) {
     return fmt::format("the lower bound of {} bytes is over the arena of {}", plan.lower_bound_bytes, plan.arena_bytes);
   if (plan.unconstrained_bytes < 0) return fmt::format("{} bytes without a line", plan.unconstrained_bytes);
   if (plan.next_faster_bytes < 0) return fmt::format("{} bytes of the next faster plan", plan.next_faster_bytes);
-  for (const double ns : {plan.predicted_ns, plan.unconstrained_ns, plan.disk_ns})
+  for (const double ns : {plan.predicted_ns, plan.unconstrained_ns})
     if (!(ns >= 0) || !std::isfinite(ns)) return fmt::format("a step is said to take {} ns", ns);
+  for (size_t i = 0; i < kLaneCount; ++i) {
+    constexpr double kRounding = 1e-6;  // sums of the same numbers in another order
+    const auto lane = static_cast<Lane>(i);
+    const double busy = busy_ns(problem, plan, lane);
+    if (plan.predicted_ns < busy * (1 - kRounding))
+      return fmt::format("a step is said to take {} ns, but its {} lane alone is busy for {}", plan.predicted_ns,
+                         name_of(lane), busy);
+  }
   if (plan.exactness > Exactness::WithinTolerance) return "the exactness of the results is unknown";
   return "";
 }
@@ -208,11 +252,10 @@ bool may_take_place(const Problem& problem, const Plan& plan, const Life& before
   const int32_t s = after.first_step;
   if (before.last_step != s || s >= static_cast<int32_t>(plan.steps.size())) return false;
   const Action& step = plan.steps[s];
-  if (step.kind != Action::Kind::Run) return false;
   const BufferKind kind = problem.buffers[before.buffer].kind;
   if (kind == BufferKind::Variable || kind == BufferKind::Output) return false;
   if (moves_with_part(problem, step, before.buffer) || moves_with_part(problem, step, after.buffer)) return false;
-  const Work& work = work_of(problem, step);
+  const Work& work = work_of(problem, plan, step);
   if (std::count(work.updates.begin(), work.updates.end(), before.buffer) != 0) return false;
   if (std::count(work.reads.begin(), work.reads.end(), before.buffer) != 1) return false;
   return std::any_of(work.may_share.begin(), work.may_share.end(), [&](const InPlace& pair) {
@@ -220,7 +263,8 @@ bool may_take_place(const Problem& problem, const Plan& plan, const Life& before
   });
 }
 
-// Walks through time with the occupied ranges sorted by offset: a life that starts can only hit its neighbours.
+// Walks through time with the occupied ranges sorted by offset: a life that starts can only hit its neighbours. All
+// lives are of one space.
 std::string check_overlaps(const Problem& problem, const Plan& plan, const std::vector<int32_t>& by_start) {
   struct Range {
     Bytes end;
@@ -273,6 +317,7 @@ std::string check_overlaps(const Problem& problem, const Plan& plan, const std::
 std::string check(const Problem& problem, const Plan& plan, const Limits& limits) {
   std::string fault = check_parts(plan, limits);
   if (fault.empty()) fault = check_sizes(problem, limits);
+  if (fault.empty()) fault = check_transfers(problem, plan);
   if (fault.empty()) fault = check_steps(problem, plan);
   if (fault.empty()) fault = check_lives(problem, plan, limits);
   if (fault.empty()) fault = check_variables(problem, plan);
@@ -288,7 +333,14 @@ std::string check(const Problem& problem, const Plan& plan, const Limits& limits
                      life.buffer == kScratch || problem.buffers[life.buffer].kind != BufferKind::Input);
   };
   std::stable_sort(by_start.begin(), by_start.end(), [&](int32_t a, int32_t b) { return start(a) < start(b); });
-  fault = check_overlaps(problem, plan, by_start);
+  for (SpaceId space = 0; space < std::ssize(problem.spaces) && fault.empty(); ++space) {
+    std::vector<int32_t> of_space;
+    std::copy_if(by_start.begin(), by_start.end(), std::back_inserter(of_space), [&](int32_t i) {
+      const BufferId id = plan.lives[i].buffer;
+      return (id == kScratch ? kHost : problem.buffers[id].space) == space;
+    });
+    fault = check_overlaps(problem, plan, of_space);
+  }
   if (fault.empty()) fault = replay_values(problem, plan, by_start);
   return fault.empty() ? check_order(problem, plan) : fault;
 }

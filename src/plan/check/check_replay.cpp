@@ -46,7 +46,7 @@ class Replay {
     for (int32_t s = 0; s == 0 || s < steps; ++s) {
       for (; next < by_start.size() && plan_.lives[by_start[next]].first_step == s; ++next)
         if (fault = begin_life(by_start[next], s); !fault.empty()) return fault;
-      if (s < steps) fault = plan_.steps[s].kind == Action::Kind::Run ? run_task(s) : move_buffer(s);
+      if (s < steps) fault = is_transfer(problem_, plan_.steps[s]) ? move_buffer(s) : run_task(s);
       if (!fault.empty()) return fault;
     }
     return check_end(std::max(steps - 1, 0));
@@ -142,7 +142,7 @@ class Replay {
   std::string run_task(int32_t s) {
     const Action& step = plan_.steps[s];
     const Task& task = problem_.tasks[step.task];
-    const Work& work = work_of(problem_, step);
+    const Work& work = work_of(problem_, plan_, step);
     if (!runs_in_parts_[step.task] && step.part != 0)
       return fmt::format("{} runs in part {} at step {}, but it runs once", task.name, step.part, s);
     if (step.part > 0 && runs_[first_run_[step.task] + step.part - 1] == 0)
@@ -225,17 +225,17 @@ class Replay {
   }
 
   std::string move_buffer(int32_t s) {
-    const Action& step = plan_.steps[s];
-    if (!is_alive(step.buffer, s))
-      return fmt::format("{} is moved at step {}, where it has no place", name(step.buffer), s);
-    if (step.kind == Action::Kind::Save) {
-      if (holds_[step.buffer] == kUndefined)
-        return fmt::format("{} is saved at step {}, before anything wrote it", name(step.buffer), s);
-      saved_[step.buffer] = holds_[step.buffer];
+    const Task& task = task_of(problem_, plan_, plan_.steps[s]);
+    const BufferId id = moved_by(task);
+    if (!is_alive(id, s)) return fmt::format("{} is moved at step {}, where it has no place", name(id), s);
+    if (is_load(task)) {
+      if (saved_[id] == kUndefined)
+        return fmt::format("{} is loaded at step {}, but never saved before", name(id), s);
+      holds_[id] = saved_[id];
     } else {
-      if (saved_[step.buffer] == kUndefined)
-        return fmt::format("{} is loaded at step {}, but never saved before", name(step.buffer), s);
-      holds_[step.buffer] = saved_[step.buffer];
+      if (holds_[id] == kUndefined)
+        return fmt::format("{} is saved at step {}, before anything wrote it", name(id), s);
+      saved_[id] = holds_[id];
     }
     return "";
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "plan/search/in_place.h"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -446,20 +448,17 @@ Bytes Drops::find_local_peak(int32_t stage) {
 
 Bytes Drops::shared_in(int32_t task, int32_t moment) {
   Bytes bytes = 0;
-  const Task& work = problem_->tasks[program_->order[task]];
-  for (const InPlace& pair : work.may_share) {
-    const BufferId from = work.reads[pair.read], to = work.writes[pair.write];
-    const BufferKind kind = problem_->buffers[from].kind;
-    if (kind == BufferKind::Variable || kind == BufferKind::Output) continue;
-    if (problem_->buffers[to].kind == BufferKind::Variable || problem_->buffers[to].kind == BufferKind::Input) continue;
-    const bool may = presence_[from].last_moment == moment && !presence_[from].stays && !presence_[from].is_taken &&
-                     presence_[to].born == moment && !presence_[to].is_taken &&
-                     sizes_->buffers[from] == sizes_->buffers[to] &&
-                     std::count(work.reads.begin(), work.reads.end(), from) == 1;
-    if (!may) continue;
-    presence_[from].is_taken = presence_[to].is_taken = true;
-    bytes += sizes_->buffers[from];
-  }
+  hand_places_on(
+      *problem_, *sizes_, problem_->tasks[program_->order[task]],
+      [&](BufferId from) {
+        const Presence& presence = presence_[from];
+        return presence.last_moment == moment && !presence.stays && !presence.is_taken;
+      },
+      [&](BufferId to) { return presence_[to].born == moment && !presence_[to].is_taken; },
+      [&](BufferId from, BufferId to) {
+        presence_[from].is_taken = presence_[to].is_taken = true;
+        bytes += sizes_->buffers[from];
+      });
   return bytes;
 }
 

@@ -142,6 +142,7 @@ Plan expand(const Problem& problem, const Option& option, const Candidate& candi
   plan.arena_bytes = option.arena_bytes(candidate);
   plan.variable_bytes = staged.sizes.variables;
   plan.part_samples = staged.parts;
+  plan.transfers = staged.transfers;
   plan.steps = unfold.steps();
   plan.lives = make_lives(staged, candidate, unfold);
   for (size_t b = 0; b < problem.buffers.size(); ++b)

@@ -39,11 +39,11 @@ bool are_at_two_places(const Staged& staged, const Stays& stays) {
   return false;
 }
 
-// By task, of one more run. Transfers go on beside the others.
+// By task, of one more run. What other lanes do goes on beside the computation.
 std::vector<double> find_ns(const Staged& staged) {
   std::vector<double> ns(staged.problem.tasks.size(), 0);
   for (size_t t = 0; t < ns.size(); ++t)
-    if (staged.meaning[t].kind == Action::Kind::Run) ns[t] = staged.problem.tasks[t].fixed_ns;
+    if (staged.problem.tasks[t].lane == Lane::Compute) ns[t] = staged.problem.tasks[t].fixed_ns;
   return ns;
 }
 
@@ -55,8 +55,8 @@ Option::Option(const Problem& problem, const Limits& limits, const Split& split,
       staged_(stage(problem, limits, split, order, stored)),
       relief_(staged_.problem, staged_.sizes, find_ns(staged_), limits.levers.in_place) {
   double disk_ns = 0;
-  for (size_t t = 0; t < staged_.meaning.size(); ++t)
-    if (staged_.meaning[t].kind != Action::Kind::Run) disk_ns += staged_.transfer_ns(static_cast<TaskId>(t));
+  for (size_t t = 0; t < staged_.problem.tasks.size(); ++t)
+    if (staged_.problem.tasks[t].lane == Lane::Disk) disk_ns += staged_.transfer_ns(static_cast<TaskId>(t));
   has_transfers_ = staged_.disk_bytes > 0;
   least_ns_ = std::max({staged_.ns, disk_ns, least_ns});
   bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place,
@@ -101,13 +101,6 @@ std::vector<Candidate>& Option::recomputing() {
   for (const Candidate& candidate : plain_) lowest = std::min(lowest, candidate.peak_bytes);
   keep_useful(recomputing_, lowest);
   return recomputing_;
-}
-
-double Option::disk_ns(const Candidate& candidate) const {
-  double ns = 0;
-  for (const TaskId task : candidate.steps)
-    if (staged_.meaning[task].kind != Action::Kind::Run) ns += staged_.transfer_ns(task);
-  return ns;
 }
 
 void Option::pack_for(Candidate& candidate, Bytes line) const {

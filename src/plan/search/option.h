@@ -59,8 +59,6 @@ class Option {
   Bytes need_bytes(const Candidate& candidate) const {
     return plan_bytes(candidate) + (candidate.items.empty() ? candidate.peak_bytes : arena_bytes(candidate));
   }
-  // Of all its transfers, by the disk at hand.
-  double disk_ns(const Candidate& candidate) const;
   // What its plan takes beside the arena: each part has steps of its own.
   Bytes plan_bytes(const Candidate& candidate) const {
     return limits_.bytes_of_steps(std::ssize(candidate.steps) * std::ssize(staged_.parts));

@@ -1,6 +1,7 @@
 #include "plan/search/read_ahead.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "plan/search/live_tree.h"
@@ -9,14 +10,17 @@
 namespace plimsoll::plan {
 namespace {
 
-bool is_load(const Staged& staged, TaskId task) { return staged.meaning[task].kind == Action::Kind::Load; }
-bool is_transfer(const Staged& staged, TaskId task) { return staged.meaning[task].kind != Action::Kind::Run; }
+bool is_transfer(const Staged& staged, TaskId task) { return staged.problem.tasks[task].lane == Lane::Disk; }
+bool loads(const Staged& staged, TaskId task) {
+  return is_transfer(staged, task) && is_load(staged.problem.tasks[task]);
+}
+bool computes(const Staged& staged, TaskId task) { return staged.problem.tasks[task].lane == Lane::Compute; }
 
 // By step: when the tasks before it are done, if none ever waits.
 std::vector<double> find_clock(const Staged& staged, const std::vector<TaskId>& steps) {
   std::vector<double> clock(steps.size() + 1, 0);
   for (size_t s = 0; s < steps.size(); ++s)
-    clock[s + 1] = clock[s] + (is_transfer(staged, steps[s]) ? 0 : staged.problem.tasks[steps[s]].fixed_ns);
+    clock[s + 1] = clock[s] + (computes(staged, steps[s]) ? staged.problem.tasks[steps[s]].fixed_ns : 0);
   return clock;
 }
 
@@ -29,7 +33,7 @@ std::vector<double> find_latest_starts(const Staged& staged, const std::vector<T
   for (size_t s = steps.size(); s-- > 0;) {
     if (!is_transfer(staged, steps[s])) continue;
     const double ns = staged.problem.tasks[steps[s]].fixed_ns;
-    if (is_load(staged, steps[s])) next = std::min(next, clock[s]);
+    if (loads(staged, steps[s])) next = std::min(next, clock[s]);
     next -= ns;
     latest[s] = how == Ahead::InOneRow ? next : clock[s] - ns;
   }
@@ -47,20 +51,21 @@ Bytes find_room(const Staged& staged, Bytes peak_bytes, Ahead how) {
 }  // namespace
 
 double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk which) {
-  double now = 0, disk = 0;
-  std::vector<double> ready(staged.problem.buffers.size(), 0);
+  std::array<double, kLaneCount> lanes{};
+  double& now = lanes[static_cast<size_t>(Lane::Compute)];
+  std::vector<double> ready(staged.problem.buffers.size(), 0);  // by buffer: when another lane is done with it
   for (const TaskId t : steps) {
     const Task& task = staged.problem.tasks[t];
-    if (is_transfer(staged, t)) {
-      disk = std::max(disk, now) + (which == Disk::AtHand ? staged.transfer_ns(t) : task.fixed_ns);
-      for (const BufferId id : task.writes) ready[id] = disk;
-      continue;
-    }
+    double& lane = lanes[static_cast<size_t>(task.lane)];
+    lane = std::max(lane, now);
     for (const auto* list : {&task.reads, &task.updates})
-      for (const BufferId id : *list) now = std::max(now, ready[id]);
-    now += task.fixed_ns;
+      for (const BufferId id : *list) lane = std::max(lane, ready[id]);
+    lane += is_transfer(staged, t) && which == Disk::AtHand ? staged.transfer_ns(t) : task.fixed_ns;
+    if (task.lane == Lane::Compute) continue;
+    for (const auto* list : {&task.writes, &task.updates})
+      for (const BufferId id : *list) ready[id] = lane;
   }
-  return std::max(now, disk);
+  return *std::max_element(lanes.begin(), lanes.end());
 }
 
 std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& steps, bool in_place, Bytes peak_bytes,
@@ -81,7 +86,7 @@ std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& 
   std::iota(place.begin(), place.end(), 0);
   for (int32_t s = 0; s < count; ++s) {
     const Task& task = staged.problem.tasks[steps[s]];
-    if (is_load(staged, steps[s])) {
+    if (loads(staged, steps[s])) {
       const BufferId id = task.writes[0];
       const Bytes bytes = staged.sizes.buffers[id];
       const int32_t earliest = std::max(row, touched[staged.buffer_of[id]] + 1);

@@ -1,4 +1,4 @@
-// Transfers run beside the computation: what that takes in time, and how early a load may start.
+// Lanes run beside each other: what that takes in time, and how early a load may start.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,8 @@ namespace plimsoll::plan {
 
 enum class Disk : uint8_t { AtHand, Ordinary };
 
-// The time of the steps (tasks of the staged problem), with one transfer at a time running beside them.
+// The time of the steps (tasks of the staged problem): that of the slowest chain through all lanes. The computation
+// hands each task of another lane on when it comes to it; that one starts when its lane and what it needs are ready.
 double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk which);
 
 enum class Ahead : uint8_t {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/search/in_place.h"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -27,8 +29,7 @@ void find_spans(const Problem& problem, const std::vector<TaskId>& order, Timeli
   }
 }
 
-// Gives each buffer a slot, taking over the slot of a value that this very task uses up where the task allows it.
-// Only equal sizes share: a small value would keep a large place for all of its life.
+// Gives each buffer a slot: that of a value whose place it takes, or one of its own.
 void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place,
                   Timeline& timeline) {
   timeline.slot_of.assign(problem.buffers.size(), -1);
@@ -43,19 +44,14 @@ void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<
   for (int32_t s = 0; s < static_cast<int32_t>(order.size()); ++s) {
     const Task& task = problem.tasks[order[s]];
     if (in_place)
-      for (const InPlace& pair : task.may_share) {
-        const BufferId from = task.reads[pair.read], to = task.writes[pair.write];
-        const BufferKind from_kind = problem.buffers[from].kind, to_kind = problem.buffers[to].kind;
-        const bool may = from_kind != BufferKind::Variable && from_kind != BufferKind::Output &&
-                         to_kind != BufferKind::Variable && to_kind != BufferKind::Input &&
-                         timeline.last_step[from] == s && timeline.first_step[to] == s && timeline.slot_of[to] < 0 &&
-                         !is_handed_on[from] && sizes.buffers[from] == sizes.buffers[to] &&
-                         std::count(task.reads.begin(), task.reads.end(), from) == 1;
-        if (!may) continue;
-        is_handed_on[from] = true;
-        timeline.slot_of[to] = timeline.slot_of[from];
-        timeline.slots[timeline.slot_of[to]].last_step = timeline.last_step[to];
-      }
+      hand_places_on(
+          problem, sizes, task, [&](BufferId from) { return timeline.last_step[from] == s && !is_handed_on[from]; },
+          [&](BufferId to) { return timeline.first_step[to] == s && timeline.slot_of[to] < 0; },
+          [&](BufferId from, BufferId to) {
+            is_handed_on[from] = true;
+            timeline.slot_of[to] = timeline.slot_of[from];
+            timeline.slots[timeline.slot_of[to]].last_step = timeline.last_step[to];
+          });
     for (const BufferId id : task.writes)
       if (timeline.slot_of[id] < 0 && problem.buffers[id].kind != BufferKind::Variable) open(id);
   }

@@ -32,6 +32,9 @@ class Stager {
 
   Staged run() {
     staged_.problem.name = problem_.name;
+    staged_.problem.spaces = problem_.spaces;
+    save_of_.assign(problem_.buffers.size(), -1);
+    load_of_.assign(problem_.buffers.size(), -1);
     if (limits_.disk_read_bytes_per_s > 0) staged_.load_factor = kDiskBytesPerSecond / limits_.disk_read_bytes_per_s;
     if (limits_.disk_write_bytes_per_s > 0) staged_.save_factor = kDiskBytesPerSecond / limits_.disk_write_bytes_per_s;
     staged_.problem.buffers = problem_.buffers;
@@ -113,7 +116,7 @@ class Stager {
     for (auto* list : {&task.reads, &task.updates})
       for (BufferId& b : *list) b = now_[b];
     if (in_parts_ && when == When::Inside) add_to_sums(task);
-    staged_.ns += task.fixed_ns;
+    if (task.lane == Lane::Compute) staged_.ns += task.fixed_ns;
     push(std::move(task), {.task = id}, in_parts_ && split_.has_rows[id]);
     for (const auto* list : {&from.reads, &from.writes, &from.updates})
       for (const BufferId b : *list) {
@@ -186,20 +189,28 @@ class Stager {
   }
 
   void add_load(BufferId id, BufferId into, When when) {
-    Task task;
-    task.name = "load " + problem_.buffers[id].name;
+    Task task = make_load(problem_, id, transfer_ns(id));
+    const TaskId meaning = find_transfer(load_of_[id], task, staged_.load_factor);
     task.writes = {into};
-    task.recomputable = true;
-    task.fixed_ns = transfer_ns(id) * times(when);
-    push(std::move(task), {.kind = Action::Kind::Load, .buffer = id}, false);
+    task.fixed_ns *= times(when);
+    push(std::move(task), {.task = meaning}, false);
   }
 
   void add_save(BufferId id, When when) {
-    Task task;
-    task.name = "save " + problem_.buffers[id].name;
+    Task task = make_save(problem_, id, transfer_ns(id));
+    const TaskId meaning = find_transfer(save_of_[id], task, staged_.save_factor);
     task.reads = {now_[id]};
-    task.fixed_ns = transfer_ns(id) * times(when);
-    push(std::move(task), {.kind = Action::Kind::Save, .buffer = id}, false);
+    task.fixed_ns *= times(when);
+    push(std::move(task), {.task = meaning}, false);
+  }
+
+  // The plan's task for it, which takes what it takes with the disk at hand.
+  TaskId find_transfer(TaskId& known, const Task& task, double factor) {
+    if (known >= 0) return known;
+    known = static_cast<TaskId>(problem_.tasks.size() + staged_.transfers.size());
+    staged_.transfers.push_back(task);
+    staged_.transfers.back().fixed_ns *= factor;
+    return known;
   }
 
   double transfer_ns(BufferId id) const {
@@ -220,6 +231,7 @@ class Stager {
   bool in_parts_ = false;
   std::vector<TaskId> sequence_;
   std::vector<BufferId> now_;  // by buffer of the problem: the one that holds it at this place of the sequence
+  std::vector<TaskId> save_of_, load_of_;  // by buffer: the plan's task
   std::vector<int32_t> first_use_, last_change_, save_after_, load_before_;  // by buffer: places in the sequence
   Staged staged_;
 };

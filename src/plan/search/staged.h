@@ -1,5 +1,5 @@
-// The problem as the search sees it: tasks in the order they run, one part of the batch for all, transfers to and from
-// the scratch file as tasks.
+// The problem as the search sees it: tasks in the order they run, one part of the batch for all, and among them those
+// that move buffers to the scratch file and back, on the disk lane.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,8 @@ struct Stored {
 struct Staged {
   Problem problem;
   Sizes sizes;
-  std::vector<Action> meaning;      // by task: what the plan says for it; marks have no task and no buffer
+  std::vector<Action> meaning;      // by task: what the plan says for it; marks have no task
+  std::vector<Task> transfers;      // of the plan: what the meanings behind the problem's tasks are
   std::vector<bool> has_rows;       // by task: its step names the part
   std::vector<BufferId> buffer_of;  // by buffer: that of the plan; a loaded value is a buffer of its own
   std::vector<int64_t> parts;       // samples of each
@@ -37,7 +38,7 @@ struct Staged {
   double ns = 0;  // to compute all of it once, transfers not counted
   Bytes disk_bytes = 0;
   double transfer_ns(TaskId task) const {
-    return problem.tasks[task].fixed_ns * (meaning[task].kind == Action::Kind::Load ? load_factor : save_factor);
+    return problem.tasks[task].fixed_ns * (is_load(problem.tasks[task]) ? load_factor : save_factor);
   }
   bool is_mark(TaskId task) const { return task == begin || task == end; }
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/search/in_place.h"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -42,28 +44,23 @@ void find_spans(const Problem& problem, const std::vector<TaskId>& steps, Stays&
   }
 }
 
-// Gives each stay a slot, taking over the slot of a value that this very task uses up where the task allows it. Only
-// equal sizes share: a small value would keep a large place for all of its life.
+// Gives each stay a slot: that of a value whose place it takes, or one of its own.
 void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place,
                   Stays& found) {
   std::vector<int32_t> now(problem.buffers.size(), -1);
   std::vector<bool> is_handed_on(found.stays.size(), false);
   size_t next = 0;
-  const auto take_place = [&](const Task& task, int32_t s) {
-    for (const InPlace& pair : task.may_share) {
-      const BufferId from = task.reads[pair.read], to = task.writes[pair.write];
-      const BufferKind kind = problem.buffers[from].kind, to_kind = problem.buffers[to].kind;
-      if (kind == BufferKind::Variable || kind == BufferKind::Output || to_kind == BufferKind::Variable) continue;
-      const Stay& before = found.stays[now[from]];
-      Stay& after = found.stays[now[to]];
-      const bool may = before.last_step == s && after.first_step == s && after.slot < 0 && !is_handed_on[now[from]] &&
-                       to_kind != BufferKind::Input && sizes.buffers[from] == sizes.buffers[to] &&
-                       std::count(task.reads.begin(), task.reads.end(), from) == 1;
-      if (!may) continue;
-      is_handed_on[now[from]] = true;
-      after.slot = before.slot;
-      found.slots[after.slot].last_step = after.last_step;
-    }
+  const auto take_places = [&](const Task& task, int32_t s) {
+    hand_places_on(
+        problem, sizes, task,
+        [&](BufferId from) { return found.stays[now[from]].last_step == s && !is_handed_on[now[from]]; },
+        [&](BufferId to) { return found.stays[now[to]].first_step == s && found.stays[now[to]].slot < 0; },
+        [&](BufferId from, BufferId to) {
+          Stay& after = found.stays[now[to]];
+          is_handed_on[now[from]] = true;
+          after.slot = found.stays[now[from]].slot;
+          found.slots[after.slot].last_step = after.last_step;
+        });
   };
   for (int32_t s = 0; s == 0 || s < static_cast<int32_t>(steps.size()); ++s) {
     const size_t begin = next;
@@ -81,7 +78,7 @@ void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<
       }
     };
     if (s == 0) open(BufferKind::Input);
-    if (in_place && !steps.empty()) take_place(problem.tasks[steps[s]], s);
+    if (in_place && !steps.empty()) take_places(problem.tasks[steps[s]], s);
     open(BufferKind::Temporary);
   }
 }

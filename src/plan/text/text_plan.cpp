@@ -7,6 +7,7 @@
 #include <plimsoll/error.h>
 #include "plan/text/names.h"
 #include "plan/text/text.h"
+#include "plan/text/text_task.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -25,32 +26,16 @@ int32_t parse_name(WordReader& reader, const Names& names, std::string_view expe
   return id;
 }
 
-void print_step(std::string& text, const Action& step, const Names& tasks, const Names& buffers) {
-  switch (step.kind) {
-    case Action::Kind::Run:
-      text += "step run " + tasks.word(step.task);
-      break;
-    case Action::Kind::Save:
-      text += "step save " + buffers.word(step.buffer);
-      break;
-    case Action::Kind::Load:
-      text += "step load " + buffers.word(step.buffer);
-      break;
-  }
+void print_step(std::string& text, const Action& step, const Names& tasks) {
+  text += "step " + tasks.word(step.task);
   if (step.part != 0) text += fmt::format(" part {}", step.part);
   if (step.variant >= 0) text += fmt::format(" with {}", step.variant);
   text += '\n';
 }
 
-Action parse_step(WordReader& reader, const Names& tasks, const Names& buffers) {
+Action parse_step(WordReader& reader, const Names& tasks) {
   Action step;
-  if (reader.take("run")) {
-    step.task = parse_name(reader, tasks, "task");
-  } else {
-    step.kind = reader.take("save") ? Action::Kind::Save : Action::Kind::Load;
-    if (step.kind == Action::Kind::Load) reader.expect("load");
-    step.buffer = parse_name(reader, buffers, "buffer");
-  }
+  step.task = parse_name(reader, tasks, "task");
   if (reader.take("part")) step.part = reader.small_integer("the part");
   if (reader.take("with")) step.variant = reader.small_integer("the variant");
   return step;
@@ -84,6 +69,7 @@ Exactness parse_exactness(WordReader& reader) {
 void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Plan& plan) {
   if (reader.take("arena")) {
     plan.arena_bytes = reader.size("the arena");
+    while (!reader.at_end()) plan.more_arenas.push_back(reader.size("the arena of a space"));
   } else if (reader.take("variables")) {
     plan.variable_bytes = reader.size("the size of all variables");
   } else if (reader.take("parts")) {
@@ -95,8 +81,6 @@ void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Pl
   } else if (reader.take("unconstrained")) {
     plan.unconstrained_bytes = reader.size("the unconstrained size");
     plan.unconstrained_ns = reader.number("the unconstrained time");
-  } else if (reader.take("disk_ns")) {
-    plan.disk_ns = reader.number("the time of the disk");
   } else if (reader.take("next_faster")) {
     plan.next_faster_bytes = reader.size("the size of the next faster plan");
   } else if (reader.take("live")) {
@@ -129,6 +113,7 @@ std::string to_text(const Limits& limits) {
   std::string text = fmt::format(
       "limits\nbytes {}\nbatch {}\ndisk_bytes {}\ndisk_read {}\ndisk_write {}\npack_nodes {}\n", limits.bytes,
       limits.batch, limits.disk_bytes, limits.disk_read_bytes_per_s, limits.disk_write_bytes_per_s, limits.pack_nodes);
+  if (!limits.more_spaces.empty()) text += fmt::format("more_spaces {}\n", fmt::join(limits.more_spaces, " "));
   if (limits.step_bytes > 0) text += fmt::format("step_bytes {}\n", limits.step_bytes);
   if (limits.staging_bytes > 0) text += fmt::format("staging_bytes {}\n", limits.staging_bytes);
   if (limits.search_bytes < Limits{}.search_bytes) text += fmt::format("search_bytes {}\n", limits.search_bytes);
@@ -148,6 +133,8 @@ Limits parse_limits(std::string_view text, int64_t lines_before) {
     if (reader.take("bytes")) {
       limits.bytes = reader.integer("bytes");  // may be the largest number: no limit
       if (limits.bytes < 0) reader.refuse(fmt::format("bytes can't be {}", limits.bytes));
+    } else if (reader.take("more_spaces")) {
+      while (!reader.at_end()) limits.more_spaces.push_back(reader.size("the bytes of a space"));
     } else if (reader.take("batch")) {
       limits.batch = reader.size("batch");
       if (limits.batch == 0) reader.refuse("batch can't be 0");
@@ -182,9 +169,12 @@ Limits parse_limits(std::string_view text, int64_t lines_before) {
 }
 
 std::string to_text(const Plan& plan, const Problem& problem) {
-  const Names tasks = names_of(problem.tasks), buffers = names_of(problem.buffers);
-  std::string text = fmt::format("plan {}\narena {}\nvariables {}\nparts {}\n", quote(problem.name), plan.arena_bytes,
-                                 plan.variable_bytes, fmt::join(plan.part_samples, " "));
+  Names tasks = names_of(problem.tasks);
+  const Names buffers = names_of(problem.buffers);
+  for (const Task& transfer : plan.transfers) tasks.add(transfer.name);
+  std::string text = fmt::format("plan {}\narena {}", quote(problem.name), plan.arena_bytes);
+  for (const Bytes bytes : plan.more_arenas) text += fmt::format(" {}", bytes);
+  text += fmt::format("\nvariables {}\nparts {}\n", plan.variable_bytes, fmt::join(plan.part_samples, " "));
   text += fmt::format("predicted_ns {}\nunconstrained {} {}\nlive {} step {}\npeak", plan.predicted_ns,
                       plan.unconstrained_bytes, plan.unconstrained_ns, plan.live_bytes, plan.peak_step);
   for (size_t i = 0; i < kTagCount; ++i)
@@ -192,14 +182,14 @@ std::string to_text(const Plan& plan, const Problem& problem) {
   text += fmt::format("\nlower_bound {}", plan.lower_bound_bytes);
   if (plan.lower_bound_task >= 0) text += " task " + tasks.word(plan.lower_bound_task);
   text += fmt::format("\nresults {}\n", name_of(plan.exactness));
-  if (plan.disk_ns > 0) text += fmt::format("disk_ns {}\n", plan.disk_ns);
   if (plan.next_faster_bytes > 0) text += fmt::format("next_faster {}\n", plan.next_faster_bytes);
   if (!plan.stored.empty()) text += "stored";
   for (const BufferId id : plan.stored) text += ' ' + buffers.word(id);
   if (!plan.stored.empty()) text += '\n';
   for (const Decision& decision : plan.decisions)
     text += fmt::format("decision {} {} {}\n", quote(decision.what), decision.bytes_saved, decision.ns_paid);
-  for (const Action& step : plan.steps) print_step(text, step, tasks, buffers);
+  for (const Task& transfer : plan.transfers) print_task(text, "transfer", transfer, buffers);
+  for (const Action& step : plan.steps) print_step(text, step, tasks);
   for (const Life& life : plan.lives)
     text += fmt::format("life {} {} {} offset {} bytes {}\n", life.buffer == kScratch ? "-" : buffers.word(life.buffer),
                         life.first_step, life.last_step, life.offset, life.bytes);
@@ -207,7 +197,8 @@ std::string to_text(const Plan& plan, const Problem& problem) {
 }
 
 Plan parse_plan(std::string_view text, const Problem& problem, int64_t lines_before) {
-  const Names tasks = names_of(problem.tasks), buffers = names_of(problem.buffers);
+  Names tasks = names_of(problem.tasks);
+  const Names buffers = names_of(problem.buffers);
   WordReader reader(text, lines_before);
   Plan plan;
   if (!reader.next_line()) reader.refuse("there is no plan");
@@ -216,8 +207,11 @@ Plan parse_plan(std::string_view text, const Problem& problem, int64_t lines_bef
     reader.refuse(fmt::format("the plan is for '{}', not for '{}'", name, problem.name));
   reader.expect_end();
   while (reader.next_line()) {
-    if (reader.take("step")) {
-      plan.steps.push_back(parse_step(reader, tasks, buffers));
+    if (reader.take("transfer")) {
+      plan.transfers.push_back(parse_task(reader, buffers));
+      tasks.add(plan.transfers.back().name);
+    } else if (reader.take("step")) {
+      plan.steps.push_back(parse_step(reader, tasks));
     } else if (reader.take("life")) {
       plan.lives.push_back(parse_life(reader, buffers));
     } else {
