@@ -13,7 +13,7 @@ namespace plimsoll::plan {
 
 struct Limits {
   Bytes bytes = std::numeric_limits<Bytes>::max();  // the arena, and what the plan itself takes, never pass this
-  std::vector<Bytes> more_spaces = {};  // the same for each space behind the host
+  std::vector<Bytes> more_spaces = {};              // the same for each space behind the host
   int64_t batch = 1;
   // A plan and its executor take memory too: so much for each step.
   Bytes step_bytes = 0;

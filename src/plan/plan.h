@@ -50,8 +50,8 @@ struct Plan {
     return space == kHost ? arena_bytes : more_arenas[static_cast<size_t>(space) - 1];
   }
 
-  Bytes arena_bytes = 0;           // of the host
-  std::vector<Bytes> more_arenas;  // of each space behind it
+  Bytes arena_bytes = 0;              // of the host
+  std::vector<Bytes> more_arenas;     // of each space behind it
   Bytes variable_bytes = 0;           // the bottom of the arena: variables in order of id, but for stored ones
   std::vector<int64_t> part_samples;  // one entry when the batch is whole
   // Saves to and loads from the scratch file: tasks on the disk lane. A save reads its buffer, a load writes it.

@@ -32,10 +32,10 @@ struct Buffer {
   std::string name;
   Tag tag = Tag::Activations;
   BufferKind kind = BufferKind::Temporary;
-  SpaceId space = kHost;  // which memory it lies in: each has places of its own
   Bytes fixed_bytes = 0;
   Bytes per_sample_bytes = 0;
   bool is_collected = false;  // a temporary whose rows are kept for all parts of the batch
+  SpaceId space = kHost;      // which memory it lies in: each has places of its own
   bool operator==(const Buffer&) const = default;
 };
 

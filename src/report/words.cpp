@@ -103,8 +103,7 @@ std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Byt
         const plan::BufferId id = moved_by(task_of(problem, plan, step));
         moved += placed_bytes(problem.buffers[static_cast<size_t>(id)], plan.part_samples.front());
       }
-    text = fmt::format("the disk, which moves {} in a step and takes {} for it", format_bytes(moved),
-                       time_of(disk_ns));
+    text = fmt::format("the disk, which moves {} in a step and takes {} for it", format_bytes(moved), time_of(disk_ns));
   }
   if (plan.next_faster_bytes == 0) return text + "; no faster plan was found";
   return fmt::format("{}; the next faster plan found needs a line of {}", text,

@@ -13,6 +13,8 @@ namespace {
 
 using testing::Builder;
 using ::testing::HasSubstr;
+using testing::load_step;
+using testing::save_step;
 using testing::training_chain;
 
 // x -> a -> h -> b -> g -> c -> y, with a weight that c's follower updates.
@@ -38,6 +40,7 @@ Plan roomy_plan() {
   Plan plan;
   plan.arena_bytes = kEnd + 64;
   plan.variable_bytes = 4096;
+  plan.predicted_ns = 1e6;
   plan.part_samples = {4};
   plan.steps = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}};
   plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 3, kW, 4096}, {1, 0, 0, kX, 4096},
@@ -142,13 +145,13 @@ TEST(Check, NamesEveryPlantedFault) {
        "sgd runs again at step 4, but it cannot be recomputed"},
       {"load without save",
        [](Plan& p) {
-         p.steps.push_back({.kind = Action::Kind::Load, .buffer = 4});
+         p.steps.push_back(load_step(p, small_problem(), 4));
          p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
        },
        "y is loaded at step 4, but never saved"},
       {"move without place",
        [](Plan& p) {
-         p.steps.push_back({.kind = Action::Kind::Save, .buffer = 3});
+         p.steps.push_back(save_step(p, small_problem(), 3));
          p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
        },
        "g is moved at step 4, where it has no place"},
@@ -231,9 +234,8 @@ TEST(Check, AcceptsARecomputedValueAndRefusesAStaleOne) {
 TEST(Check, FollowsSpilledValues) {
   const Problem problem = small_problem();
   Plan plan = roomy_plan();
-  plan.steps = {
-      {.task = 0}, {.task = 1}, {.kind = Action::Kind::Save, .buffer = 2}, {.kind = Action::Kind::Load, .buffer = 2},
-      {.task = 2}, {.task = 3}};
+  const Action save = save_step(plan, problem, 2), load = load_step(plan, problem, 2);
+  plan.steps = {{.task = 0}, {.task = 1}, save, load, {.task = 2}, {.task = 3}};
   plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 5, kW, 4096}, {1, 0, 0, kX, 4096}, {2, 0, 2, kH, 4096},
                 {3, 1, 4, kG, 4096},        {2, 3, 4, kX, 4096}, {4, 4, 5, kY, 4096}};
   EXPECT_EQ(check(problem, plan, {.batch = 4, .disk_bytes = MiB}), "");
@@ -263,6 +265,7 @@ class CheckParts : public ::testing::Test {
     plan.arena_bytes = 64 + 4 * 64 + 2 * 64 + 64 + 4 * 64;
     plan.variable_bytes = 64;
     plan.part_samples = {2, 2};
+    plan.predicted_ns = 1e6;
     plan.exactness = Exactness::WithinTolerance;
     for (int32_t part : {0, 1})
       for (TaskId task : {0, 1, 2}) plan.steps.push_back({.task = task, .part = part});

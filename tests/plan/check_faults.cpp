@@ -157,7 +157,7 @@ TEST(CheckFaults, AnInputMayBeTakenOverByWhatIsListedBeforeIt) {
   const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 64);
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 64);
   b.task("a", {x}, {y}).may_share = {{0, 0}};
-  Plan plan = testing::lay_out(b.problem, {{.task = 0}}, {1}, 1);
+  Plan plan = testing::lay_out(b.problem, testing::script_of({{.task = 0}}), {1}, 1);
   for (Life& life : plan.lives) life.offset = 0;
   testing::fit_arena(plan);
   EXPECT_EQ(check(b.problem, plan, {}), "");
@@ -174,8 +174,9 @@ TEST(CheckFaults, RowsOfALaterPartAreNotTakenOver) {
     task.may_share = {{0, 0}};
     task.batch_rule = BatchRule::Rows;
   }
-  Plan plan = testing::lay_out(b.problem, {{.task = 0}, {.task = 1}, {.task = 0, .part = 1}, {.task = 1, .part = 1}},
-                               {1, 3}, 4);
+  Plan plan = testing::lay_out(
+      b.problem, testing::script_of({{.task = 0}, {.task = 1}, {.task = 0, .part = 1}, {.task = 1, .part = 1}}), {1, 3},
+      4);
   EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "");
   Bytes input = 0;
   for (const Life& life : plan.lives)
@@ -199,11 +200,11 @@ TEST(CheckFaults, AVariantDoesNotReadPartOfASum) {
   variant.writes = {y};
   rows.variants = {variant};
   std::vector<Action> steps{{.task = 0}, {.task = 1}, {.task = 0, .part = 1}, {.task = 1, .part = 1}};
-  Plan plan = testing::lay_out(b.problem, steps, {2, 2}, 4);
+  Plan plan = testing::lay_out(b.problem, testing::script_of(steps), {2, 2}, 4);
   plan.exactness = Exactness::WithinTolerance;
   EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "");
   for (Action& step : steps) step.variant = step.task == 1 ? 0 : -1;
-  plan = testing::lay_out(b.problem, steps, {2, 2}, 4);
+  plan = testing::lay_out(b.problem, testing::script_of(steps), {2, 2}, 4);
   plan.exactness = Exactness::WithinTolerance;
   EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "rows needs the whole of sum, which is a sum over parts");
 }

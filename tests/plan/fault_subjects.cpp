@@ -24,11 +24,11 @@ void add_plans(std::vector<Subject>& subjects, const Problem& problem, Limits li
   }
 }
 
-Subject make_subject(const std::string& name, const Problem& problem, const std::vector<Action>& steps,
+Subject make_subject(const std::string& name, const Problem& problem, const Plan& script,
                      const std::vector<int64_t>& parts) {
   int64_t batch = 0;
   for (const int64_t samples : parts) batch += samples;
-  Subject subject{name, problem, lay_out(problem, steps, parts, batch), {.batch = batch}};
+  Subject subject{name, problem, lay_out(problem, script, parts, batch), {.batch = batch}};
   if (parts.size() > 1) subject.plan.exactness = Exactness::WithinTolerance;
   subject.limits.bytes = subject.plan.arena_bytes;
   subject.limits.disk_bytes = Bytes{1} << 40;
@@ -63,7 +63,7 @@ Problem layers_problem() {
   return b.problem;
 }
 
-std::vector<Action> steps_in_parts(int32_t parts, bool reruns) {
+Plan steps_in_parts(int32_t parts, bool reruns) {
   constexpr TaskId kTasksInParts = 8;
   std::vector<Action> steps;
   for (int32_t part = 0; part < parts; ++part)
@@ -72,11 +72,8 @@ std::vector<Action> steps_in_parts(int32_t parts, bool reruns) {
       steps.push_back({.task = task, .part = part});
     }
   for (const TaskId task : {8, 9, 10}) steps.push_back({.task = task});
-  return steps;
+  return script_of(std::move(steps));
 }
-
-Action save(BufferId id, int32_t part = 0) { return {.kind = Action::Kind::Save, .buffer = id, .part = part}; }
-Action load(BufferId id, int32_t part = 0) { return {.kind = Action::Kind::Load, .buffer = id, .part = part}; }
 
 Subject spilling() {
   Builder b;
@@ -89,18 +86,22 @@ Subject spilling() {
   b.task("d", {k, h}, {y});
   b.task("sgd", {y}, {}, {w});
   b.problem.name = "spill";
-  return make_subject("spill", b.problem,
-                      {{.task = 0}, {.task = 1}, save(h), save(g), {.task = 2}, load(h), {.task = 3}, {.task = 4}},
-                      {4});
+  Plan script;
+  const Action save_h = save_step(script, b.problem, h), save_g = save_step(script, b.problem, g),
+               load_h = load_step(script, b.problem, h);
+  script.steps = {{.task = 0}, {.task = 1}, save_h, save_g, {.task = 2}, load_h, {.task = 3}, {.task = 4}};
+  return make_subject("spill", b.problem, script, {4});
 }
 
 Subject spilling_in_parts() {
-  std::vector<Action> steps = steps_in_parts(2, false);
+  const Problem problem = layers_problem();
+  Plan script = steps_in_parts(2, false);
   const BufferId h1 = 4, dw1 = 11;
-  steps.insert(steps.begin() + 12, load(h1, 1));  // back_w2 of part 1 is next
-  steps.insert(steps.begin() + 10, save(h1, 1));  // forward2 of part 1 was last
-  steps.insert(steps.begin() + 8, {save(dw1), load(dw1)});
-  return make_subject("spill in parts", layers_problem(), steps, {3, 2});
+  std::vector<Action>& steps = script.steps;
+  steps.insert(steps.begin() + 12, load_step(script, problem, h1, 1));  // back_w2 of part 1 is next
+  steps.insert(steps.begin() + 10, save_step(script, problem, h1, 1));  // forward2 of part 1 was last
+  steps.insert(steps.begin() + 8, {save_step(script, problem, dw1), load_step(script, problem, dw1)});
+  return make_subject("spill in parts", problem, script, {3, 2});
 }
 
 Subject with_variants() {
@@ -124,7 +125,7 @@ Subject with_variants() {
   back.variants = {from_output, with_mask};
   b.task("end", {dx}, {out});
   return make_subject("variant", b.problem,
-                      {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3, .variant = 0}, {.task = 4}}, {1});
+                      script_of({{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3, .variant = 0}, {.task = 4}}), {1});
 }
 
 // A small value takes the place of a large one, whose rest is free only afterwards.
@@ -138,8 +139,8 @@ Subject sharing() {
   b.task("square", {small, small}, {twice}).may_share = {{0, 0}};
   b.task("more", {twice}, {late});
   b.task("end", {twice, late}, {out}).may_share = {{0, 0}};
-  Subject subject =
-      make_subject("in place", b.problem, {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}, {.task = 4}}, {1});
+  Subject subject = make_subject("in place", b.problem,
+                                 script_of({{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}, {.task = 4}}), {1});
   std::vector<Life>& lives = subject.plan.lives;
   for (Life& life : lives) {
     const auto large_life = std::find_if(lives.begin(), lives.end(), [&](const Life& l) { return l.buffer == large; });
@@ -199,7 +200,14 @@ std::vector<Subject> handmade_subjects() {
           sharing()};
 }
 
-Plan lay_out(const Problem& problem, std::vector<Action> steps, std::vector<int64_t> part_samples, int64_t batch) {
+Plan script_of(std::vector<Action> steps) {
+  Plan script;
+  script.steps = std::move(steps);
+  return script;
+}
+
+Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> part_samples, int64_t batch) {
+  const std::vector<Action>& steps = script.steps;
   Plan plan;
   const int64_t samples = *std::max_element(part_samples.begin(), part_samples.end());
   const auto last = static_cast<int32_t>(steps.size()) - 1;
@@ -224,16 +232,16 @@ Plan lay_out(const Problem& problem, std::vector<Action> steps, std::vector<int6
     if (problem.buffers[life.buffer].kind == BufferKind::Variable) plan.variable_bytes += life.bytes;
   for (int32_t s = 0; s <= last; ++s) {
     const Action& step = steps[s];
-    if (step.kind != Action::Kind::Run) {
-      touch(step.buffer, s);
+    const Work& work = work_of(problem, script, step);
+    if (is_transfer(problem, step)) {
+      const BufferId id = moved_by(task_of(problem, script, step));
+      touch(id, s);
       const bool is_loaded = std::any_of(steps.begin() + s, steps.end(), [&](const Action& later) {
-        return later.kind == Action::Kind::Load && later.buffer == step.buffer;
+        return loads(problem, script, later) && moved_by(task_of(problem, script, later)) == id;
       });
-      if (step.kind == Action::Kind::Save && is_loaded && problem.buffers[step.buffer].kind != BufferKind::Variable)
-        now[step.buffer] = -1;
+      if (saves(problem, script, step) && is_loaded && problem.buffers[id].kind != BufferKind::Variable) now[id] = -1;
       continue;
     }
-    const Work& work = work_of(problem, step);
     for (const auto* list : {&work.reads, &work.updates})
       for (const BufferId id : *list) touch(id, s);
     for (const BufferId id : work.writes) {
@@ -248,13 +256,23 @@ Plan lay_out(const Problem& problem, std::vector<Action> steps, std::vector<int6
       plan.arena_bytes += bytes;
     }
   }
-  plan.steps = std::move(steps);
+  plan.steps = std::move(script.steps);
+  plan.transfers = std::move(script.transfers);
   plan.part_samples = std::move(part_samples);
+  plan.predicted_ns = busy_ns(problem, plan, Lane::Compute);
   sort_lives(plan);
   return plan;
 }
 
-const Work& work_at(const Subject& subject, int32_t step) { return work_of(subject.problem, subject.plan.steps[step]); }
+bool is_run(const Subject& subject, const Action& step) { return !is_transfer(subject.problem, step); }
+bool is_save(const Subject& subject, const Action& step) { return saves(subject.problem, subject.plan, step); }
+bool is_load(const Subject& subject, const Action& step) { return loads(subject.problem, subject.plan, step); }
+BufferId moved_at(const Subject& subject, int32_t step) {
+  return moved_by(task_of(subject.problem, subject.plan, subject.plan.steps[step]));
+}
+const Work& work_at(const Subject& subject, int32_t step) {
+  return work_of(subject.problem, subject.plan, subject.plan.steps[step]);
+}
 
 bool reads(const Work& work, BufferId id) {
   return std::count(work.reads.begin(), work.reads.end(), id) +
@@ -335,7 +353,7 @@ void insert_step(Subject& subject, int32_t at, const Action& step) {
     if (life.last_step >= at || (is_end && is_kept && life.last_step == at - 1)) ++life.last_step;
   }
   plan.steps.insert(plan.steps.begin() + at, step);
-  if (step.kind == Action::Kind::Run)
+  if (is_run(subject, step))
     if (const Bytes bytes = scratch_bytes(work_at(subject, at), plan.part_samples.at(step.part)); bytes > 0)
       plan.lives.push_back({kScratch, at, at, plan.arena_bytes, bytes});
   for (Life& life : plan.lives)  // variables are there from step 0, also when this is it

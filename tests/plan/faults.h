@@ -39,10 +39,15 @@ std::vector<Fault> report_faults();
 std::vector<Subject> planned_subjects();
 std::vector<Subject> handmade_subjects();
 
-// A plan that runs these steps with every value in a place of its own.
-Plan lay_out(const Problem& problem, std::vector<Action> steps, std::vector<int64_t> part_samples, int64_t batch);
+// A plan that runs the steps of the script with every value in a place of its own.
+Plan script_of(std::vector<Action> steps);
+Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> part_samples, int64_t batch);
 
 // What the faults look for and do.
+bool is_run(const Subject& subject, const Action& step);  // no transfer
+bool is_save(const Subject& subject, const Action& step);
+bool is_load(const Subject& subject, const Action& step);
+BufferId moved_at(const Subject& subject, int32_t step);
 const Work& work_at(const Subject& subject, int32_t step);
 bool reads(const Work& work, BufferId id);  // updates included
 bool writes(const Work& work, BufferId id);

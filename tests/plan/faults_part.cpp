@@ -6,8 +6,6 @@
 namespace plimsoll::testing {
 namespace {
 
-bool is_run(const Action& step) { return step.kind == Action::Kind::Run; }
-
 bool is_split(const Subject& s) { return s.plan.part_samples.size() > 1; }
 
 int32_t parts_of(const Subject& s) { return static_cast<int32_t>(s.plan.part_samples.size()); }
@@ -21,7 +19,7 @@ bool is_sum(const Subject& s, BufferId id) {
 int32_t pick_sum(Subject& s, Dice& dice, int32_t part) {
   if (!is_split(s)) return -1;
   return pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    return is_run(step) && step.part == part && !work_at(s, n).writes.empty() && is_sum(s, work_at(s, n).writes[0]);
+    return is_run(s, step) && step.part == part && !work_at(s, n).writes.empty() && is_sum(s, work_at(s, n).writes[0]);
   });
 }
 
@@ -63,7 +61,7 @@ Words split_life(Subject& s, Dice& dice, BufferKind kind, bool has_rows, const c
   if (i < 0) return {};
   const Life life = s.plan.lives[i];
   const int32_t cut = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    return step.part == 1 && n > life.first_step && n <= life.last_step && is_run(step) &&
+    return step.part == 1 && n > life.first_step && n <= life.last_step && is_run(s, step) &&
            writes(work_at(s, n), life.buffer);
   });
   if (cut <= life.first_step + 1) return {};
@@ -77,7 +75,7 @@ Words split_life(Subject& s, Dice& dice, BufferKind kind, bool has_rows, const c
 Words renumber(Subject& s, Dice& dice, int32_t from, int32_t to, const char* words) {
   if (parts_of(s) <= std::max(from, to)) return {};
   const int32_t i = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    return is_run(step) && step.part == from && scratch_bytes(work_at(s, n), 1) == 0 &&
+    return is_run(s, step) && step.part == from && scratch_bytes(work_at(s, n), 1) == 0 &&
            std::any_of(work_at(s, n).reads.begin(), work_at(s, n).reads.end(), [&](BufferId id) {
              return s.problem.buffers[id].kind == BufferKind::Temporary && s.problem.buffers[id].per_sample_bytes > 0;
            });
@@ -91,7 +89,7 @@ Words renumber(Subject& s, Dice& dice, int32_t from, int32_t to, const char* wor
 int32_t pick_once(Subject& s, Dice& dice) {
   if (!is_split(s)) return -1;
   return pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    return is_run(step) && n > 0 && work_at(s, n).writes.empty() && !work_at(s, n).updates.empty() &&
+    return is_run(s, step) && n > 0 && work_at(s, n).writes.empty() && !work_at(s, n).updates.empty() &&
            s.problem.tasks[step.task].batch_rule == BatchRule::Mixes;
   });
 }
@@ -187,7 +185,7 @@ std::vector<Fault> part_faults() {
        [](Subject& s, Dice&) -> Words {
          if (!is_split(s) || s.plan.part_samples[0] != s.plan.part_samples[1]) return {};
          for (Action& step : s.plan.steps)
-           if (step.part < 2 && is_run(step) && s.problem.tasks[step.task].batch_rule != BatchRule::Mixes)
+           if (step.part < 2 && is_run(s, step) && s.problem.tasks[step.task].batch_rule != BatchRule::Mixes)
              step.part = 1 - step.part;
          return {"before part 0"};
        }},
@@ -206,7 +204,7 @@ std::vector<Fault> part_faults() {
          const int32_t last = pick_sum(s, d, parts_of(s) - 1);
          if (last < 0) return {};
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return n > last && is_run(step) && step.part == 0 && reads(work_at(s, n), work_at(s, last).writes[0]);
+           return n > last && is_run(s, step) && step.part == 0 && reads(work_at(s, n), work_at(s, last).writes[0]);
          });
          if (i < 0) return {};
          const std::string name = s.problem.buffers[work_at(s, last).writes[0]].name;

@@ -84,7 +84,7 @@ Words write_onto_read(Subject& s, Dice& dice, bool (*may)(const Subject&, const 
     return reads(work_at(s, after.first_step), before.buffer) && may(s, before, after);
   };
   const auto starts = [&](const Life& life) {
-    return is_loose(s, life) && life.buffer != kScratch && s.plan.steps[life.first_step].kind == Action::Kind::Run &&
+    return is_loose(s, life) && life.buffer != kScratch && is_run(s, s.plan.steps[life.first_step]) &&
            writes(work_at(s, life.first_step), life.buffer);
   };
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {

@@ -6,13 +6,9 @@
 namespace plimsoll::testing {
 namespace {
 
-using Kind = Action::Kind;
-
-bool is_run(const Action& step) { return step.kind == Kind::Run; }
-
 int64_t count_runs(const Subject& s, const Action& step) {
   return std::count_if(s.plan.steps.begin(), s.plan.steps.end(), [&](const Action& other) {
-    return is_run(other) && other.task == step.task && other.part == step.part;
+    return is_run(s, other) && other.task == step.task && other.part == step.part;
   });
 }
 
@@ -33,7 +29,7 @@ std::string operands(const Subject& s, const Work& work) {
 }
 
 Words set_step(Subject& s, Dice& dice, void (*to)(Subject&, Action&), const char* words) {
-  const int32_t i = pick(s.plan.steps, dice, [](const Action& step, int32_t) { return is_run(step); });
+  const int32_t i = pick(s.plan.steps, dice, [&](const Action& step, int32_t) { return is_run(s, step); });
   if (i < 0) return {};
   to(s, s.plan.steps[i]);
   return {words};
@@ -43,7 +39,7 @@ Words set_step(Subject& s, Dice& dice, void (*to)(Subject&, Action&), const char
 template <typename Holds>
 Words remove_one(Subject& s, Dice& dice, const Holds& holds) {
   const int32_t i = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    return n > 0 && is_run(step) && !hands_place_on(s.plan, n) && holds(step, n);
+    return n > 0 && is_run(s, step) && !hands_place_on(s.plan, n) && holds(step, n);
   });
   if (i < 0) return {};
   const std::string names = operands(s, work_at(s, i)) + task_of(s, i).name;
@@ -53,7 +49,7 @@ Words remove_one(Subject& s, Dice& dice, const Holds& holds) {
 
 bool is_first_run(const Subject& s, int32_t n) {
   for (int32_t i = 0; i < n; ++i)
-    if (is_run(s.plan.steps[i]) && s.plan.steps[i].task == s.plan.steps[n].task &&
+    if (is_run(s, s.plan.steps[i]) && s.plan.steps[i].task == s.plan.steps[n].task &&
         s.plan.steps[i].part == s.plan.steps[n].part)
       return false;
   return true;
@@ -74,7 +70,7 @@ bool keep_to_the_end(Subject& s, BufferId id) {
 // Does any step from `from` on write this buffer?
 bool is_written_from(const Subject& s, int32_t from, BufferId id) {
   for (int32_t n = from; n < static_cast<int32_t>(s.plan.steps.size()); ++n) {
-    if (!is_run(s.plan.steps[n])) continue;
+    if (!is_run(s, s.plan.steps[n])) continue;
     const Work& work = work_at(s, n);
     if (writes(work, id) || std::count(work.updates.begin(), work.updates.end(), id) > 0) return true;
   }
@@ -85,13 +81,13 @@ bool is_written_from(const Subject& s, int32_t from, BufferId id) {
 bool find_update(Subject& s, Dice& dice, int32_t& reader, int32_t& update, BufferId& variable) {
   for (int tries = 0; tries < 20; ++tries) {
     update = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-      return is_run(step) && !work_at(s, n).updates.empty() && is_variable(s, work_at(s, n).updates[0]) &&
+      return is_run(s, step) && !work_at(s, n).updates.empty() && is_variable(s, work_at(s, n).updates[0]) &&
              count_runs(s, step) == 1;
     });
     if (update < 0) return false;
     variable = work_at(s, update).updates[0];
     reader = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-      return n < update && is_run(step) &&
+      return n < update && is_run(s, step) &&
              std::count(work_at(s, n).reads.begin(), work_at(s, n).reads.end(), variable) > 0;
     });
     if (reader >= 0) return true;
@@ -106,7 +102,10 @@ std::vector<Fault> step_faults() {
       {"task past the last",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject& x, Action& step) { step.task = static_cast<TaskId>(x.problem.tasks.size()); },
+             s, d,
+             [](Subject& x, Action& step) {
+               step.task = static_cast<TaskId>(x.problem.tasks.size() + x.plan.transfers.size());
+             },
              "runs task");
        }},
       {"task below zero",
@@ -149,32 +148,24 @@ std::vector<Fault> step_faults() {
          return set_step(
              s, d, [](Subject&, Action& step) { step.part = -1; }, "runs part -1");
        }},
-      {"kind past the last",
+      {"run of the last number there is",
        [](Subject& s, Dice& d) {
          return set_step(
-             s, d, [](Subject&, Action& step) { step.kind = static_cast<Kind>(3); }, "of a kind that does not exist");
-       }},
-      {"kind far away",
-       [](Subject& s, Dice& d) {
-         return set_step(
-             s, d, [](Subject&, Action& step) { step.kind = static_cast<Kind>(255); }, "of a kind that does not exist");
-       }},
-      {"run that became a save of nothing",
-       [](Subject& s, Dice& d) {
-         return set_step(
-             s, d, [](Subject&, Action& step) { step.kind = Kind::Save, step.buffer = -1; }, "moves buffer -1");
+             s, d, [](Subject&, Action& step) { step.task = std::numeric_limits<TaskId>::max(); },
+             "which does not exist");
        }},
       {"run that became a load",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return is_run(step) && !work_at(s, n).writes.empty() && !hands_place_on(s.plan, n) &&
+           return is_run(s, step) && !work_at(s, n).writes.empty() && !hands_place_on(s.plan, n) &&
                   scratch_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0 && step.part == 0 &&
                   std::none_of(s.plan.steps.begin(), s.plan.steps.end(),
-                               [](const Action& other) { return other.kind == Kind::Save; });
+                               [&](const Action& other) { return is_save(s, other); });
          });
          if (i < 0) return {};
          const BufferId id = work_at(s, i).writes[0];
-         s.plan.steps[i] = {.kind = Kind::Load, .buffer = id};
+         s.plan.steps[i] = load_step(s.plan, s.problem, id);
+         s.limits.disk_bytes = Bytes{1} << 40;
          return {"never saved", s.problem.buffers[id].name};
        }},
       {"no steps but lives",
@@ -194,7 +185,7 @@ std::vector<Fault> step_faults() {
       {"producer and consumer exchanged",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return n > 0 && is_run(step) && is_run(s.plan.steps[n - 1]) && reads_what_writes(s, n, n - 1) &&
+           return n > 0 && is_run(s, step) && is_run(s, s.plan.steps[n - 1]) && reads_what_writes(s, n, n - 1) &&
                   !hands_place_on(s.plan, n) && !hands_place_on(s.plan, n - 1);
          });
          if (i < 0) return {};
@@ -206,11 +197,11 @@ std::vector<Fault> step_faults() {
        [](Subject& s, Dice& d) -> Words {
          int32_t to = -1;
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return n > 2 && is_run(step) && count_runs(s, step) == 1 && !hands_place_on(s.plan, n);
+           return n > 2 && is_run(s, step) && count_runs(s, step) == 1 && !hands_place_on(s.plan, n);
          });
          if (i < 0) return {};
          to = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return n > 0 && n < i - 1 && is_run(step) && reads_what_writes(s, i, n) && is_first_run(s, n);
+           return n > 0 && n < i - 1 && is_run(s, step) && reads_what_writes(s, i, n) && is_first_run(s, n);
          });
          if (to < 0) return {};
          const std::string names = task_of(s, i).name;
@@ -234,7 +225,7 @@ std::vector<Fault> step_faults() {
            // It starts a life that is read later.
            return std::any_of(s.plan.lives.begin(), s.plan.lives.end(), [&](const Life& life) {
              return life.first_step == n && life.last_step > n && life.buffer != kScratch &&
-                    is_run(s.plan.steps[life.last_step]) && reads(work_at(s, life.last_step), life.buffer);
+                    is_run(s, s.plan.steps[life.last_step]) && reads(work_at(s, life.last_step), life.buffer);
            });
          });
        }},
@@ -244,7 +235,7 @@ std::vector<Fault> step_faults() {
            if (count_runs(s, step) < 2 || !is_first_run(s, n)) return false;
            return std::any_of(s.plan.lives.begin(), s.plan.lives.end(), [&](const Life& life) {
              return life.first_step == n && life.last_step > n && life.buffer != kScratch &&
-                    is_run(s.plan.steps[life.last_step]) && reads(work_at(s, life.last_step), life.buffer) &&
+                    is_run(s, s.plan.steps[life.last_step]) && reads(work_at(s, life.last_step), life.buffer) &&
                     task_of(s, life.last_step).name != s.problem.tasks[step.task].name;
            });
          });
@@ -252,7 +243,7 @@ std::vector<Fault> step_faults() {
       {"run again that may not be",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t) {
-           return is_run(step) && !s.problem.tasks[step.task].recomputable;
+           return is_run(s, step) && !s.problem.tasks[step.task].recomputable;
          });
          if (i < 0) return {};
          const Action again = s.plan.steps[i];
@@ -262,7 +253,7 @@ std::vector<Fault> step_faults() {
       {"update run again at the end",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return is_run(step) && !work_at(s, n).updates.empty() && !s.problem.tasks[step.task].recomputable;
+           return is_run(s, step) && !work_at(s, n).updates.empty() && !s.problem.tasks[step.task].recomputable;
          });
          if (i < 0) return {};
          const Action again = s.plan.steps[i];
@@ -272,7 +263,7 @@ std::vector<Fault> step_faults() {
       {"another task in its place",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return is_run(step) && !hands_place_on(s.plan, n);
+           return is_run(s, step) && !hands_place_on(s.plan, n);
          });
          const int32_t other = pick(s.problem.tasks, d, [](const Task& task, int32_t) { return !task.recomputable; });
          if (i < 0 || other < 0 || other == s.plan.steps[i].task) return {};
@@ -289,7 +280,7 @@ std::vector<Fault> step_faults() {
                                [&](const Life& life) { return life.buffer == id && life.last_step == last; });
          };
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return is_run(step) && s.problem.tasks[step.task].recomputable && !work_at(s, n).reads.empty() &&
+           return is_run(s, step) && s.problem.tasks[step.task].recomputable && !work_at(s, n).reads.empty() &&
                   is_gone(work_at(s, n).reads[0]);
          });
          if (i < 0) return {};
@@ -300,7 +291,7 @@ std::vector<Fault> step_faults() {
       {"run again with a weight that was updated",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           if (!is_run(step) || !s.problem.tasks[step.task].recomputable) return false;
+           if (!is_run(s, step) || !s.problem.tasks[step.task].recomputable) return false;
            const std::vector<BufferId>& list = work_at(s, n).reads;
            return std::any_of(list.begin(), list.end(),
                               [&](BufferId id) { return is_variable(s, id) && is_written_from(s, n + 1, id); });

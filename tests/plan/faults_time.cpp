@@ -17,7 +17,7 @@ int32_t pick_kind(Subject& s, Dice& dice, Kind kind) {
   return pick(s.plan.lives, dice, [&](const Life& life, int32_t) { return is(s, life, kind); });
 }
 
-bool runs(const Subject& s, int32_t step) { return s.plan.steps[step].kind == Action::Kind::Run; }
+bool runs(const Subject& s, int32_t step) { return is_run(s, s.plan.steps[step]); }
 
 bool is_read_at(const Subject& s, const Life& life, int32_t step) {
   return runs(s, step) && reads(work_at(s, step), life.buffer);
@@ -220,7 +220,7 @@ std::vector<Fault> time_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 0, 0);
          const int32_t at = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return step.kind == Action::Kind::Run && scratch_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0;
+           return is_run(s, step) && scratch_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0;
          });
          if (i < 0 || at < 0 || s.plan.lives[i].bytes == 0) return {};
          s.plan.lives[i].first_step = s.plan.lives[i].last_step = at;

@@ -6,23 +6,28 @@
 namespace plimsoll::testing {
 namespace {
 
-using Kind = Action::Kind;
+enum class Kind : uint8_t { Save, Load };
+
+bool is_of(const Subject& s, const Action& step, Kind kind) {
+  return kind == Kind::Save ? is_save(s, step) : is_load(s, step);
+}
 
 // A transfer whose buffer is also moved the other way.
 int32_t pick_transfer(Subject& s, Dice& dice, Kind kind) {
   const Kind other = kind == Kind::Save ? Kind::Load : Kind::Save;
-  return pick(s.plan.steps, dice, [&](const Action& step, int32_t) {
-    return step.kind == kind && std::any_of(s.plan.steps.begin(), s.plan.steps.end(), [&](const Action& o) {
-             return o.kind == other && o.buffer == step.buffer;
-           });
+  return pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
+    if (!is_of(s, step, kind)) return false;
+    for (size_t o = 0; o < s.plan.steps.size(); ++o)
+      if (is_of(s, s.plan.steps[o], other) && moved_at(s, static_cast<int32_t>(o)) == moved_at(s, n)) return true;
+    return false;
   });
 }
 
-Words set_transfer(Subject& s, Dice& dice, Kind kind, void (*to)(Subject&, Action&), const char* words) {
+// Changes the task of a transfer.
+Words set_transfer(Subject& s, Dice& dice, Kind kind, void (*to)(Subject&, Task&), const char* words) {
   const int32_t i = pick_transfer(s, dice, kind);
   if (i < 0) return {};
-  const std::string name = s.problem.buffers[s.plan.steps[i].buffer].name;
-  to(s, s.plan.steps[i]);
+  to(s, s.plan.transfers[s.plan.steps[i].task - s.problem.tasks.size()]);
   return {words};
 }
 
@@ -31,12 +36,12 @@ bool find_gap(Subject& s, Dice& dice, int32_t& save, int32_t& load) {
   save = pick_transfer(s, dice, Kind::Save);
   if (save < 0) return false;
   load = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    return n > save && step.kind == Kind::Load && step.buffer == s.plan.steps[save].buffer;
+    return n > save && is_load(s, step) && moved_at(s, n) == moved_at(s, save);
   });
   return load >= 0;
 }
 
-std::string name_at(const Subject& s, int32_t step) { return s.problem.buffers[s.plan.steps[step].buffer].name; }
+std::string name_at(const Subject& s, int32_t step) { return s.problem.buffers[moved_at(s, step)].name; }
 
 Words set_variant(Subject& s, int32_t variant, Words words) {
   for (Action& step : s.plan.steps)
@@ -86,20 +91,20 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Load);
          if (i < 0) return {};
-         s.plan.steps[i].kind = Kind::Save;
+         s.plan.steps[i] = save_step(s.plan, s.problem, moved_at(s, i));
          return {"is saved at step", "before anything wrote it", name_at(s, i)};
        }},
       {"loaded where it should be saved",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
-         s.plan.steps[i].kind = Kind::Load;
+         s.plan.steps[i] = load_step(s.plan, s.problem, moved_at(s, i));
          return {"never saved before|is stored as", name_at(s, i)};
        }},
       {"saved before it is made",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
-         if (i < 0 || s.problem.buffers[s.plan.steps[i].buffer].kind == BufferKind::Variable) return {};
+         if (i < 0 || s.problem.buffers[moved_at(s, i)].kind == BufferKind::Variable) return {};
          const std::string name = name_at(s, i);
          move_step(s, i, 0);
          return {"is moved at step 0, where it has no place|is saved at step 0, before anything", name};
@@ -108,7 +113,7 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
-         const BufferId id = s.plan.steps[i].buffer;
+         const BufferId id = moved_at(s, i);
          const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
            return life.buffer == id && life.last_step == i && life.first_step < i;
          });
@@ -120,7 +125,7 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Load);
          if (i < 0) return {};
-         const BufferId id = s.plan.steps[i].buffer;
+         const BufferId id = moved_at(s, i);
          const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
            return life.buffer == id && life.first_step == i && life.last_step > i;
          });
@@ -135,9 +140,9 @@ std::vector<Fault> transfer_faults() {
          if (i < 0) return {};
          const std::string was = name_at(s, i);
          const int32_t to = pick(s.problem.buffers, d, [&](const Buffer& b, int32_t n) {
-           return b.kind == BufferKind::Temporary && n != s.plan.steps[i].buffer;
+           return b.kind == BufferKind::Temporary && n != moved_at(s, i);
          });
-         s.plan.steps[i].buffer = to;
+         s.plan.steps[i] = load_step(s.plan, s.problem, to, s.plan.steps[i].part);
          return {"is moved|never saved|before anything wrote|instead of|lacks the parts", was + "|" + name_at(s, i)};
        }},
       {"another buffer saved",
@@ -146,9 +151,9 @@ std::vector<Fault> transfer_faults() {
          if (i < 0) return {};
          const std::string was = name_at(s, i);
          const int32_t to = pick(s.problem.buffers, d, [&](const Buffer& b, int32_t n) {
-           return b.kind == BufferKind::Temporary && n != s.plan.steps[i].buffer;
+           return b.kind == BufferKind::Temporary && n != moved_at(s, i);
          });
-         s.plan.steps[i].buffer = to;
+         s.plan.steps[i] = save_step(s.plan, s.problem, to, s.plan.steps[i].part);
          return {"is moved|never saved|is saved", was + "|" + name_at(s, i)};
        }},
       {"an older value loaded",
@@ -158,8 +163,8 @@ std::vector<Fault> transfer_faults() {
                return std::count(t.updates.begin(), t.updates.end(), v) > 0;
              }))
            return {};
-         insert_step(s, 0, {.kind = Kind::Save, .buffer = v});
-         insert_step(s, static_cast<int32_t>(s.plan.steps.size()), {.kind = Kind::Load, .buffer = v});
+         insert_step(s, 0, save_step(s.plan, s.problem, v));
+         insert_step(s, static_cast<int32_t>(s.plan.steps.size()), load_step(s.plan, s.problem, v));
          s.limits.disk_bytes = Bytes{1} << 40;
          return {"ends with the value before the step", s.problem.buffers[v].name};
        }},
@@ -167,9 +172,9 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) -> Words {
          int32_t save = -1, load = -1;
          if (!find_gap(s, d, save, load)) return {};
-         const BufferId id = s.plan.steps[load].buffer;
+         const BufferId id = moved_at(s, load);
          const int32_t reader = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return n > load && step.kind == Kind::Run && reads(work_at(s, n), id);
+           return n > load && is_run(s, step) && reads(work_at(s, n), id);
          });
          if (reader < 0) return {};
          const std::string task = s.problem.tasks[s.plan.steps[reader].task].name;
@@ -181,7 +186,7 @@ std::vector<Fault> transfer_faults() {
          const int32_t i = pick_transfer(s, d, Kind::Load);
          if (i < 0) return {};
          const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
-           return life.buffer == s.plan.steps[i].buffer && life.first_step == i;
+           return life.buffer == moved_at(s, i) && life.first_step == i;
          });
          const int32_t other = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
            return life.buffer != kScratch && life.first_step < i && life.last_step > i && life.bytes > 0 &&
@@ -196,23 +201,70 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) {
          return set_transfer(
              s, d, Kind::Load,
-             [](Subject& x, Action& step) { step.buffer = static_cast<BufferId>(x.problem.buffers.size()); },
+             [](Subject& x, Task& task) { task.writes = {static_cast<BufferId>(x.problem.buffers.size())}; },
              "moves buffer");
        }},
       {"buffer below zero saved",
        [](Subject& s, Dice& d) {
          return set_transfer(
-             s, d, Kind::Save, [](Subject&, Action& step) { step.buffer = -1; }, "moves buffer -1");
+             s, d, Kind::Save, [](Subject&, Task& task) { task.reads = {-1}; }, "moves buffer -1");
        }},
       {"transfer for a part past the last",
-       [](Subject& s, Dice& d) {
-         return set_transfer(
-             s, d, Kind::Save, [](Subject&, Action& step) { step.part = 99; }, "runs part 99");
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         s.plan.steps[i].part = 99;
+         return {"runs part 99"};
        }},
-      {"transfer of an unknown kind",
+      {"transfer on the lane of the computation",
        [](Subject& s, Dice& d) {
          return set_transfer(
-             s, d, Kind::Save, [](Subject&, Action& step) { step.kind = static_cast<Kind>(9); }, "does not exist");
+             s, d, Kind::Save, [](Subject&, Task& task) { task.lane = Lane::Compute; }, "is not the disk's");
+       }},
+      {"transfer of two buffers",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Load, [](Subject&, Task& task) { task.writes.push_back(0); }, "more or less than one buffer");
+       }},
+      {"transfer of none",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Save, [](Subject&, Task& task) { task.reads.clear(); }, "more or less than one buffer");
+       }},
+      {"transfer that changes a value",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Save, [](Subject&, Task& task) { task.updates.push_back(0); }, "more or less than one buffer");
+       }},
+      {"transfer with scratch",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Load, [](Subject&, Task& task) { task.scratch_fixed_bytes = 64; }, "has scratch, but only");
+       }},
+      {"transfer with a variant",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Load, [](Subject&, Task& task) { task.variants.emplace_back(); }, "has variants, but only");
+       }},
+      {"transfer that takes less than no time",
+       [](Subject& s, Dice& d) {
+         return set_transfer(
+             s, d, Kind::Load, [](Subject&, Task& task) { task.fixed_ns = -1; }, "is said to take -1 ns");
+       }},
+      {"step that is shorter than its disk is busy",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         s.plan.transfers[s.plan.steps[i].task - s.problem.tasks.size()].fixed_ns = s.plan.predicted_ns + 1e6;
+         return {"its disk lane alone is busy"};
+       }},
+      {"transfer in another memory",
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         s.problem.spaces.push_back("card");
+         s.problem.buffers[moved_at(s, i)].space = 1;
+         return {"is not in the host's memory"};
        }},
       {"scratch at a transfer",
        [](Subject& s, Dice& d) -> Words {
@@ -224,9 +276,11 @@ std::vector<Fault> transfer_faults() {
          return {"has scratch but runs nothing"};
        }},
       {"transfer that became a run",
-       [](Subject& s, Dice& d) {
-         return set_transfer(
-             s, d, Kind::Save, [](Subject&, Action& step) { step.kind = Kind::Run; }, "runs task -1");
+       [](Subject& s, Dice& d) -> Words {
+         const int32_t i = pick_transfer(s, d, Kind::Save);
+         if (i < 0) return {};
+         s.plan.steps[i].task = -1;
+         return {"runs task -1"};
        }},
       {"stored buffer past the last",
        [](Subject& s, Dice&) -> Words {
@@ -261,8 +315,8 @@ std::vector<Fault> transfer_faults() {
        }},
       {"stored variable whose new value is not saved",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t) {
-           return step.kind == Kind::Save && s.problem.buffers[step.buffer].kind == BufferKind::Variable;
+         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
+           return is_save(s, step) && s.problem.buffers[moved_at(s, n)].kind == BufferKind::Variable;
          });
          if (i < 0) return {};
          const std::string name = name_at(s, i);
@@ -273,7 +327,7 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
-         s.limits.disk_bytes = placed_bytes(s.problem.buffers[s.plan.steps[i].buffer], s.limits.batch) - 1;
+         s.limits.disk_bytes = placed_bytes(s.problem.buffers[moved_at(s, i)], s.limits.batch) - 1;
          return {"does not fit in a scratch file of"};
        }},
       {"no scratch file",
@@ -358,8 +412,6 @@ std::vector<Fault> report_faults() {
        [](Subject& s, Dice&) { return set_field(s, &Plan::unconstrained_bytes, -1, "bytes without a line"); }},
       {"no size of the next faster plan",
        [](Subject& s, Dice&) { return set_field(s, &Plan::next_faster_bytes, -1, "bytes of the next faster plan"); }},
-      {"time of the disk without end",
-       [](Subject& s, Dice&) { return set_field(s, &Plan::disk_ns, kNever, "said to take inf ns"); }},
       {"time below zero",
        [](Subject& s, Dice&) { return set_field(s, &Plan::predicted_ns, -1, "said to take -1 ns"); }},
       {"time that is no number",

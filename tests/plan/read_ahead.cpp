@@ -42,7 +42,9 @@ struct Chain {
 
   int place_of_load(const std::vector<TaskId>& in) const {
     for (size_t s = 0; s < in.size(); ++s)
-      if (staged.meaning[static_cast<size_t>(in[s])].kind == Action::Kind::Load) return static_cast<int>(s);
+      if (is_load(staged.problem.tasks[static_cast<size_t>(in[s])]) &&
+          staged.problem.tasks[static_cast<size_t>(in[s])].lane == Lane::Disk)
+        return static_cast<int>(s);
     return -1;
   }
   Bytes peak(const std::vector<TaskId>& of) const {
@@ -141,7 +143,9 @@ TEST(ReadAhead, InOneRowLoadsKeepTheirOrder) {
   EXPECT_NE(ahead, stream.steps);
   std::vector<TaskId> loads;
   for (const TaskId task : ahead)
-    if (stream.staged.meaning[static_cast<size_t>(task)].kind == Action::Kind::Load) loads.push_back(task);
+    if (stream.staged.problem.tasks[static_cast<size_t>(task)].lane == Lane::Disk &&
+        is_load(stream.staged.problem.tasks[static_cast<size_t>(task)]))
+      loads.push_back(task);
   EXPECT_TRUE(std::is_sorted(loads.begin(), loads.end()));
 }
 

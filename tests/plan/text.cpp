@@ -60,11 +60,12 @@ TEST(Text, OddNamesReadBack) {
   for (BufferId id = 0; id < 11; ++id) b.task(b.problem.buffers[id].name, {id, 5}, {});
   EXPECT_EQ(parse_problem(to_text(b.problem)), b.problem);
   Plan plan = std::get<Plan>(make_plan(b.problem, {}));
-  plan.steps.push_back({.kind = Action::Kind::Save, .buffer = 4});
-  plan.steps.push_back({.kind = Action::Kind::Load, .buffer = 4, .part = 2});
+  plan.steps.push_back(testing::save_step(plan, b.problem, 4));
+  plan.steps.push_back(testing::load_step(plan, b.problem, 4, 2));
+  plan.steps.push_back(testing::load_step(plan, b.problem, 5));  // of two with one name
+  plan.transfers.back().fixed_ns = 1.5e9;
   plan.steps[0].variant = 1;
   plan.exactness = Exactness::WithinTolerance;
-  plan.disk_ns = 1.5e9;
   plan.next_faster_bytes = 123456;
   plan.decisions.push_back({"drop \"it\"", 12, 0.1});
   EXPECT_EQ(parse_plan(to_text(plan, b.problem), b.problem), plan);

@@ -55,8 +55,7 @@ std::string check_sizes(const Problem& problem, const Limits& limits) {
 std::string check_transfers(const Problem& problem, const Plan& plan) {
   for (size_t i = 0; i < plan.transfers.size(); ++i) {
     const Task& task = plan.transfers[i];
-    if (task.lane != Lane::Disk)
-      return fmt::format("transfer {} is on a lane that is not the disk's", i);
+    if (task.lane != Lane::Disk) return fmt::format("transfer {} is on a lane that is not the disk's", i);
     if (task.reads.size() + task.writes.size() != 1 || !task.updates.empty())
       return fmt::format("transfer {} moves more or less than one buffer", i);
     if (moved_by(task) < 0 || moved_by(task) >= static_cast<BufferId>(problem.buffers.size()))
@@ -229,6 +228,12 @@ std::string check_report(const Problem& problem, const Plan& plan) {
   if (plan.next_faster_bytes < 0) return fmt::format("{} bytes of the next faster plan", plan.next_faster_bytes);
   for (const double ns : {plan.predicted_ns, plan.unconstrained_ns})
     if (!(ns >= 0) || !std::isfinite(ns)) return fmt::format("a step is said to take {} ns", ns);
+  if (plan.exactness > Exactness::WithinTolerance) return "the exactness of the results is unknown";
+  return "";
+}
+
+// Lanes run beside each other, the tasks of one after another.
+std::string check_time(const Problem& problem, const Plan& plan) {
   for (size_t i = 0; i < kLaneCount; ++i) {
     constexpr double kRounding = 1e-6;  // sums of the same numbers in another order
     const auto lane = static_cast<Lane>(i);
@@ -237,7 +242,6 @@ std::string check_report(const Problem& problem, const Plan& plan) {
       return fmt::format("a step is said to take {} ns, but its {} lane alone is busy for {}", plan.predicted_ns,
                          name_of(lane), busy);
   }
-  if (plan.exactness > Exactness::WithinTolerance) return "the exactness of the results is unknown";
   return "";
 }
 
@@ -342,7 +346,8 @@ std::string check(const Problem& problem, const Plan& plan, const Limits& limits
     fault = check_overlaps(problem, plan, of_space);
   }
   if (fault.empty()) fault = replay_values(problem, plan, by_start);
-  return fault.empty() ? check_order(problem, plan) : fault;
+  if (fault.empty()) fault = check_order(problem, plan);
+  return fault.empty() ? check_time(problem, plan) : fault;
 }
 
 }  // namespace plimsoll::plan

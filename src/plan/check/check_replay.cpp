@@ -229,12 +229,10 @@ class Replay {
     const BufferId id = moved_by(task);
     if (!is_alive(id, s)) return fmt::format("{} is moved at step {}, where it has no place", name(id), s);
     if (is_load(task)) {
-      if (saved_[id] == kUndefined)
-        return fmt::format("{} is loaded at step {}, but never saved before", name(id), s);
+      if (saved_[id] == kUndefined) return fmt::format("{} is loaded at step {}, but never saved before", name(id), s);
       holds_[id] = saved_[id];
     } else {
-      if (holds_[id] == kUndefined)
-        return fmt::format("{} is saved at step {}, before anything wrote it", name(id), s);
+      if (holds_[id] == kUndefined) return fmt::format("{} is saved at step {}, before anything wrote it", name(id), s);
       saved_[id] = holds_[id];
     }
     return "";

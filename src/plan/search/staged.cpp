@@ -231,7 +231,7 @@ class Stager {
   bool in_parts_ = false;
   std::vector<TaskId> sequence_;
   std::vector<BufferId> now_;  // by buffer of the problem: the one that holds it at this place of the sequence
-  std::vector<TaskId> save_of_, load_of_;  // by buffer: the plan's task
+  std::vector<TaskId> save_of_, load_of_;                                    // by buffer: the plan's task
   std::vector<int32_t> first_use_, last_change_, save_after_, load_before_;  // by buffer: places in the sequence
   Staged staged_;
 };
