@@ -138,7 +138,7 @@ TEST_F(Dumped, PlanWithAFaultIsExitCodeOneAndSaysWhich) {
   const Outcome small = inspect_changed(text_.substr(arena, text_.find('\n', arena) - arena), "arena 64");
   EXPECT_EQ(small.exit_code, 1) << small.errors;
   EXPECT_THAT(small.output, HasSubstr("past the arena"));
-  const size_t step = text_.find("\nstep run ") + 1;
+  const size_t step = text_.find("\nstep ") + 1;
   const Outcome missing = inspect_changed(text_.substr(step, text_.find('\n', step) - step + 1), "");
   EXPECT_EQ(missing.exit_code, 1) << missing.errors;
   EXPECT_THAT(missing.output, ::testing::Not(HasSubstr("check: holds")));
@@ -148,7 +148,7 @@ TEST_F(Dumped, PlanWithAFaultIsExitCodeOneAndSaysWhich) {
 
 TEST_F(Dumped, DamagedFileIsExitCodeFour) {
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"\nbuffer ", "\nbaffle "},
-                                 {"step run ", "step fly "},
+                                 {"\nstep ", "\nstep fly_"},
                                  {"limits\n", "limit\n"},
                                  {"plan 1\n", "plan 9\n"},
                                  {"\nbatch 128", "\nbatch many"}}) {

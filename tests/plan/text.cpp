@@ -111,7 +111,7 @@ TEST(Text, RefusalsNameTheLine) {
   EXPECT_THROW(parse_limits("limits\nlever magic on\n"), Error);
   EXPECT_THROW(parse_limits("limits\nlever spill maybe\n"), Error);
   EXPECT_THROW(parse_plan("plan other\n", Problem{}), Error);
-  EXPECT_THROW(parse_plan("plan \"\"\nstep run t\n", Problem{}), Error);
+  EXPECT_THROW(parse_plan("plan \"\"\nstep t\n", Problem{}), Error);
   EXPECT_THROW(parse_plan("plan \"\"\nwhat\n", Problem{}), Error);
 }
 
