@@ -17,6 +17,13 @@ std::string Draft::name(const DraftNode& node) const {
   return std::string(graph->name(graph->node(node.origin)));
 }
 
+BatchRule Draft::batch_rule(const DraftNode& node) const {
+  if (node.op->batch_rule == nullptr) return node.op->traits.batch;
+  std::vector<TensorType> types;
+  for (const ValueId value : node.in) types.push_back(type(value));
+  return node.op->batch_rule(*node.attrs, types);
+}
+
 ValueId Draft::add_value(TensorType type, std::string name) {
   own_values.push_back({std::move(type), std::move(name)});
   return static_cast<ValueId>(value_count()) - 1;

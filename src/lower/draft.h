@@ -38,6 +38,7 @@ struct Draft {
   graph::ValueKind kind(ValueId value) const {
     return is_own(value) ? graph::ValueKind::Computed : graph->value(value).kind;
   }
+  BatchRule batch_rule(const DraftNode& node) const;
   bool is_backward(const DraftNode& node) const { return graph->node(node.origin).is_backward; }
 
   const graph::Attrs* keep(graph::Attrs attrs) { return &own_attrs.emplace_back(std::move(attrs)); }

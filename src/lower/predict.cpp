@@ -19,4 +19,12 @@ double predict_ns(const graph::Cost& cost, const MachineSpeed& speed) {
   return speed.task_ns + std::max(compute_s, move_s) * 1e9;
 }
 
+LinearTime line_through(int64_t samples, double ns, int64_t fewer, double fewer_ns) {
+  if (fewer == samples) return {.fixed_ns = ns};
+  const auto batch = static_cast<double>(samples);
+  const double slope = (ns - std::min(fewer_ns, ns)) / static_cast<double>(samples - fewer);
+  const double per_sample_ns = std::min(slope, ns / batch);
+  return {.fixed_ns = std::max(0.0, ns - per_sample_ns * batch), .per_sample_ns = per_sample_ns};
+}
+
 }  // namespace plimsoll::lower

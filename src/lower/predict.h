@@ -21,4 +21,12 @@ graph::Cost cost_of_reorder(Bytes from, Bytes to);
 
 double predict_ns(const graph::Cost& cost, const MachineSpeed& speed);
 
+struct LinearTime {
+  double fixed_ns = 0, per_sample_ns = 0;
+};
+
+// The straight line through the times of two batches, `fewer` <= `samples`. The fixed time, such as reading the
+// weights, is paid again by every micro-batch.
+LinearTime line_through(int64_t samples, double ns, int64_t fewer, double fewer_ns);
+
 }  // namespace plimsoll::lower

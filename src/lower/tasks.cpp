@@ -1,0 +1,207 @@
+#include "lower/tasks.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "lower/tiles.h"
+
+namespace plimsoll::lower {
+namespace {
+
+bool updates(const DraftNode& node, size_t input) { return (node.op->traits.updates >> input & 1) != 0; }
+
+// Operands that appear twice are listed once.
+Operand add_operand(plan::Task& task, bool updated, plan::BufferId buffer) {
+  std::vector<plan::BufferId>& list = updated ? task.updates : task.reads;
+  auto at = std::find(list.begin(), list.end(), buffer);
+  if (at == list.end()) at = list.insert(list.end(), buffer);
+  return {updated ? Operand::List::Updates : Operand::List::Reads, static_cast<int32_t>(at - list.begin())};
+}
+
+}  // namespace
+
+TaskBuilder::TaskBuilder(const Draft& draft, const LowerOptions& options, const BatchSizes& sizes,
+                         ValueBuffers& buffers, KernelChooser& chooser, Program& program)
+    : draft_(draft), options_(options), sizes_(sizes), buffers_(buffers), chooser_(chooser), program_(program) {
+  program_.problem.tasks.reserve(draft_.nodes.size());
+  program_.tasks.reserve(draft_.nodes.size());
+}
+
+bool TaskBuilder::is_batched(const DraftNode& node) const {
+  const auto grows = [&](ValueId value) { return sizes_.is_batched(value); };
+  return std::any_of(node.in.begin(), node.in.end(), grows) || std::any_of(node.out.begin(), node.out.end(), grows);
+}
+
+void TaskBuilder::add_task(plan::Task task, ProgramTask work, Bytes scratch_bytes) {
+  task.scratch_fixed_bytes = scratch_bytes;
+  program_.problem.tasks.push_back(std::move(task));
+  program_.tasks.push_back(std::move(work));
+}
+
+void TaskBuilder::set_time(plan::Task& task, const graph::Cost& cost, const graph::Cost& fewer_cost,
+                           int64_t fewer) const {
+  const LinearTime time =
+      line_through(sizes_.samples(), predict_ns(cost, options_.speed), fewer, predict_ns(fewer_cost, options_.speed));
+  task.fixed_ns = time.fixed_ns;
+  task.per_sample_ns = time.per_sample_ns;
+}
+
+// The work of the node for a batch of one sample.
+graph::Cost TaskBuilder::cost_of_sample(const DraftNode& node) const {
+  const auto types = [&](const std::vector<ValueId>& values) {
+    std::vector<kernels::ConcreteType> list;
+    for (const ValueId value : values) list.push_back(sizes_.type_at(value, 1));
+    return list;
+  };
+  const std::vector<kernels::ConcreteType> in = types(node.in), out = types(node.out);
+  return cost_of(*node.op, {*node.attrs, in, out, 1, sizes_.batch(), false});
+}
+
+// The buffer that holds the value in that layout; adds a reorder the first time.
+plan::BufferId TaskBuilder::in_layout(ValueId value, const kernels::Layout& layout) {
+  if (const plan::BufferId found = buffers_.find(value, layout); found >= 0) return found;
+  const ValuePlace& place = buffers_.place(value);
+  ChosenKernels reorder = chooser_.choose_reorder(value, place.type, layout);
+  plan::Task task;
+  task.name = fmt::format("{}/as/{}", draft_.name(value), to_string(layout));
+  task.reads = {place.buffer};
+  task.writes = {buffers_.add_copy(value, layout, task.name)};
+  task.recomputable = true;
+  task.batch_rule = BatchRule::Rows;
+  const graph::Cost& cost = reorder.kernels.cost;
+  set_time(task, cost, sizes_.is_batched(value) ? cost_of_reorder(0, 0) : cost, 0);
+  ProgramTask work{std::move(reorder.kernels), -1};
+  work.own.in = {{Operand::List::Reads, 0}};
+  const plan::BufferId copy = task.writes[0];
+  add_task(std::move(task), std::move(work), reorder.scratch_bytes);
+  return copy;
+}
+
+void TaskBuilder::add(const DraftNode& node) {
+  if (node.op->traits.view) return buffers_.add_view(node.out[0], in_layout(node.in[0], kernels::Layout()));
+  const bool is_after = runs_after_micro_batches(node);
+  for (const ValueId value : node.in)
+    if (is_after && sizes_.is_batched(value)) buffers_.collect_rows(value);
+  std::vector<kernels::ConcreteType> in;
+  bool has_tiles = false;
+  for (const ValueId value : node.in) {
+    const ValuePlace& place = buffers_.place(value);
+    in.push_back(place.type);
+    if (is_after) in.back().dims = sizes_.type_at(value, sizes_.batch()).dims;
+    has_tiles = has_tiles || place.tiles > 1;
+  }
+  has_tiles ? add_tiles(node, std::move(in)) : add_single(node, in);
+}
+
+void TaskBuilder::add_single(const DraftNode& node, const std::vector<kernels::ConcreteType>& in) {
+  std::vector<kernels::ConcreteType> out;
+  for (const ValueId value : node.out) out.push_back(sizes_.type(value));
+  const bool is_after = runs_after_micro_batches(node);
+  const bool for_each = sizes_.in_micro_batches() && is_batched(node) && !is_after;
+  NodeKernels chosen = for_each ? chooser_.choose_for_each(node, in, out)
+                                : chooser_.choose(node, in, out, is_after ? sizes_.batch() : sizes_.samples());
+  plan::Task task;
+  task.name = draft_.name(node);
+  ProgramTask work{std::move(chosen.own.kernels), node.origin, node.op};
+  for (size_t i = 0; i < node.in.size(); ++i) {
+    const plan::BufferId buffer = in_layout(node.in[i], chosen.input_layout(i));
+    if (updates(node, i) && buffer != buffers_.place(node.in[i]).buffer)
+      throw Error(fmt::format("{} '{}' would update a copy of variable '{}'", node.op->name, task.name,
+                              draft_.name(node.in[i])));
+    work.own.in.push_back(add_operand(task, updates(node, i), buffer));
+  }
+  for (size_t i = 0; i < node.out.size(); ++i) {
+    out[i].layout = chosen.output_layout(i);
+    buffers_.add_computed(node.out[i], out[i]);
+    task.writes.push_back(buffers_.place(node.out[i]).buffer);
+  }
+  forget_copies(node);
+  add_sharing(node, task, work);
+  task.recomputable = node.op->traits.recomputable;
+  task.batch_rule = draft_.batch_rule(node);
+  if (is_after)
+    task.fixed_ns = predict_ns(work.own.cost, options_.speed);
+  else
+    set_time(task, work.own.cost, cost_of_sample(node), 1);
+  if (chosen.slim) add_variant(node, std::move(*chosen.slim), task, work);
+  add_task(std::move(task), std::move(work), chosen.own.scratch_bytes);
+}
+
+// The same operands, less scratch, more time.
+void TaskBuilder::add_variant(const DraftNode& node, ChosenKernels slim, plan::Task& task, ProgramTask& work) const {
+  work.slim = std::move(slim.kernels);
+  work.slim.in = work.own.in;
+  plan::Variant variant{static_cast<const plan::Work&>(task), std::string(node.op->traits.slim)};
+  variant.scratch_fixed_bytes = slim.scratch_bytes;
+  const double times = predict_ns(work.slim.cost, options_.speed) / predict_ns(work.own.cost, options_.speed);
+  variant.fixed_ns *= times;
+  variant.per_sample_ns *= times;
+  task.variants.push_back(std::move(variant));
+}
+
+// One task for each tile. What has the variable's size is the variable, its state and its gradient.
+void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::ConcreteType> types) {
+  const NodeKernels whole = chooser_.choose(node, types, {}, sizes_.samples());
+  std::vector<plan::BufferId> buffers;
+  int32_t tiles = 1;
+  for (size_t i = 0; i < node.in.size(); ++i) {
+    types[i].layout = whole.input_layout(i);
+    buffers.push_back(in_layout(node.in[i], types[i].layout));
+    tiles = std::max(tiles, buffers_.place(node.in[i]).tiles);
+  }
+  const int64_t total = types[0].bytes() / size_of(types[0].dtype);  // padding included
+  for (int32_t tile = 0; tile < tiles; ++tile) {
+    const int64_t first = tile * kTileElements, elements = tile + 1 == tiles ? total - first : kTileElements;
+    std::vector<kernels::ConcreteType> in = types;
+    plan::Task task;
+    task.name = fmt::format("{}/tile{}", draft_.name(node), tile);
+    task.batch_rule = node.op->traits.batch;
+    std::vector<Operand> operands;
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
+      const bool has_tiles = buffers_.place(node.in[i]).tiles > 1;
+      if (is_cut) in[i] = {types[i].dtype, Dims{elements}, {}, false};
+      operands.push_back(add_operand(task, updates(node, i), has_tiles ? buffers[i] + tile : buffers[i]));
+      if (is_cut && !has_tiles) operands.back().offset = first * size_of(types[i].dtype);
+    }
+    NodeKernels chosen = chooser_.choose(node, in, {}, sizes_.batch());
+    ProgramTask work{std::move(chosen.own.kernels), node.origin, node.op};
+    work.own.in = std::move(operands);
+    // A tile is small, but its variable is in no cache.
+    MachineSpeed from_memory = options_.speed;
+    from_memory.cache_bytes = 0;
+    task.fixed_ns = predict_ns(work.own.cost, from_memory);
+    add_task(std::move(task), std::move(work), chosen.own.scratch_bytes);
+  }
+  forget_copies(node);
+}
+
+void TaskBuilder::forget_copies(const DraftNode& node) {
+  for (size_t i = 0; i < node.in.size(); ++i)
+    if (updates(node, i)) buffers_.forget_copies(node.in[i]);
+}
+
+// The first output may take the place of an input of its size, where the operator claims it.
+void TaskBuilder::add_sharing(const DraftNode& node, plan::Task& task, const ProgramTask& work) const {
+  if (task.writes.empty()) return;
+  const plan::Buffer& out = buffers_.buffer(task.writes[0]);
+  for (size_t i = 0; i < work.own.in.size(); ++i) {
+    const Operand& operand = work.own.in[i];
+    if ((node.op->traits.in_place >> i & 1) == 0 || operand.list != Operand::List::Reads) continue;
+    const plan::Buffer& in = buffers_.buffer(task.reads[static_cast<size_t>(operand.index)]);
+    const plan::InPlace share{operand.index, 0};
+    if (in.fixed_bytes == out.fixed_bytes && in.per_sample_bytes == out.per_sample_bytes &&
+        std::find(task.may_share.begin(), task.may_share.end(), share) == task.may_share.end())
+      task.may_share.push_back(share);
+  }
+}
+
+void TaskBuilder::add_fetch(ValueId value) {
+  const plan::BufferId buffer = in_layout(value, kernels::Layout());
+  buffers_.keep_as_output(buffer);
+  program_.fetches.push_back({value, buffer, sizes_.type_at(value, sizes_.batch())});
+}
+
+}  // namespace plimsoll::lower
