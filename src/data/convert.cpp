@@ -1,23 +1,23 @@
 #include "data/convert.h"
 
-#include <bit>
 #include <cassert>
 #include <limits>
 
 #include <fmt/format.h>
+
+#include "base/half.h"
 
 namespace plimsoll::data {
 namespace {
 
 struct Half {
   uint16_t bits;
-  explicit operator float() const {
-    const uint32_t sign = uint32_t(bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
-    if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-    // Scaling by 2^112 moves the exponent from half to single, and makes subnormal halves normal.
-    const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
-  }
+  explicit operator float() const { return from_f16(bits); }
+};
+
+struct BrainFloat {
+  uint16_t bits;
+  explicit operator float() const { return from_bf16(bits); }
 };
 
 template <typename From>
@@ -62,7 +62,7 @@ std::optional<int64_t> to_integer_from(DType from, const void* input, void* outp
 
 std::string why_not(DType from, const Conversion& conversion) {
   const bool plain = conversion.scale == 1 && conversion.offset == 0;
-  if (conversion.to == DType::F32 && from != DType::BF16) return "";
+  if (conversion.to == DType::F32) return "";
   if (conversion.to != DType::I32 && conversion.to != DType::I64)
     return fmt::format("{} cannot become {}; ask for f32, i32 or i64", name_of(from), name_of(conversion.to));
   if (is_float(from)) return fmt::format("{} cannot become {} without loss", name_of(from), name_of(conversion.to));
@@ -95,7 +95,7 @@ std::optional<int64_t> convert(DType from, const void* input, const Conversion& 
       to_f32<float>(input, conversion, output, elements);
       break;
     case DType::BF16:
-      assert(false);
+      to_f32<BrainFloat>(input, conversion, output, elements);
       break;
   }
   return std::nullopt;

@@ -1,4 +1,5 @@
-// Turns the numbers of a file into the element type that a model takes.
+// Turns the numbers of a file into the element type that a model takes: scaled, and refused where they do not fit.
+// Kernels convert by `kernels/tile_convert.cpp`, which saturates instead.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct Conversion {
   float offset = 0;
 };
 
-// Empty when it can be done: anything but bf16 to f32, integers and bool to i32 and i64. Otherwise the reason.
+// Empty when it can be done: anything to f32, integers and bool to i32 and i64. Otherwise the reason.
 std::string why_not(DType from, const Conversion& conversion);
 
 // Returns the index of the first element that the target type cannot hold, or nothing. The buffers do not overlap.

@@ -1,10 +1,12 @@
-// Conversion of runs of elements to and from floats.
+// Conversion of runs of elements to and from floats inside a step: integers saturate. Files are read by
+// `data/convert.cpp`, which refuses what does not fit.
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tile_convert.cpp"
+#include "base/half.h"
 #include "hwy/foreach_target.h"
 #include "kernels/tile_map-inl.h"
 
@@ -27,8 +29,7 @@ void load_f32(const void* from, float* to, size_t count) { std::memcpy(to, from,
 
 void load_bf16(const void* from, float* to, size_t count) {
   const auto* x = static_cast<const uint16_t*>(from);
-  auto* y = reinterpret_cast<uint32_t*>(to);
-  for (size_t i = 0; i < count; ++i) y[i] = static_cast<uint32_t>(x[i]) << 16;
+  for (size_t i = 0; i < count; ++i) to[i] = from_bf16(x[i]);
 }
 
 void load_f16(const void* from, float* to, size_t count) {
@@ -70,15 +71,9 @@ void store_bool(const float* from, void* to, size_t count) {
   for (size_t i = 0; i < count; ++i) y[i] = from[i] != 0 ? 1 : 0;
 }
 
-// Rounds to nearest, ties to even; a NaN stays one.
 void store_bf16(const float* from, void* to, size_t count) {
-  const auto* x = reinterpret_cast<const uint32_t*>(from);
   auto* y = static_cast<uint16_t*>(to);
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t rounded = x[i] + 0x7fffU + ((x[i] >> 16) & 1U);
-    const bool is_nan = (x[i] & 0x7fffffffU) > 0x7f800000U;
-    y[i] = static_cast<uint16_t>((is_nan ? x[i] | 0x400000U : rounded) >> 16);
-  }
+  for (size_t i = 0; i < count; ++i) y[i] = to_bf16(from[i]);
 }
 
 void store_f16(const float* from, void* to, size_t count) {

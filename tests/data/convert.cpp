@@ -41,6 +41,14 @@ TEST(Convert, ReadsHalves) {
   EXPECT_EQ(y[8], 0);
 }
 
+TEST(Convert, ReadsBrainFloats) {
+  const auto y = to_f32<uint16_t>(DType::BF16, {0x3f80, 0xc000, 0x7f80, 0x7fc0});
+  EXPECT_EQ(y[0], 1);
+  EXPECT_EQ(y[1], -2);
+  EXPECT_EQ(y[2], std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(y[3]));
+}
+
 TEST(Convert, MakesLabels) {
   std::vector<int32_t> y(3);
   const std::vector<uint8_t> u8{0, 9, 255};
@@ -63,7 +71,8 @@ TEST(Convert, SaysWhyNot) {
   EXPECT_NE(why_not(DType::F32, {DType::I32}), "");
   EXPECT_NE(why_not(DType::U8, {DType::I32, 2}), "");
   EXPECT_NE(why_not(DType::U8, {DType::F16}), "");
-  EXPECT_NE(why_not(DType::BF16, {DType::F32}), "");
+  EXPECT_EQ(why_not(DType::BF16, {DType::F32}), "");
+  EXPECT_NE(why_not(DType::BF16, {DType::I32}), "");
 }
 
 }  // namespace
