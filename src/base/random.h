@@ -1,5 +1,5 @@
-// Counter-based random numbers: a pure function of key and counter, so that nothing has to be stored to draw them
-// again.
+// Random numbers. Most are counter-based: a pure function of key and counter, so that nothing has to be stored to draw
+// them again.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,17 @@ constexpr uint32_t random_bits(uint32_t key_low, uint32_t key_high, uint32_t cou
   x = (x ^ (x >> 16)) * 0x21f0aaadU;
   return x ^ (x >> 15);
 }
+
+// splitmix64: numbers one after another, the same for the same seed on every machine.
+class RandomSequence {
+ public:
+  constexpr explicit RandomSequence(uint64_t seed) : state_(seed) {}
+  constexpr uint64_t next() { return scramble_bits(state_ += kGoldenRatio); }
+  constexpr int64_t below(int64_t end) { return static_cast<int64_t>(next() % static_cast<uint64_t>(end)); }
+
+ private:
+  uint64_t state_;
+};
 
 // In [0, 1), 53 bits.
 constexpr double unit_real(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }

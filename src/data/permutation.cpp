@@ -20,8 +20,8 @@ Permutation::Permutation(int64_t n, uint64_t seed, int64_t epoch) : n_(n) {
   low_bits_ = bits / 2;
   low_mask_ = (uint64_t(1) << low_bits_) - 1;
   high_mask_ = (uint64_t(1) << (bits - low_bits_)) - 1;
-  uint64_t state = scramble_bits(mix_bits(seed) ^ static_cast<uint64_t>(epoch));
-  for (uint64_t& key : keys_) key = scramble_bits(state += kGoldenRatio);
+  RandomSequence sequence(scramble_bits(mix_bits(seed) ^ static_cast<uint64_t>(epoch)));
+  for (uint64_t& key : keys_) key = sequence.next();
 }
 
 int64_t Permutation::operator()(int64_t i) const {

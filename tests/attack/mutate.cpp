@@ -38,7 +38,7 @@ constexpr std::string_view kMarks = "{}[]()\"'\\,:;=@# \n\t-+.0\x00\xff";
 
 class Damage {
  public:
-  Damage(const std::vector<std::string>& files, uint64_t seed) : files_(files), state_(seed) {}
+  Damage(const std::vector<std::string>& files, uint64_t seed) : files_(files), random_(seed) {}
 
   std::string run() {
     text_ = files_[below(files_.size())];
@@ -48,10 +48,7 @@ class Damage {
   }
 
  private:
-  size_t below(size_t end) {
-    state_ = mix_bits(state_);
-    return end == 0 ? 0 : state_ % end;
-  }
+  size_t below(size_t end) { return end == 0 ? 0 : random_.next() % end; }
   size_t place() { return below(text_.size()); }
   // Headers are where the meaning is.
   size_t early_place() { return below(3) == 0 ? place() : below(std::min<size_t>(text_.size(), 160)); }
@@ -119,7 +116,7 @@ class Damage {
   }
 
   const std::vector<std::string>& files_;
-  uint64_t state_;
+  RandomSequence random_;
   std::string text_;
 };
 
