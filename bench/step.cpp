@@ -93,8 +93,13 @@ nlohmann::json measure(const Arguments& arguments) {
   const int64_t build_ns = now_ns();
   Work work;
   build(work, spec, arguments);
-  const auto input = model::synthetic(spec.input(), arguments.batch, spec.classes);
-  const auto labels = model::synthetic(spec.labels(), arguments.batch, spec.classes);
+  const auto make_data = [&](const TensorType& type) {
+    std::vector<std::byte> data(
+        static_cast<size_t>(element_count(type.shape).at(arguments.batch) * size_of(type.dtype)));
+    model::fill_synthetic(type, arguments.batch, spec.classes, data.data());
+    return data;
+  };
+  const std::vector<std::byte> input = make_data(spec.input()), labels = make_data(spec.labels());
   std::vector<Feed> feeds{{work.input, spec.input().dtype, input.data(), static_cast<Bytes>(input.size())}};
   if (work.labels.is_set())
     feeds.push_back({work.labels, spec.labels().dtype, labels.data(), static_cast<Bytes>(labels.size())});

@@ -97,6 +97,10 @@ class Results {
 struct SessionOptions {
   // Held beside the arena for who feeds the steps: buffers of the input pipeline; Session::data_line hands them out.
   Bytes data_bytes = 0;
+  // Steps read feeds where they lie, and the arena has no place for them. Each feed must then be aligned to kAlignment
+  // bytes, be readable to the next multiple of that, and stay as it is until the run is over: batches of a pipeline
+  // are. False: a run copies its feeds first.
+  bool reads_feeds_in_place = false;
   // On a line that covers the process, what the caller takes while the session is open: in all, and for each action of
   // a plan.
   Bytes caller_bytes = 0;
@@ -110,7 +114,7 @@ struct SessionOptions {
   // False: what is only there to be looked at (tasks, names, lives) is given back when the session opens.
   bool keeps_plans = true;
   uint64_t seed = 0;
-  Levers levers;
+  Levers levers = {};
   bool masks = true;  // keep one bit an element instead of the output of relu or clip where that is enough
   // Values that the backward pass reads again are kept in 16 bits between their uses: other results, though the same
   // under every line. The optimiser's state has a setting of its own: Optimiser::half_state.

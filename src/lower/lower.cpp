@@ -36,7 +36,7 @@ std::optional<Program> lower_in_parts(const graph::Body& graph, std::span<const 
   program.part_samples = program.problem.part_samples = options.part_samples;
   program.half_values = half_values;
   const BatchSizes sizes(draft, options.batch, options.part_samples);
-  ValueBuffers buffers(draft, sizes, program);
+  ValueBuffers buffers(draft, sizes, options.gives_feeds, program);
   KernelChooser chooser(draft, sizes, kernels);
   TaskBuilder tasks(draft, options, sizes, buffers, chooser, program);
   buffers.add_variables(layouts);

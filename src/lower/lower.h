@@ -16,6 +16,7 @@ struct LowerOptions {
   int64_t batch = 1;
   int64_t part_samples = 0;      // the step runs in parts of so many; 0: whole
   std::vector<bool> waits = {};  // with parts, by node: runs once after all of them, on their collected rows
+  bool gives_feeds = false;      // placeholders stay where the caller has them
   MachineSpeed speed;
   bool fuse = true;
   bool masks = true;         // for the backward part, bits of what it needs only the sign of

@@ -23,10 +23,11 @@ std::vector<bool> find_gradients(const Draft& draft) {
 
 }  // namespace
 
-ValueBuffers::ValueBuffers(const Draft& draft, const BatchSizes& sizes, Program& program)
+ValueBuffers::ValueBuffers(const Draft& draft, const BatchSizes& sizes, bool gives_feeds, Program& program)
     : draft_(draft),
       graph_(*draft.graph),
       sizes_(sizes),
+      gives_feeds_(gives_feeds),
       program_(program),
       places_(draft.value_count()),
       is_gradient_(find_gradients(draft)) {
@@ -99,6 +100,7 @@ const ValuePlace& ValueBuffers::place(ValueId value) {
     throw Error(fmt::format("'{}' is used before it is computed", draft_.name(value)));
   place.type = sizes_.type(value);
   place.buffer = add_buffer(value, place.type, Tag::Data, plan::BufferKind::Input, draft_.name(value));
+  edit(place.buffer).is_given = gives_feeds_;
   program_.feeds.push_back({value, place.buffer, sizes_.type_at(value, sizes_.batch())});
   return place;
 }
@@ -146,6 +148,7 @@ void ValueBuffers::collect_rows(ValueId value) {
 
 void ValueBuffers::keep_as_output(plan::BufferId id) {
   if (buffer(id).kind == plan::BufferKind::Temporary) edit(id).kind = plan::BufferKind::Output;
+  edit(id).is_given = false;  // it is read where a fetched value is
 }
 
 }  // namespace plimsoll::lower

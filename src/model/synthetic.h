@@ -2,14 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <cstdint>
 
 #include <plimsoll/tensor.h>
 
 namespace plimsoll::model {
 
-// A batch of values of that type (f32 or i32), row-major: reals in [0, 1), or whole numbers below the number of
+// Fills a batch of values of that type (f32 or i32), row-major: reals in [0, 1), or whole numbers below the number of
 // classes.
-std::vector<std::byte> synthetic(const TensorType& type, int64_t batch, int64_t classes);
+void fill_synthetic(const TensorType& type, int64_t batch, int64_t classes, std::byte* into);
 
 }  // namespace plimsoll::model

@@ -23,6 +23,10 @@ void require_valid(const Problem& problem, const Task& task, const Work& work) {
     for (const BufferId id : *list)
       if (id < 0 || id >= static_cast<BufferId>(problem.buffers.size()))
         refuse(fmt::format("buffer {} does not exist", id));
+  for (const auto* list : {&work.writes, &work.updates})
+    for (const BufferId id : *list)
+      if (problem.buffers[id].is_given)
+        refuse(fmt::format("'{}' is the caller's and can't be changed", problem.buffers[id].name));
   for (const BufferId id : work.writes) {
     for (const auto* list : {&work.reads, &work.updates})
       for (const BufferId other : *list)
@@ -42,7 +46,7 @@ void require_valid(const Problem& problem, const Task& task, const Work& work) {
 }  // namespace
 
 Bytes placed_bytes(const Buffer& buffer, int64_t samples) {
-  return round_up(buffer.fixed_bytes + buffer.per_sample_bytes * samples, kAlignment);
+  return buffer.is_given ? 0 : round_up(buffer.fixed_bytes + buffer.per_sample_bytes * samples, kAlignment);
 }
 
 Bytes scratch_bytes(const Work& work, int64_t samples) {
@@ -71,6 +75,8 @@ void require_valid(const Problem& problem) {
       throw Error(fmt::format("buffer '{}': space {} does not exist", buffer.name, buffer.space));
     if (buffer.is_collected && buffer.kind != BufferKind::Temporary)
       throw Error(fmt::format("buffer '{}': only a temporary can be collected", buffer.name));
+    if (buffer.is_given && buffer.kind != BufferKind::Input)
+      throw Error(fmt::format("buffer '{}': only an input can be given by the caller", buffer.name));
     if (buffer.kind == BufferKind::Variable && buffer.per_sample_bytes != 0)
       throw Error(fmt::format("buffer '{}': a variable cannot grow with the batch", buffer.name));
     defined[i] = buffer.kind == BufferKind::Variable || buffer.kind == BufferKind::Input;

@@ -35,6 +35,7 @@ struct Buffer {
   Bytes fixed_bytes = 0;
   Bytes per_sample_bytes = 0;
   bool is_collected = false;  // a temporary whose rows are kept for all parts of the batch
+  bool is_given = false;      // an input that stays in the caller's memory: no place in the arena, never changed
   SpaceId space = kHost;      // which memory it lies in: each has places of its own
   bool operator==(const Buffer&) const = default;
 };
@@ -86,7 +87,7 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-// What a buffer occupies for so many samples: a multiple of kAlignment.
+// What a buffer occupies in its arena for so many samples: a multiple of kAlignment.
 Bytes placed_bytes(const Buffer& buffer, int64_t samples);
 Bytes scratch_bytes(const Work& work, int64_t samples);
 // In whole nanoseconds, so that a sum is the same in any order.

@@ -61,11 +61,12 @@ class Executor::Binder {
   }
 
   // Of a buffer with the whole batch a part sees its own rows.
-  std::byte* locate(plan::BufferId id, Bytes place, int32_t part) const {
+  Bytes first_byte(plan::BufferId id, int32_t part) const {
     const plan::Buffer& buffer = program_.problem.buffers[static_cast<size_t>(id)];
     const int64_t first = holds_whole_batch(buffer) ? to_.states_[static_cast<size_t>(part)].first_sample : 0;
-    return base_ + place + first * buffer.per_sample_bytes;
+    return first * buffer.per_sample_bytes;
   }
+  std::byte* locate(plan::BufferId id, Bytes place, int32_t part) const { return base_ + place + first_byte(id, part); }
 
   void bind_task(size_t i) {
     const plan::Action& step = plan_.steps[i];
@@ -82,6 +83,11 @@ class Executor::Binder {
       const bool updated = operand.list == lower::Operand::List::Updates;
       const auto index = static_cast<size_t>(operand.index);
       const plan::BufferId id = (updated ? work.updates : work.reads)[index];
+      if (program_.problem.buffers[static_cast<size_t>(id)].is_given) {
+        to_.given_.push_back({id, to_.in_.size(), first_byte(id, step.part) + operand.offset});
+        to_.in_.push_back(nullptr);
+        continue;
+      }
       to_.in_.push_back(locate(id, (updated ? places.updates : places.reads)[index], step.part) + operand.offset);
     }
     for (size_t w = 0; w < work.writes.size(); ++w)
@@ -153,6 +159,11 @@ class Executor::Binder {
 Executor::Executor(const lower::Program& program, const plan::Plan& plan, std::byte* base, const FilePlaces& file)
     : queue_(file.transfers) {
   Binder(*this, program, plan, base, file).run();
+}
+
+void Executor::give(plan::BufferId input, const std::byte* data) noexcept {
+  for (const GivenOperand& given : given_)
+    if (given.input == input) in_[given.operand] = data + given.offset;
 }
 
 void Executor::begin(const kernels::StepState& state) noexcept {

@@ -23,6 +23,10 @@ class Executor {
   // Binds the program's kernels to the plan's places in the arena at `base`.
   Executor(const lower::Program& program, const plan::Plan& plan, std::byte* base, const FilePlaces& file = {});
 
+  // Where the caller has the value of a given input of the program from now on: aligned to kAlignment, and readable to
+  // the next multiple of it. A few stores.
+  void give(plan::BufferId input, const std::byte* data) noexcept;
+
   // After a failure of the file (see Transfers) the values are garbage.
   void run(const kernels::StepState& state) noexcept;
 
@@ -44,6 +48,11 @@ class Executor {
     std::byte* memory;
     Bytes place, bytes;
   };
+  struct GivenOperand {
+    plan::BufferId input;
+    size_t operand;  // of in_
+    Bytes offset;    // from the start of the input
+  };
   class Binder;
 
   void begin(const kernels::StepState& state) noexcept;
@@ -51,6 +60,7 @@ class Executor {
 
   std::vector<std::shared_ptr<kernels::Kernel>> kernels_;  // keeps them alive
   std::vector<const void*> in_;
+  std::vector<GivenOperand> given_;
   std::vector<void*> out_;
   std::vector<BoundStep> steps_;
   std::vector<BoundTransfer> transfers_;

@@ -106,10 +106,13 @@ void Engine::bind(PlannedStep& step) {
   step.origins.reserve(step.plan.steps.size());
   for (const plan::Action& action : step.plan.steps)
     step.origins.push_back(
-        {action.task < 0 ? -1 : step.program.tasks[static_cast<size_t>(action.task)].origin, action.part});
+        {is_transfer(step.program.problem, action) ? -1 : step.program.tasks[static_cast<size_t>(action.task)].origin,
+         action.part});
   step.feed_places.clear();
-  for (const lower::Port& port : step.program.feeds)
-    step.feed_places.push_back(arena_->data() + first_place(step.plan, port.buffer));
+  for (const lower::Port& port : step.program.feeds) {
+    const bool is_given = step.program.problem.buffers[static_cast<size_t>(port.buffer)].is_given;
+    step.feed_places.push_back(is_given ? nullptr : arena_->data() + first_place(step.plan, port.buffer));
+  }
   step.views.clear();
   for (const lower::Port& port : step.program.fetches)
     step.views.emplace_back(port.type.dtype, port.type.dims, arena_->data() + last_place(step.plan, port.buffer),
@@ -239,6 +242,19 @@ void Engine::check_feeds(std::span<const Feed> feeds) const {
   }
 }
 
+void Engine::take_feed(PlannedStep& step, size_t i, const Feed& feed) const {
+  if (step.feed_places[i] != nullptr) {
+    std::memcpy(step.feed_places[i], feed.data, static_cast<size_t>(feed.bytes));
+    return;
+  }
+  if (reinterpret_cast<uintptr_t>(feed.data) % kAlignment != 0)
+    throw Error(
+        fmt::format("feed '{}' is read where it lies but is not aligned to {} bytes; align it, or leave "
+                    "SessionOptions::reads_feeds_in_place off",
+                    feed.placeholder.name(), kAlignment));
+  step.executor->give(step.program.feeds[i].buffer, static_cast<const std::byte*>(feed.data));
+}
+
 PlannedStep& Engine::take_feeds(size_t number, std::span<const Feed> feeds) {
   open();
   std::vector<PlannedStep>& steps = planner_.steps();
@@ -256,7 +272,7 @@ PlannedStep& Engine::take_feeds(size_t number, std::span<const Feed> feeds) {
     if (feed->bytes != port.type.bytes())
       throw Error(fmt::format("feed '{}' has {} bytes but {}{} needs {}", feed->placeholder.name(), feed->bytes,
                               name_of(port.type.dtype), to_string(port.type.dims), port.type.bytes()));
-    std::memcpy(step.feed_places[i], feed->data, static_cast<size_t>(feed->bytes));
+    take_feed(step, i, *feed);
   }
   status_ = {};
   state_.status = &status_;

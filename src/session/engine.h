@@ -72,6 +72,7 @@ class Engine {
   size_t find_or_plan(const Request& request);
   int64_t batch_of(std::span<const Feed> feeds, int64_t otherwise = 1) const;
   void check_feeds(std::span<const Feed> feeds) const;
+  void take_feed(PlannedStep& step, size_t i, const Feed& feed) const;
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
   std::span<const View> finish(PlannedStep& step);
   void commit_arena();

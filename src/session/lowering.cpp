@@ -15,6 +15,7 @@ lower::LowerOptions StepLowering::options_for(const Request& request) const {
   lowering.batch = request.batch;
   lowering.masks = options_.masks;
   lowering.half_values = options_.half_values;
+  lowering.gives_feeds = options_.reads_feeds_in_place;
   return lowering;
 }
 

@@ -27,6 +27,7 @@ Bytes PlannedStep::detail_bytes() const {
 void PlannedStep::forget_details() {
   program.problem = {};
   program.tasks = {};
+  plan.transfers = {};
   plan.steps = {};
   plan.lives = {};
   plan.decisions = {};

@@ -35,7 +35,7 @@ struct PlannedStep {
   plan::Limits limits = {};                 // that the plan was made under
   std::vector<Bytes> file_places = {};      // by buffer, of what the plan saves and loads
   std::unique_ptr<run::Executor> executor;  // null before the session opens
-  std::vector<std::byte*> feed_places;      // of program.feeds
+  std::vector<std::byte*> feed_places;      // of program.feeds; null for one that is read where the caller has it
   std::vector<View> views;                  // of program.fetches
   std::vector<ActionOrigin> origins;        // by action, once bound
   int64_t lowered_tasks = 0;                // sizes of program.tasks and plan.steps, which forget_details empties

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "memory/arena.h"
 #include "memory/process.h"
 #include "model/synthetic.h"
 #include "train/machine_peak.h"
@@ -13,11 +14,17 @@ constexpr int kWarmUp = 2;
 
 report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestion& is_stop_asked) {
   const ModelSpec& model = training.model;
-  const auto input = model::synthetic(model.input(), training.batch, model.classes);
-  const auto labels = model::synthetic(model.labels(), training.batch, model.classes);
-  const Feed feeds[] = {
-      {training.passes.input(), model.input().dtype, input.data(), static_cast<Bytes>(input.size())},
-      {training.passes.labels(), model.labels().dtype, labels.data(), static_cast<Bytes>(labels.size())}};
+  const auto bytes_of = [&](const TensorType& type) {
+    return element_count(type.shape).at(training.batch) * size_of(type.dtype);
+  };
+  const Bytes input_bytes = bytes_of(model.input()), label_bytes = bytes_of(model.labels());
+  memory::Arena slot(round_up(input_bytes, kAlignment) + label_bytes);  // in place of one of the pipeline
+  slot.commit(slot.maximum());
+  std::byte* const labels = slot.data() + round_up(input_bytes, kAlignment);
+  model::fill_synthetic(model.input(), training.batch, model.classes, slot.data());
+  model::fill_synthetic(model.labels(), training.batch, model.classes, labels);
+  const Feed feeds[] = {{training.passes.input(), model.input().dtype, slot.data(), input_bytes},
+                        {training.passes.labels(), model.labels().dtype, labels, label_bytes}};
   report::StepTimes times(static_cast<size_t>(runs), std::vector<int64_t>(training.main_step().plan.steps.size()));
   for (int64_t i = -kWarmUp; i < runs; ++i) {
     expect_not_stopped(is_stop_asked);

@@ -53,6 +53,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
     options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
   options.later_plans = profiles ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
+  options.reads_feeds_in_place = true;  // slots of Prefetch
   options.seed = spec.seed;
   options.levers = spec.levers;
   options.masks = spec.masks;

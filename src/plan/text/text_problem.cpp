@@ -20,6 +20,7 @@ Buffer parse_buffer(WordReader& reader, const std::vector<std::string>& spaces) 
   reader.expect("per_sample");
   buffer.per_sample_bytes = reader.integer("the size for each sample");
   buffer.is_collected = reader.take("collected");
+  buffer.is_given = reader.take("given");
   if (reader.take("in")) {
     const std::string& space = reader.word("the space");
     const auto at = std::find(spaces.begin(), spaces.end(), space);
@@ -39,9 +40,9 @@ std::string to_text(const Problem& problem) {
   text += '\n';
   for (size_t i = 1; i < problem.spaces.size(); ++i) text += "space " + quote(problem.spaces[i]) + '\n';
   for (const Buffer& buffer : problem.buffers)
-    text += fmt::format("buffer {} {} {} fixed {} per_sample {}{}{}\n", quote(buffer.name), name_of(buffer.kind),
+    text += fmt::format("buffer {} {} {} fixed {} per_sample {}{}{}{}\n", quote(buffer.name), name_of(buffer.kind),
                         name_of(buffer.tag), buffer.fixed_bytes, buffer.per_sample_bytes,
-                        buffer.is_collected ? " collected" : "",
+                        buffer.is_collected ? " collected" : "", buffer.is_given ? " given" : "",
                         buffer.space == kHost ? "" : " in " + quote(problem.spaces[buffer.space]));
   for (const Task& task : problem.tasks) print_task(text, "task", task, buffers);
   return text;
