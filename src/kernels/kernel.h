@@ -18,7 +18,7 @@ struct ConcreteType {
   DType dtype = DType::F32;
   Dims dims;
   Layout layout;
-  bool is_open = false;  // a variable whose layout nobody has fixed yet: the operator may ask for any
+  bool is_open = false;  // a variable without a layout so far: the operator may ask for any
   int64_t count() const { return element_count(dims); }
   Bytes bytes() const { return layout.bytes(dtype, dims); }
 };
@@ -27,7 +27,7 @@ struct Facts {
   const Attrs& attrs;
   std::span<const ConcreteType> in;
   std::span<const ConcreteType> out;  // layouts not yet known
-  int64_t batch = 0;                  // samples in this part of the step
+  int64_t batch = 0;                  // samples of this run: a micro-batch or the whole batch
   int64_t whole_batch = 0;            // samples in the whole step; what a mean over the batch divides by
   bool accumulate = false;            // operators that sum over the batch: add into the output
   bool slim = false;                  // do what Traits::slim names
@@ -45,7 +45,7 @@ struct Facts {
 struct BadValue {
   const char* what = "";  // "label", "row"
   int input = 0;          // of the kernel
-  int64_t index = 0;      // of the element in that input, row-major, in this part of the batch
+  int64_t index = 0;      // of the element in that input, row-major, in this micro-batch
   int64_t value = 0;
   int64_t end = 0;  // it should be in [0, end)
 };
@@ -61,8 +61,8 @@ struct StepStatus {
 struct StepState {
   uint64_t seed = 0;
   int64_t step = 0;
-  int64_t first_sample = 0;      // of this part within the batch: random operators are keyed by sample
-  StepStatus* status = nullptr;  // null: nobody wants to know
+  int64_t first_sample = 0;      // of this micro-batch within the batch: random operators are keyed by sample
+  StepStatus* status = nullptr;  // null: not reported
 };
 
 struct Args {
@@ -72,7 +72,7 @@ struct Args {
   const StepState* state;
   int32_t action = 0;  // of the plan
 
-  // The kernel goes on, and gives what is bad no part in its result.
+  // The kernel goes on, and leaves bad values out of its result.
   void report(const BadValue& bad) const noexcept {
     if (state->status != nullptr && state->status->is_good()) *state->status = {action, bad};
   }
@@ -105,7 +105,6 @@ struct Prepared {
   std::vector<Layout> in = {};     // the order in which each input must arrive; empty: all plain
   std::vector<Layout> out = {};    // the order in which each output is written; empty: all plain
   Bytes scratch_bytes = 0;
-  Bytes library_bytes = 0;  // at most this much a library takes by itself while the kernel runs
 };
 
 // A kernel that is a function of the arguments and of settings captured by value.

@@ -41,6 +41,15 @@ HWY_INLINE int64_t block_lanes() { return static_cast<int64_t>(hn::Lanes(FloatTa
 // other's inverse the errors grow least. The numbers lie kFrom and kTo apart.
 constexpr float kRoot = 1.41421356237F;
 
+// Values at +-1/root and +-root from the even and the odd terms of the polynomials.
+template <int kTo>
+HWY_INLINE void store_pairs(Floats even, Floats odd, Floats far_even, Floats far_odd, Floats* to) {
+  to[kTo] = hn::Add(even, odd);
+  to[2 * kTo] = hn::Sub(even, odd);
+  to[3 * kTo] = hn::Add(far_even, far_odd);
+  to[4 * kTo] = hn::Sub(far_even, far_odd);
+}
+
 template <int kStep>
 HWY_INLINE void change_image(const Floats* d, Floats* v) {
   const FloatTag tag;
@@ -51,10 +60,7 @@ HWY_INLINE void change_image(const Floats* d, Floats* v) {
   const Floats far_even = hn::NegMulAdd(half, d2, d4);
   const Floats far_odd = hn::Mul(hn::Set(tag, kRoot), hn::NegMulAdd(half, d1, d3));
   v[0] = hn::Add(d[0], hn::NegMulAdd(both, d2, d4));
-  v[kStep] = hn::Add(even, odd);
-  v[2 * kStep] = hn::Sub(even, odd);
-  v[3 * kStep] = hn::Add(far_even, far_odd);
-  v[4 * kStep] = hn::Sub(far_even, far_odd);
+  store_pairs<kStep>(even, odd, far_even, far_odd, v);
   v[5 * kStep] = hn::Add(d1, hn::NegMulAdd(both, d3, d[5 * kStep]));
 }
 
@@ -67,10 +73,7 @@ HWY_INLINE void change_kernel(const Floats* g, Floats* u) {
   const Floats far_even = hn::MulAdd(g0, hn::Set(tag, 1.0F / 6), hn::Mul(g2, hn::Set(tag, 1.0F / 3)));
   const Floats far_odd = hn::Mul(g1, hn::Set(tag, kRoot / 6));
   u[0] = g0;
-  u[kTo] = hn::Add(even, odd);
-  u[2 * kTo] = hn::Sub(even, odd);
-  u[3 * kTo] = hn::Add(far_even, far_odd);
-  u[4 * kTo] = hn::Sub(far_even, far_odd);
+  store_pairs<kTo>(even, odd, far_even, far_odd, u);
   u[5 * kTo] = g2;
 }
 
@@ -94,10 +97,7 @@ HWY_INLINE void change_gradient(const Floats* y, Floats* m) {
   const Floats odd = hn::MulAdd(hn::Set(tag, kRoot / 2), y1, hn::Mul(hn::Set(tag, kRoot / 4), y3));
   const Floats far_odd = hn::MulAdd(hn::Set(tag, kRoot), y1, hn::Mul(hn::Set(tag, 2 * kRoot), y3));
   m[0] = y0;
-  m[kTo] = hn::Add(even, odd);
-  m[2 * kTo] = hn::Sub(even, odd);
-  m[3 * kTo] = hn::Add(far_even, far_odd);
-  m[4 * kTo] = hn::Sub(far_even, far_odd);
+  store_pairs<kTo>(even, odd, far_even, far_odd, m);
   m[5 * kTo] = y3;
 }
 

@@ -41,9 +41,7 @@ const kernels::Prepared& KernelStore::prepare(const graph::Op& op, const kernels
   key += to_string(facts.attrs);
   const auto at = prepared_.find(key);
   if (at != prepared_.end()) return at->second;
-  const kernels::Prepared& prepared = prepared_.emplace(std::move(key), op.prepare(facts)).first->second;
-  library_bytes_ = std::max(library_bytes_, prepared.library_bytes);
-  return prepared;
+  return prepared_.emplace(std::move(key), op.prepare(facts)).first->second;
 }
 
 void KernelStore::drop_unused() {
