@@ -1,4 +1,4 @@
-// What the command line says: its words as they were parsed, and the typed spec that they stand for.
+// The parsed command line, and the typed spec that it describes.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Arguments {
 
   // The line.
   std::string memory;
-  std::vector<std::string> without;       // levers that must not be pulled
-  std::vector<std::string> split;         // operators that may take each micro-batch for a batch of its own
+  std::vector<std::string> without;       // levers that are switched off
+  std::vector<std::string> split;         // operators that may treat each micro-batch as a batch
   std::vector<std::string> half_storage;  // what is kept in 16 bits: values, state
   std::string disk_limit;                 // of the scratch file; empty: what is free, less a reserve
   bool auto_batch = false;                // the largest batch that fits whole
@@ -48,7 +48,7 @@ struct Arguments {
   bool measure = false;      // doctor: the disk, again
   bool no_remedies = false;  // a refusal names the smallest line and searches no further
   std::string progress = "auto";
-  bool curve = false;  // plan: the whole trade of memory against time
+  bool curve = false;  // plan: memory against time
   std::string dump;    // plan: write the plan as text
   std::string trace;   // profile: write the times of one step to this file
   int64_t top = 0;     // profile: so many single tasks
@@ -59,7 +59,7 @@ struct Arguments {
 // Throws Error(Usage) that names what is known when a word is not.
 train::Spec spec_of(const Arguments& arguments, train::Purpose purpose);
 
-// What `after` sets otherwise than `before`, to put behind the command that gave `before`: "--batch 12".
+// The flags that change `before` into `after`, to be appended to the command line of `before`: "--batch 12".
 std::string flags_of(const train::Spec& before, const train::Spec& after);
 
 // The files that --data or the flags for single files name. Throws Error(Usage) when neither is given.

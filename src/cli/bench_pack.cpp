@@ -15,7 +15,7 @@
 namespace plimsoll::cli {
 namespace {
 
-// Effort that solves all known hard tables, and ends within seconds on those that nobody has solved.
+// Enough effort for all known hard tables; ends within seconds on tables without a known solution.
 constexpr plan::PackBudget kEffort{.scans = 2'000'000'000, .nodes = 20'000'000};
 
 }  // namespace

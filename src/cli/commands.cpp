@@ -11,39 +11,40 @@ void add_output(CLI::App& app, Arguments& s) { app.add_flag("--json", s.json, "J
 
 void add_memory(CLI::App& app, Arguments& s) {
   app.add_option("-m,--memory", s.memory,
-                 "The line: 512MiB, 1G (= 1GiB), 1.5GB (= 10^9), 80% (default: what the surroundings allow)");
+                 "The line: 512MiB, 1G (= 1GiB), 1.5GB (= 10^9), 80% (default: what the machine and its limits allow)");
 }
 
 void add_scratch(CLI::App& app, Arguments& s, const char* what) { app.add_option("--scratch", s.scratch, what); }
 
-// What every plan has: of training and of evaluation.
+// Flags of every plan, of training and of evaluation.
 void add_line(CLI::App& app, Arguments& s) {
   add_memory(app, s);
-  app.add_option("--without", s.without,
-                 "Levers not to pull: order,in-place,variants,recompute,micro-batch,spill,masks; none takes back")
+  app.add_option(
+         "--without", s.without,
+         "Levers to switch off: order,in-place,variants,recompute,micro-batch,spill,masks; none switches all on")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
   add_scratch(app, s,
               "Folder on a disk for temporary files, and for weights, optimiser state and values that the line has no "
               "room for");
-  app.add_option("--disk-limit", s.disk_limit, "Of that: 20GiB, 50% (default: what is free there less 1 GiB)");
+  app.add_option("--disk-limit", s.disk_limit,
+                 "Most bytes of the scratch file: 20GiB, 50% (default: the free disk space less 1 GiB)");
   add_output(app, s);
   app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")
       ->check(CLI::PositiveNumber);
   app.add_flag("--no-remedies", s.no_remedies,
-               "When it does not fit: the smallest line alone, no search for other flags");
+               "When it does not fit, name the smallest line only and search no other flags");
 }
 
-// What only training can do to fit.
+// Flags with which only training can fit.
 void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
-  app.add_option(
-         "--split", s.split,
-         "Changes results: batch_norm, which mixes samples and so forbids micro-batches, may take each of them for "
-         "a batch of its own")
+  app.add_option("--split", s.split,
+                 "Changes results: batch_norm normalises each micro-batch on its own, so that it does not forbid "
+                 "micro-batches")
       ->delimiter(',');
   app.add_option("--half-storage", s.half_storage,
-                 "Lossy: keep in 16 bits between uses values,state (activations; the optimiser's state)")
+                 "Lossy: keep values,state (activations; optimiser state) in 16 bits between uses")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
 }
@@ -53,7 +54,8 @@ void add_batch(CLI::App& app, Arguments& s) {
 }
 
 void add_auto_batch(CLI::App& app, Arguments& s) {
-  app.add_flag("--auto-batch", s.auto_batch, "The largest batch that fits the line whole; --batch is then the most");
+  app.add_flag("--auto-batch", s.auto_batch,
+               "Use the largest batch, up to --batch, that fits the line without micro-batches");
 }
 
 void add_optimiser(CLI::App& app, Arguments& s) {
@@ -71,8 +73,8 @@ void add_model(CLI::App& app, Arguments& s, const char* also = "") {
   app.add_option("--width", s.model_options.width, "Units of a layer");
 }
 
-// What a training step has besides the model. A plan does not depend on the rate: it takes the flag, so that the flags
-// of a training can be pasted there, and does not list it.
+// Flags of a training step besides the model. A plan does not depend on the learning rate: `plan` accepts the flag, so
+// that a `train` command line can be reused, and does not list it.
 void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   add_optimiser(app, s);
@@ -82,6 +84,15 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   if (!lists_rate) rate->group("");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
+}
+
+// A training step that is planned but not trained with.
+void add_planned_step(CLI::App& app, Arguments& s) {
+  add_model(app, s);
+  add_batch(app, s);
+  add_training(app, s, false);
+  add_training_line(app, s);
+  add_auto_batch(app, s);
 }
 
 void add_data(CLI::App& app, Arguments& s, bool trains) {
@@ -105,25 +116,25 @@ void add_run(CLI::App& app, Arguments& s) {
 constexpr const char* kGlossary = R"(
 Levers, which make a step fit (--without takes them away, bit-identical unless said):
   order        tasks run in the order with the lowest peak that gives the same numbers
-  in place     a result is written over an input that nobody needs any more
+  in place     a result is written over an input that no later task reads
   variants     a kernel is run in a form that needs less workspace and more time
   masks        a bit for each element is kept instead of the output of relu or clip
-  recompute    values are dropped after a use and computed again before the next
-  micro-batch  the batch is cut, and the gradients of the pieces are added: sums are rounded differently
-  spill        weights, optimiser state or values wait in a scratch file on a disk (only with --scratch)
-Who holds the memory:
-  weights, gradients, optimiser  what is trained, its slopes, and the optimiser's own numbers
+  recompute    values are dropped after a use and recomputed before the next
+  micro-batch  the step runs on some samples at a time and adds their gradients: sums are rounded differently
+  spill        weights, optimiser state or values are kept in a scratch file on a disk (only with --scratch)
+What memory is held for:
+  weights, gradients, optimiser  what is trained, its gradients, and the optimiser's state
   activations  values between forward and backward pass
   workspace    temporary memory of one kernel while it runs
   data         batches that are read ahead
-  staging      what moves to and from the scratch file
+  staging      buffers of transfers to and from the scratch file
   runtime      the program, its libraries, threads and tables
 Numbers:
   line         the bytes that the whole process stays below
-  limit        what keeps a step from taking only the time without a line, and the line from which it is faster
+  limit        why the step is slower than without a line, and the next line with a faster plan
   as written   the peak without any lever; unconstrained: the time without a line
   lower bound  no plan of this step can have a lower peak
-  micro-batch  so many samples of the batch that are computed at once)";
+  micro-batch  the samples of the batch that are computed at once)";
 
 void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)(const Arguments&)) {
   verb->callback([&command, purpose, run] {
@@ -160,11 +171,7 @@ void add_eval_verb(CLI::App& app, Command& command) {
 void add_plan_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("plan", "Tell whether and how training fits, without touching data");
-  add_model(*verb, s);
-  add_batch(*verb, s);
-  add_training(*verb, s, false);
-  add_training_line(*verb, s);
-  add_auto_batch(*verb, s);
+  add_planned_step(*verb, s);
   verb->add_flag("--all", s.all, "Every decision");
   verb->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
   verb->add_option("--dump", s.dump, "Write problem and plan as text to this file");
@@ -175,11 +182,7 @@ void add_plan_verb(CLI::App& app, Command& command) {
 void add_profile_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("profile", "Measure where the time of a training step goes, on synthetic data");
-  add_model(*verb, s);
-  add_batch(*verb, s);
-  add_training(*verb, s, false);
-  add_training_line(*verb, s);
-  add_auto_batch(*verb, s);
+  add_planned_step(*verb, s);
   verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
   verb->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
   verb->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file");
@@ -211,11 +214,8 @@ void add_demo_verb(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand("demo", "Train on Fashion-MNIST under 48 MiB");
   Arguments& d = command.demo;
   d.epochs = 5;
-  verb->add_option("-e,--epochs", d.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
-  verb->add_option("--seed", d.seed, "Seed")->capture_default_str();
+  add_run(*verb, d);
   verb->add_option("--data", d.data, "Folder of the data set");
-  verb->add_option("--save", d.save, "Write the weights to this file (safetensors)");
-  verb->add_option("--progress", d.progress, "auto, bar, line, json, none")->capture_default_str();
   add_batch(*verb, d);
   add_optimiser(*verb, d);
   add_training_line(*verb, d);

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/verbs.h"
 #include "memory/file.h"
@@ -27,17 +26,15 @@ report::TensorRow row_of(const session::StoredTensor& tensor) {
   return {tensor.name, std::string(name_of(tensor.dtype)) + to_string(tensor.dims), tensor.bytes};
 }
 
-// One tensor at a time: a file may list more of them than fit in memory.
 int inspect_weights(const Arguments& arguments) {
   const session::WeightsReader file(arguments.model);
   int64_t shown = 0;
   if (arguments.json) {
-    fmt::print("{{\n  \"file\": {},\n  \"bytes\": {},\n  \"tensors\": [", nlohmann::json(arguments.model).dump(),
-               file.data_bytes());
+    fmt::print("{}", report::weights_json_begin(arguments.model, file.data_bytes()));
     file.for_each([&](const session::StoredTensor& tensor) {
-      fmt::print("{}\n    {}", shown++ > 0 ? "," : "", report::tensor_json(row_of(tensor)));
+      fmt::print("{}", report::weights_json_row(row_of(tensor), shown++ == 0));
     });
-    fmt::print("\n  ]\n}}\n");
+    fmt::print("{}", report::weights_json_end());
     return 0;
   }
   fmt::print("{}: {} tensors, {}\n", arguments.model, file.tensors(), format_exact_bytes(file.data_bytes()));

@@ -22,7 +22,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", PLIMSOLL_VERSION_TEXT);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  // Flags put behind a command count more than those in it: remedies are pasted there.
+  // A later flag overrides an earlier one, so that remedies can be appended to a command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_verbs(app, command);
   try {
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     complain("the machine has no memory left for the engine's own tables");
   } catch (const std::system_error& e) {
-    // From fmt::print: the output failed, and what it failed with is told below.
+    // From fmt::print: standard output failed; finish_output reports why.
     cli::note_output_failure(e.code().value());
     exit_code = 0;
   } catch (const std::exception& e) {

@@ -31,7 +31,7 @@ bool write_out(std::FILE* to, std::string_view text) {
 
 void print_now(std::FILE* to, std::string_view text) noexcept {
   if (write_out(to, text)) return;
-  // Standard error is for people: without a place it is done without, unless its reader has gone.
+  // A standard error that can't be written is ignored, unless its reader has closed the pipe.
   if (to == stdout || errno == EPIPE) note_output_failure(errno);
 }
 

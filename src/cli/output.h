@@ -1,4 +1,4 @@
-// What the program prints while it works, where a failure must not lose the work: it is noted, and asks to stop.
+// Output while the program works. A failed write must not lose the work: it is noted, and stops the work later.
 #pragma once
 
 #include <cstdio>
@@ -9,12 +9,12 @@ namespace plimsoll::cli {
 
 // Writes at once. A standard output that can't be written, or a closed pipe, is noted.
 void print_now(std::FILE* to, std::string_view text) noexcept;
-// For the last words of a failing program: nothing more can be done about a failure.
+// For the error message of a failing program; a failed write is ignored.
 void print_error(std::string_view text) noexcept;
 
 // 0, or why standard output or error could not be written (errno).
 int output_failure() noexcept;
-// Notes a failure that somebody else met.
+// Notes a failure found elsewhere.
 void note_output_failure(int reason) noexcept;
 
 // Throws Error when standard output could not be written: DiskFull, Stopped for a closed pipe, General.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <plimsoll/bytes.h>
+#include "train/loop.h"
 
 namespace plimsoll::cli {
 
@@ -19,9 +20,9 @@ class Progress {
   Progress(Form form, int64_t epochs, int64_t steps_per_epoch, Bytes line);
 
   // After each step; prints only now and then.
-  void step(int64_t epoch, int64_t step, int64_t samples, double loss, double accuracy);
-  // After an epoch of so many steps, always.
-  void epoch(int64_t epoch, int64_t steps, double loss, double accuracy, double test_loss, double test_accuracy);
+  void step(const train::EpochMeans& means, int64_t samples);
+  // After an epoch, also one that was cut short; always prints.
+  void epoch(const train::EpochMeans& means);
 
  private:
   // Versions of one text, the longest first: a bar takes the first that fits a row of the terminal.

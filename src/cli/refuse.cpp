@@ -1,4 +1,4 @@
-// A refusal: the smallest line that works, and what else does.
+// A refusal: the smallest line that works, and other remedies.
 #include <chrono>
 
 #include <fmt/format.h>

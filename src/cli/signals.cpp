@@ -12,7 +12,7 @@ volatile std::sig_atomic_t people_asked = 0;  // by Ctrl-C or kill
 
 void note_signal(int) { stop_asked = 1; }
 
-// Who asks twice does not want to wait.
+// A second signal ends the process at once.
 void note_request(int signal) {
   if (people_asked != 0) {
     std::signal(signal, SIG_DFL);

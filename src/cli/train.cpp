@@ -1,15 +1,14 @@
 // plimsoll train: plan, then epochs of steps with progress, then what was planned against what was measured.
 #include <cerrno>
-#include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
+#include "report/training_report.h"
 #include "session/weights_file.h"
 #include "train/batch_search.h"
 #include "train/loop.h"
@@ -17,17 +16,13 @@
 namespace plimsoll::cli {
 namespace {
 
-// Draws the progress, and stops for a signal.
+// Prints the progress, and stops for a signal.
 class Screen : public train::Watcher {
  public:
   explicit Screen(Progress progress) : progress_(std::move(progress)) {}
   bool is_stop_asked() override { return cli::is_stop_asked(); }
-  void after_step(const train::EpochMeans& means, int64_t samples) override {
-    progress_.step(means.epoch, means.steps, samples, means.loss, means.accuracy);
-  }
-  void after_epoch(const train::EpochMeans& means) override {
-    progress_.epoch(means.epoch, means.steps, means.loss, means.accuracy, means.test_loss, means.test_accuracy);
-  }
+  void after_step(const train::EpochMeans& means, int64_t samples) override { progress_.step(means, samples); }
+  void after_epoch(const train::EpochMeans& means) override { progress_.epoch(means); }
 
  private:
   Progress progress_;
@@ -51,42 +46,24 @@ const char* name_of(train::StartingPoint::RateOrigin origin) {
 }
 
 void print_start(const train::StartingPoint& start, const Arguments& arguments) {
-  if (arguments.json)
-    return print_now(stdout, nlohmann::json{{"event", "weights"},
-                                            {"file", arguments.weights},
-                                            {"tensors", start.loaded.weights},
-                                            {"state_tensors", start.loaded.state},
-                                            {"steps", start.steps},
-                                            {"learning_rate", static_cast<double>(start.learning_rate)},
-                                            {"learning_rate_origin", name_of(start.rate_origin)}}
-                                     .dump() +
-                                 "\n");
-  print_now(stdout, fmt::format("weights from '{}': {} tensors, {}, {} steps done, rate {} ({})\n", arguments.weights,
-                                start.loaded.weights, start.loaded.state > 0 ? "optimiser state" : "no optimiser state",
-                                start.steps, start.learning_rate, name_of(start.rate_origin)));
+  const report::StartFacts facts{.file = arguments.weights,
+                                 .tensors = start.loaded.weights,
+                                 .state_tensors = start.loaded.state,
+                                 .steps = start.steps,
+                                 .learning_rate = start.learning_rate,
+                                 .learning_rate_origin = name_of(start.rate_origin)};
+  print_now(stdout, arguments.json ? report::start_json(facts) + "\n" : report::start_text(facts));
 }
 
 void print_end(const train::Training& training, const train::History& history, bool as_json) {
-  const Bytes planned = training.session->peak_bytes();
-  const Bytes measured = peak_resident_bytes();
-  const Bytes line = training.line->limit();
-  const bool has_accuracy = history.score && !std::isnan(history.score->accuracy);
-  if (as_json) {
-    nlohmann::json end{{"event", "end"},
-                       {"finished", !history.was_stopped},
-                       {"loss", history.last_loss},
-                       {"planned_peak_bytes", planned},
-                       {"measured_peak_bytes", measured},
-                       {"line_bytes", line}};
-    if (history.score) end["test_loss"] = history.score->loss;
-    if (has_accuracy) end["test_accuracy"] = history.score->accuracy;
-    return print_now(stdout, end.dump() + "\n");
-  }
-  if (has_accuracy)
-    print_now(stdout, fmt::format("test    accuracy {:.2f} % on {} samples\n", 100 * history.score->accuracy,
-                                  history.score->samples));
-  print_now(stdout, fmt::format("peak    planned {}\n        measured {} (VmHWM)\n        line {}\n",
-                                format_exact_bytes(planned), format_exact_bytes(measured), format_exact_bytes(line)));
+  report::EndFacts facts{.is_finished = !history.was_stopped,
+                         .loss = history.last_loss,
+                         .test = {},
+                         .planned_peak_bytes = training.session->peak_bytes(),
+                         .measured_peak_bytes = peak_resident_bytes(),
+                         .line_bytes = training.line->limit()};
+  if (history.score) facts.test = {history.score->loss, history.score->accuracy, history.score->samples};
+  print_now(stdout, as_json ? report::end_json(facts) + "\n" : report::end_text(facts));
 }
 
 [[noreturn]] void throw_stopped(const std::string& save) {
@@ -103,7 +80,7 @@ void print_end(const train::Training& training, const train::History& history, b
 
 int run_train(const Arguments& arguments) {
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
-  const train::DataFiles files = find_training_data(arguments);  // names only: nothing is opened before the plan stands
+  const train::DataFiles files = find_training_data(arguments);  // names only: files are opened after planning
   const train::Spec spec = spec_of(arguments, train::Purpose::Train);
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
@@ -120,7 +97,7 @@ int run_train(const Arguments& arguments) {
     print_start(train::load_start(*training, arguments.weights, spec.learning_rate), arguments);
   stop_if_asked();
   const train::History history = loop.run(screen);
-  // Nothing was learned: what an earlier run saved there is worth more.
+  // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained()) throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
   print_end(*training, history, arguments.json);

@@ -14,7 +14,15 @@ std::string tensor_text(const TensorRow& row) {
   return fmt::format("  {:>10}  {:<24} {}\n", format_bytes(row.bytes), row.type, row.name);
 }
 
-std::string tensor_json(const TensorRow& row) { return row_json(row).dump(); }
+std::string weights_json_begin(const std::string& file, Bytes bytes) {
+  return fmt::format("{{\n  \"file\": {},\n  \"bytes\": {},\n  \"tensors\": [", nlohmann::json(file).dump(), bytes);
+}
+
+std::string weights_json_row(const TensorRow& row, bool is_first) {
+  return fmt::format("{}\n    {}", is_first ? "" : ",", row_json(row).dump());
+}
+
+std::string weights_json_end() { return "\n  ]\n}\n"; }
 
 std::string model_text(const ModelFacts& facts) {
   std::string text = fmt::format("{}: input {}, labels {}\n", facts.name, facts.input, facts.labels);

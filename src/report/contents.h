@@ -14,7 +14,10 @@ struct TensorRow {
   Bytes bytes = 0;
 };
 std::string tensor_text(const TensorRow& row);
-std::string tensor_json(const TensorRow& row);
+// One tensor at a time: a weights file may list more of them than fit in memory.
+std::string weights_json_begin(const std::string& file, Bytes bytes);
+std::string weights_json_row(const TensorRow& row, bool is_first);
+std::string weights_json_end();
 
 struct ModelFacts {
   std::string name, input, labels;

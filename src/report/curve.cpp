@@ -47,7 +47,7 @@ std::string curve_json(const Curve& curve, int indent) {
                       {"reruns", point.reruns},
                       {"variants", point.variants},
                       {"saves", point.saves},
-                      {"parts", point.parts}});
+                      {"micro_batches", point.parts}});
   return nlohmann::json{{"event", "curve"}, {"version", 1}, {"model", curve.model}, {"points", points}}.dump(indent);
 }
 

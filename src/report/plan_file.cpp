@@ -94,7 +94,7 @@ PlanFile read_plan(const std::string& path) {
 
 std::string plan_file_text(const PlanFile& file, const std::string& fault, const PlanTextOptions& options) {
   const plan::Plan& plan = file.plan;
-  // What a faulty plan says of itself may point nowhere.
+  // Numbers of a faulty plan may be out of range.
   const bool holds = fault.empty();
   std::string text = fmt::format("plan    {} · batch {} · {} tasks in {} steps\n", file.problem.name, file.limits.batch,
                                  file.problem.tasks.size(), plan.steps.size());
@@ -120,7 +120,7 @@ std::string plan_file_json(const PlanFile& file, const std::string& fault, const
                       {"batch", file.limits.batch},
                       {"limit_bytes", file.limits.bytes},
                       {"arena_bytes", plan.arena_bytes},
-                      {"parts", plan.part_samples},
+                      {"micro_batches", plan.part_samples},
                       {"tasks", file.problem.tasks.size()},
                       {"steps", plan.steps.size()},
                       {"predicted_step_ns", plan.predicted_ns},

@@ -20,10 +20,11 @@ void write_plan(const plan::Limits& limits, const plan::Problem& problem, const 
                 const std::string& name, const std::string& path);
 
 bool is_plan_file(const std::string& path);
-// Throws Error(BadData) naming the file and the line. Whether the plan holds is for check to say.
+// Throws Error(BadData) naming the file and the line. Does not check the plan.
 PlanFile read_plan(const std::string& path);
 
-// What the file's plan does, and whether it holds: `fault` is the answer of plan::check, empty for a plan that holds.
+// What the plan of the file does, and whether it is valid: `fault` is the result of plan::check, empty for a valid
+// plan.
 std::string plan_file_text(const PlanFile& file, const std::string& fault, const PlanTextOptions& options = {});
 std::string plan_file_json(const PlanFile& file, const std::string& fault, const std::string& path,
                            int indent = kOneLine);

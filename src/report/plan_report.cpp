@@ -58,7 +58,7 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
     text += fmt::format("disk    {} in {}\n", format_bytes(facts.scratch_file_bytes), facts.scratch_folder);
   text += fmt::format("memory  as written {} · planned {}", format_bytes(plan.unconstrained_bytes + around),
                       format_bytes(plan.arena_bytes + around));
-  // Known only when all ways to set the step up were looked at.
+  // Known only when all options of the step were searched.
   text += facts.lower_bound ? fmt::format(" · smallest possible {}\n        where {}\n",
                                           format_bytes(facts.lower_bound->bytes), facts.lower_bound->reason)
                             : "\n";
@@ -100,7 +100,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"limited_by", limit_text(problem, plan, facts.surrounding_bytes())},
       {"next_faster_line_bytes", plan.next_faster_bytes > 0 ? plan.next_faster_bytes + facts.surrounding_bytes() : 0},
       {"steps", plan.steps.size()},
-      {"parts", plan.part_samples},
+      {"micro_batches", plan.part_samples},
       {"reruns", tally.reruns},
       {"rerun_ns", tally.rerun_ns},
       {"variants", tally.variants},

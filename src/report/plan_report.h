@@ -36,8 +36,8 @@ struct PlanFacts {
   std::string scratch_folder = {};
   ResultChanges changes = {};
   int64_t half_values = 0;                     // values that are kept in 16 bits
-  std::optional<LowerBound> lower_bound = {};  // over all ways to set up the step, where these were looked at
-  Bytes smallest_line = 0;                     // that a plan was made under; 0: nobody looked
+  std::optional<LowerBound> lower_bound = {};  // over all options of the step, where they were searched
+  Bytes smallest_line = 0;                     // that a plan was made under; 0: not searched
   Bytes around_arena() const { return runtime_bytes + data_bytes; }
   // What the line holds beside the arena and the actions of the plan.
   Bytes surrounding_bytes() const {

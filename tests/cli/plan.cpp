@@ -98,8 +98,8 @@ TEST(Plan, ACurveNeverTurnsBack) {
 
 TEST(Plan, ACurveUsesPartsOfTheBatch) {
   const auto curve = nlohmann::json::parse(run_program("plan fashion --curve --json").output, nullptr, false);
-  EXPECT_GT(curve["points"].front()["parts"], 1);
-  EXPECT_EQ(curve["points"].back()["parts"], 1);
+  EXPECT_GT(curve["points"].front()["micro_batches"], 1);
+  EXPECT_EQ(curve["points"].back()["micro_batches"], 1);
   EXPECT_THAT(run_program("plan fashion --curve").output, HasSubstr("micro-batches"));
 }
 

@@ -96,7 +96,7 @@ TEST(PlanReport, JsonHasTheSameNumbers) {
   EXPECT_EQ(json["fits"], true);
   EXPECT_EQ(json["model"], "chain");
   EXPECT_EQ(json["planned_peak_bytes"], planned.facts().peak_bytes);
-  EXPECT_EQ(json["parts"], (std::vector<int64_t>{4, 4, 4, 4}));
+  EXPECT_EQ(json["micro_batches"], (std::vector<int64_t>{4, 4, 4, 4}));
   EXPECT_EQ(json["exactness"], "within-tolerance");
   EXPECT_GE(json["by_tag"]["runtime"], 10 * MiB);
   EXPECT_FALSE(json.contains("lower_bound_reason"));

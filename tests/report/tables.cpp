@@ -62,7 +62,17 @@ TEST(Contents, OfAModel) {
   EXPECT_EQ(tensor_text(facts.variables[0]), "        48 B  f32[4,3]                 net/fc1/kernel\n");
   const auto json = nlohmann::json::parse(model_json(facts));
   EXPECT_EQ(json["operators"]["matmul"], 2);
-  EXPECT_EQ(json["variables"][0], nlohmann::json::parse(tensor_json(facts.variables[0])));
+  EXPECT_EQ(json["variables"][0]["name"], "net/fc1/kernel");
+}
+
+TEST(Contents, OfAWeightsFileAreToldOneByOne) {
+  const std::string text = weights_json_begin("a \"b\"", 64) + weights_json_row({"w", "f32[4]", 16}, true) +
+                           weights_json_row({"v", "f32[12]", 48}, false) + weights_json_end();
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["file"], "a \"b\"");
+  EXPECT_EQ(json["bytes"], 64);
+  EXPECT_EQ(json["tensors"], (nlohmann::json{{{"name", "w"}, {"type", "f32[4]"}, {"bytes", 16}},
+                                             {{"name", "v"}, {"type", "f32[12]"}, {"bytes", 48}}}));
 }
 
 }  // namespace
