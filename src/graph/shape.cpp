@@ -88,6 +88,15 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return result;
 }
 
+int64_t elements_before_batch(const Shape& shape) {
+  int64_t elements = 1;
+  for (const Dim dim : shape) {
+    if (dim.is_batch()) break;
+    elements *= dim.count();
+  }
+  return elements;
+}
+
 Dim parse_dim(std::string_view text) {
   const bool batch = text.ends_with('B');
   std::string_view digits = batch ? text.substr(0, text.size() - 1) : text;

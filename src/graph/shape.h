@@ -9,6 +9,10 @@ namespace plimsoll::graph {
 
 Shape broadcast(const Shape& a, const Shape& b);  // numpy rules; throws Error
 
+// The product of the dimensions before the one that grows with the batch. 1: a sample lies in one piece, and samples
+// one after another. Of a shape without a batch, all elements.
+int64_t elements_before_batch(const Shape& shape);
+
 // The inverse of to_string; throw Error.
 Dim parse_dim(std::string_view text);
 Shape parse_shape(std::string_view text);

@@ -1,5 +1,7 @@
 #include "lower/batch_sizes.h"
 
+#include "graph/shape.h"
+
 namespace plimsoll::lower {
 
 BatchSizes::BatchSizes(const Draft& draft, int64_t batch, int64_t micro_batch)
@@ -10,6 +12,10 @@ BatchSizes::BatchSizes(const Draft& draft, int64_t batch, int64_t micro_batch)
       in_micro_batches_(micro_batch > 0) {}
 
 bool BatchSizes::is_batched(ValueId value) const { return element_count(draft_.type(value).shape).is_batch(); }
+
+bool BatchSizes::has_whole_samples(ValueId value) const {
+  return !is_batched(value) || graph::elements_before_batch(draft_.type(value).shape) == 1;
+}
 
 kernels::ConcreteType BatchSizes::type_at(ValueId value, int64_t samples) const {
   const TensorType& type = draft_.type(value);

@@ -18,6 +18,8 @@ class BatchSizes {
 
   // Whether the bytes of the value grow with the batch.
   bool is_batched(ValueId value) const;
+  // Whether the value lies sample after sample, so that those of micro-batches follow each other.
+  bool has_whole_samples(ValueId value) const;
   // Row-major, at `samples`.
   kernels::ConcreteType type_at(ValueId value, int64_t samples) const;
   kernels::ConcreteType type(ValueId value) const { return type_at(value, samples_); }

@@ -1,4 +1,4 @@
-// The part of a graph that one step needs, in a form that rewrites can change before kernels are chosen.
+// The nodes of a graph that one step needs, in a form that rewrites can change before kernels are chosen.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@ struct DraftNode {
   std::vector<ValueId> in, out;
 };
 
-// A value that a rewrite made; the graph does not know it.
+// A value that a rewrite added; it is not in the graph.
 struct DraftValue {
   TensorType type;
   std::string name;
@@ -51,10 +51,10 @@ struct Draft {
 // The nodes that `fetches` and `updates` (nodes that change variables) depend on.
 Draft make_draft(const graph::Body& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates);
 
-// By value: the one whose bytes it shows, when a view made it; else itself.
+// By value: for the output of a view, the value whose bytes it shows; else the value itself.
 std::vector<ValueId> find_roots(const Draft& draft);
 
-// Who uses each value, for rewrites that ask "does anyone else need this?".
+// How often each value is used, and which node produces it.
 class Uses {
  public:
   explicit Uses(const Draft& draft);

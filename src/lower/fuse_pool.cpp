@@ -2,12 +2,12 @@
 
 namespace plimsoll::lower {
 
-// A window hands its gradient to its winner alone, whose value is the pooled one, so both say the same of where it
-// passes:
+// The gradient of max pooling goes to the largest element of each window, which equals the pooled value. So masking by
+// the element or by the pooled value is the same:
 //
 //   act_grad(max_pool_grad(dp, winners), y)  =  max_pool_grad(act_grad(dp, p), winners)   with p = max_pool(y)
 //
-// p is mostly there anyway, as the input of the next convolution, and y may die.
+// p is mostly kept anyway, as the input of the next convolution, and y may die.
 void fuse_pool_backward(Draft& draft) {
   const Uses uses(draft);
   const auto producer = [&](ValueId value) -> DraftNode* {

@@ -10,10 +10,10 @@
 namespace plimsoll::lower {
 namespace {
 
-// A smaller value is not worth three more tasks: together they are a few percent of what a step holds.
+// Smaller values are a few percent of what a step holds, and not worth three more tasks each.
 constexpr Bytes kLeastBytes = 64 * KiB;
-// Nodes between the last forward and the first backward reader: what the loss and its gradient read is needed again at
-// once, and is where precision counts most.
+// Fewest nodes between the last forward and the first backward reader. Values around the loss live for a few nodes
+// only, and precision matters most there.
 constexpr int kSoon = 6;
 
 const graph::Op* fused_op() {
@@ -26,7 +26,7 @@ const graph::Op* cast_op() {
   return kCast;
 }
 
-// The ways in which a kept value is handed to its readers.
+// The forms in which readers take a kept value.
 enum HalfForm : size_t { kHalf, kForward, kBackward, kForms };
 
 class HalfRewrite {
@@ -89,7 +89,7 @@ class HalfRewrite {
   }
 
   void add(DraftNode node) {
-    if (node.op->traits.view && root_of(node.in[0]).is_kept) return;  // made again in the form that its readers want
+    if (node.op->traits.view && root_of(node.in[0]).is_kept) return;  // added again in the form that its readers take
     const HalfForm wide = draft_.is_backward(node) ? kBackward : kForward;
     std::vector<size_t> kept;
     for (size_t i = 0; i < node.in.size(); ++i)
@@ -113,7 +113,7 @@ class HalfRewrite {
     return ops::fused_steps(*node.attrs).size() + inputs <= ops::kMaxFusedSteps;
   }
 
-  // The value, a view of one that is kept or such a one itself, in that form; made before the node that asks first.
+  // A kept value, or a view of one, in that form; added before the first node that reads it so.
   ValueId in_form(ValueId value, HalfForm form) {
     ValueId& made = about(value).forms[form];
     if (made >= 0) return made;
@@ -159,7 +159,7 @@ class HalfRewrite {
 
   Draft& draft_;
   const int64_t batch_;
-  std::vector<About> values_;     // of the graph; what this adds is never asked about
+  std::vector<About> values_;     // those of the graph; values added here need no entry
   std::vector<DraftNode> views_;  // reserved at once: values point into it
   int kept_ = 0;
 };

@@ -1,4 +1,4 @@
-// Values that the backward pass reads again are kept in 16 bits between their uses: lossy, and only when asked for.
+// Values that the backward pass reads are kept in 16 bits between their uses: lossy, only on request.
 #pragma once
 
 #include "lower/draft.h"
@@ -11,8 +11,8 @@ namespace plimsoll::lower {
 //   x ──cast──► half x ──cast──► forward readers        (an element-wise reader takes the 16 bits as they are)
 //                      └──cast──► backward readers
 //
-// So the gradient is that of what was computed, a wide copy can be made again from the 16 bits at any time, and results
-// do not depend on the line: the rewriting does not know it. Returns how many values are kept so.
+// So the gradient matches the forward pass, a wide copy can be recomputed from the 16 bits at any time, and results do
+// not depend on the line, which this rewrite does not see. Returns the number of values kept in 16 bits.
 int store_in_half(Draft& draft, int64_t batch);
 
 }  // namespace plimsoll::lower

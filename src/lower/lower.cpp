@@ -24,18 +24,18 @@ void rewrite(Draft& draft, const LowerOptions& options) {
 
 }  // namespace
 
-std::optional<Program> lower_in_parts(const graph::Body& graph, std::span<const ValueId> fetches,
-                                      std::span<const NodeId> updates, const LowerOptions& options,
-                                      VariableLayouts& layouts, KernelStore& kernels) {
+std::optional<Program> lower_in_micro_batches(const graph::Body& graph, std::span<const ValueId> fetches,
+                                              std::span<const NodeId> updates, const LowerOptions& options,
+                                              VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
   rewrite(draft, options);
   // After fusing, which would not look through the conversions.
   const int half_values = options.half_values ? store_in_half(draft, options.batch) : 0;
   Program program;
   program.batch = options.batch;
-  program.part_samples = program.problem.part_samples = options.part_samples;
+  program.micro_batch = program.problem.part_samples = options.micro_batch;
   program.half_values = half_values;
-  const BatchSizes sizes(draft, options.batch, options.part_samples);
+  const BatchSizes sizes(draft, options.batch, options.micro_batch);
   ValueBuffers buffers(draft, sizes, options.gives_feeds, program);
   KernelChooser chooser(draft, sizes, kernels);
   TaskBuilder tasks(draft, options, sizes, buffers, chooser, program);
@@ -49,7 +49,7 @@ std::optional<Program> lower_in_parts(const graph::Body& graph, std::span<const 
 
 Program lower(const graph::Body& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
               const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels) {
-  return *lower_in_parts(graph, fetches, updates, options, layouts, kernels);
+  return *lower_in_micro_batches(graph, fetches, updates, options, layouts, kernels);
 }
 
 }  // namespace plimsoll::lower

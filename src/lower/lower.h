@@ -14,25 +14,26 @@ namespace plimsoll::lower {
 
 struct LowerOptions {
   int64_t batch = 1;
-  int64_t part_samples = 0;      // the step runs in parts of so many; 0: whole
-  std::vector<bool> waits = {};  // with parts, by node: runs once after all of them, on their collected rows
+  int64_t micro_batch = 0;       // samples of a micro-batch; 0: the step runs on the whole batch
+  std::vector<bool> waits = {};  // by node: runs once after all micro-batches, on the rows that they collected
   bool gives_feeds = false;      // placeholders stay where the caller has them
   MachineSpeed speed;
   bool fuse = true;
-  bool masks = true;         // for the backward part, bits of what it needs only the sign of
-  bool half_values = false;  // what the backward pass reads again is kept in 16 bits: other results
+  bool masks = true;         // the backward pass reads one bit an element where it needs no more
+  bool half_values = false;  // values that the backward pass reads are kept in 16 bits: lossy
 };
 
-// The layout of each variable, shared by all programs of a session. A variable that is missing is open: the first
-// kernel that meets it decides.
+// The layout of each variable, shared by all programs of a session. The first kernel that uses a variable decides its
+// layout; until then the variable is missing here.
 using VariableLayouts = std::unordered_map<ValueId, kernels::Layout>;
 
-// `layouts` gains what this program decided. Without value when the step can't be cut so: a kernel wants another layout
-// for the smaller last part, or needs all rows in a layout that is not row-major.
-std::optional<Program> lower_in_parts(const graph::Body& graph, std::span<const ValueId> fetches,
-                                      std::span<const NodeId> updates, const LowerOptions& options,
-                                      VariableLayouts& layouts, KernelStore& kernels);
-// The whole batch at once.
+// `layouts` gains what this program decided. Without value when the step can't run in such micro-batches: a kernel
+// wants another layout for the smaller last one, a view moves the batch, or samples are not outermost where they must
+// be.
+std::optional<Program> lower_in_micro_batches(const graph::Body& graph, std::span<const ValueId> fetches,
+                                              std::span<const NodeId> updates, const LowerOptions& options,
+                                              VariableLayouts& layouts, KernelStore& kernels);
+// On the whole batch.
 Program lower(const graph::Body& graph, std::span<const ValueId> fetches, std::span<const NodeId> updates,
               const LowerOptions& options, VariableLayouts& layouts, KernelStore& kernels);
 

@@ -8,9 +8,9 @@
 namespace plimsoll::lower {
 namespace {
 
-// What lives for less than this share of the step, around the turn from forward to backward, is in nobody's way.
+// A value that lives for less than 1/kShareOfStep of the step is dropped before the peak matters: no mask.
 constexpr int kShareOfStep = 10;
-// How far before its mask a sum of gradients may stand to be taken along; further, its two terms would live longer.
+// A sum of gradients is fused into its mask within this many nodes; from further away its two terms would live longer.
 constexpr int kNearSum = 3;
 
 bool is_float32(const Draft& draft, ValueId value) { return draft.type(value).dtype == DType::F32; }

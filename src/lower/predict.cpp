@@ -10,7 +10,7 @@ graph::Cost cost_of(const graph::Op& op, const kernels::Facts& facts) {
   return cost;
 }
 
-// In blocks of a few elements: slower than a copy, the more so in the caches.
+// A reorder moves blocks of a few elements, which is slower than a copy.
 graph::Cost cost_of_reorder(Bytes from, Bytes to) { return {.bytes = 1.5 * static_cast<double>(from + to)}; }
 
 double predict_ns(const graph::Cost& cost, const MachineSpeed& speed) {

@@ -1,21 +1,21 @@
-// How long a task takes: what its operator says of its work, on a machine of a given speed.
+// The predicted time of a task, from the cost that its operator states and the speed of the machine.
 #pragma once
 
 #include "kernels/kernel.h"
 
 namespace plimsoll::lower {
 
-// Turns work into time. The defaults are a 2-core machine with AVX2, measured; plans are made with them on every
-// machine, so that the same line gives the same plan.
+// The defaults were measured on a 2-core machine with AVX2. Plans use them on every machine, so that the same line
+// gives the same plan.
 struct MachineSpeed {
   double flops_per_s = 180e9;  // the best matrix product
   double bytes_per_s = 28e9;   // read and written by a plain copy
-  double cache_bytes = 16e6;   // tasks that move no more than this find it in the caches
+  double cache_bytes = 16e6;   // tasks that move no more than this run from the caches
   double cache_bytes_per_s = 50e9;
   double task_ns = 2000;  // each kernel's start, threads woken included
 };
 
-// The operator's own answer with the bytes filled in.
+// The operator's cost; its bytes default to those of all operands.
 graph::Cost cost_of(const graph::Op& op, const kernels::Facts& facts);
 graph::Cost cost_of_reorder(Bytes from, Bytes to);
 

@@ -1,4 +1,4 @@
-// One step with everything decided but the places: a Problem for the planner, and beside each task its kernel.
+// One lowered step: a Problem for the planner, and beside each task its kernels. Only offsets are left to decide.
 #pragma once
 
 #include <memory>
@@ -16,27 +16,27 @@ struct Operand {
   enum class List : uint8_t { Reads, Updates, Writes };
   List list;
   int32_t index;
-  Bytes offset = 0;  // a tile works on a stretch of the buffer
+  Bytes offset = 0;  // into the buffer, where a tile reads a range of it
 };
 
-// What runs, and what one run costs at the samples of a part. With parts, others follow where they differ from the
-// first: later ones add into sums, and the last part may be smaller.
+// The kernels of a task. In micro-batches, `later` adds into the sums of those before, and `last` is for a smaller last
+// micro-batch; null where `first` serves.
 struct Kernels {
   std::shared_ptr<kernels::Kernel> first;
-  graph::Cost cost{};
-  std::vector<Operand> in = {};  // its arguments, in the lists of its own work
+  graph::Cost cost{};            // of one run of `first`
+  std::vector<Operand> in = {};  // arguments of every kernel here
   std::shared_ptr<kernels::Kernel> later = nullptr, last = nullptr;
 };
 
 struct ProgramTask {
   Kernels own;
   NodeId origin;                  // -1: a reorder
-  const graph::Op* op = nullptr;  // what runs, which fusing may have changed from what `origin` says; null: a reorder
+  const graph::Op* op = nullptr;  // after fusing, which may replace that of `origin`; null: a reorder
   Kernels slim{};                 // the task's only variant, where it has one
   const Kernels& of(const plan::Action& step) const { return step.variant < 0 ? own : slim; }
 };
 
-// A value that crosses the border of the step, and the buffer that holds it.
+// A value that the step takes or gives, and the buffer that holds it.
 struct Port {
   ValueId value;
   plan::BufferId buffer;
@@ -46,8 +46,8 @@ struct Port {
 
 struct Program {
   int64_t batch = 0;
-  int64_t part_samples = 0;        // 0: whole
-  int32_t half_values = 0;         // so many values are rounded to 16 bits, as asked
+  int64_t micro_batch = 0;         // samples of a micro-batch; 0: the whole batch at once
+  int32_t half_values = 0;         // number of values that are kept in 16 bits
   plan::Problem problem;           // problem.tasks[i] is tasks[i]
   std::vector<ProgramTask> tasks;  // outputs of a kernel are its task's writes, in order
   std::vector<Port> variables;     // the same first buffers in every program of a session

@@ -80,7 +80,7 @@ plan::BufferId TaskBuilder::in_layout(ValueId value, const kernels::Layout& layo
 }
 
 void TaskBuilder::add(const DraftNode& node) {
-  if (node.op->traits.view) return buffers_.add_view(node.out[0], in_layout(node.in[0], kernels::Layout()));
+  if (node.op->traits.view) return add_view(node);
   const bool is_after = runs_after_micro_batches(node);
   for (const ValueId value : node.in)
     if (is_after && sizes_.is_batched(value)) buffers_.collect_rows(value);
@@ -93,6 +93,12 @@ void TaskBuilder::add(const DraftNode& node) {
     has_tiles = has_tiles || place.tiles > 1;
   }
   has_tiles ? add_tiles(node, std::move(in)) : add_single(node, in);
+}
+
+void TaskBuilder::add_view(const DraftNode& node) {
+  // A view has no task that could tell the planner so.
+  if (draft_.batch_rule(node) == BatchRule::Mixes) buffers_.forbid_micro_batches();
+  buffers_.add_view(node.out[0], in_layout(node.in[0], kernels::Layout()));
 }
 
 void TaskBuilder::add_single(const DraftNode& node, const std::vector<kernels::ConcreteType>& in) {
@@ -201,6 +207,7 @@ void TaskBuilder::add_sharing(const DraftNode& node, plan::Task& task, const Pro
 void TaskBuilder::add_fetch(ValueId value) {
   const plan::BufferId buffer = in_layout(value, kernels::Layout());
   buffers_.keep_as_output(buffer);
+  buffers_.expect_whole_samples(value);
   program_.fetches.push_back({value, buffer, sizes_.type_at(value, sizes_.batch())});
 }
 

@@ -26,6 +26,7 @@ class TaskBuilder {
   }
   bool is_batched(const DraftNode& node) const;
   plan::BufferId in_layout(ValueId value, const kernels::Layout& layout);
+  void add_view(const DraftNode& node);
   void add_single(const DraftNode& node, const std::vector<kernels::ConcreteType>& in);
   void add_tiles(const DraftNode& node, std::vector<kernels::ConcreteType> types);
   void add_variant(const DraftNode& node, ChosenKernels slim, plan::Task& task, ProgramTask& work) const;

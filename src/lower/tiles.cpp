@@ -3,7 +3,7 @@
 namespace plimsoll::lower {
 namespace {
 
-// More tiles than this are more than any line can stream: such a model is refused, without a million tasks first.
+// A larger variable is not cut: no line could stream it, and the refusal must not take a million tasks first.
 constexpr int64_t kMostTiles = 4096;
 
 bool works_on_tiles(const graph::Body& graph, const graph::Node& node) {

@@ -1,4 +1,4 @@
-// Large state of an optimiser is cut into tiles: an update works element by element, so it needs one tile at a time.
+// Large optimiser state is cut into tiles: an update is element-wise, so it needs one tile at a time.
 #pragma once
 
 #include <vector>

@@ -47,7 +47,7 @@ plan::BufferId ValueBuffers::add_buffer(ValueId value, const kernels::ConcreteTy
     added.per_sample_bytes = bytes / sizes_.samples();
   } else {
     added.fixed_bytes = bytes;
-    is_possible_ = is_possible_ && !(sizes_.is_batched(value) && sizes_.in_micro_batches());
+    if (sizes_.is_batched(value)) forbid_micro_batches();
   }
   program_.problem.buffers.push_back(std::move(added));
   return static_cast<plan::BufferId>(program_.problem.buffers.size()) - 1;
@@ -101,6 +101,7 @@ const ValuePlace& ValueBuffers::place(ValueId value) {
   place.type = sizes_.type(value);
   place.buffer = add_buffer(value, place.type, Tag::Data, plan::BufferKind::Input, draft_.name(value));
   edit(place.buffer).is_given = gives_feeds_;
+  expect_whole_samples(value);
   program_.feeds.push_back({value, place.buffer, sizes_.type_at(value, sizes_.batch())});
   return place;
 }
@@ -142,8 +143,13 @@ plan::BufferId ValueBuffers::add_copy(ValueId value, const kernels::Layout& layo
 
 void ValueBuffers::collect_rows(ValueId value) {
   const ValuePlace& rows = place(value);
-  if (!rows.type.layout.is_plain()) is_possible_ = false;
+  expect_whole_samples(value);
+  if (!rows.type.layout.is_plain()) forbid_micro_batches();
   if (buffer(rows.buffer).kind == plan::BufferKind::Temporary) edit(rows.buffer).is_collected = true;
+}
+
+void ValueBuffers::expect_whole_samples(ValueId value) {
+  if (!sizes_.has_whole_samples(value)) forbid_micro_batches();
 }
 
 void ValueBuffers::keep_as_output(plan::BufferId id) {

@@ -44,6 +44,9 @@ class ValueBuffers {
   void keep_as_output(plan::BufferId buffer);
 
   const plan::Buffer& buffer(plan::BufferId id) const { return program_.problem.buffers[static_cast<size_t>(id)]; }
+  // Feeds, fetches and collected rows are stored micro-batch after micro-batch: samples must be outermost there.
+  void expect_whole_samples(ValueId value);
+  void forbid_micro_batches() { is_possible_ = is_possible_ && !sizes_.in_micro_batches(); }
   // False when some value can't be held in micro-batches of this size.
   bool is_possible() const { return is_possible_; }
 

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "graph/body.h"
+#include "graph/shape.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -32,7 +33,7 @@ HWY_INLINE Words draw(Words counter, Words key_low, Words key_high) {
   return hn::Xor(x, hn::ShiftRight<15>(x));
 }
 
-// Counters have 32 bits: what is above them goes into the key, and no part may cross such an edge.
+// Counters have 32 bits. Higher bits of an index go into the key, and no run of elements may cross a multiple of 2^32.
 HWY_INLINE void drop(const float* x, float* y, size_t count, uint64_t key, uint64_t index, int32_t threshold,
                      float factor, bool streams) {
   const FloatTag d;
@@ -111,14 +112,10 @@ extern const Op kDropout;
 // The same mask again.
 void grad(Backward& b) { b.give(0, apply(kDropout, {b.dy[0]}, b.attrs)); }
 
-// Elements are counted row by row: parts of the batch are parts of the count only if samples are the outermost.
+// Elements are counted in row-major order: a micro-batch is a range of that count only if samples are outermost.
 BatchRule batch_rule(const Attrs&, std::span<const TensorType> in) {
-  int axis = 0;
-  for (const Dim dim : in[0].shape) {
-    if (dim.is_batch()) return axis == 0 ? BatchRule::Rows : BatchRule::Mixes;
-    if (!(dim == Dim(1))) ++axis;
-  }
-  return BatchRule::Rows;
+  const bool is_batched = element_count(in[0].shape).is_batch();
+  return is_batched && graph::elements_before_batch(in[0].shape) > 1 ? BatchRule::Mixes : BatchRule::Rows;
 }
 
 // Two dropouts of one graph never share a mask, and adding nodes elsewhere changes none.

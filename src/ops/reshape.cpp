@@ -1,6 +1,7 @@
 // reshape, flatten, squeeze, expand_dims: the same bytes under another shape.
 #include <fmt/format.h>
 
+#include "graph/shape.h"
 #include "kernels/kernel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
@@ -18,6 +19,14 @@ void infer(Infer& n) {
 }
 
 void grad(Backward& b) { b.give(0, reshape(b.dy[0], b.x[0].shape())); }
+
+// The bytes keep their order: sample i stays sample i only where as many elements stand before the batch.
+BatchRule batch_rule(const Attrs& attrs, std::span<const TensorType> in) {
+  if (!element_count(in[0].shape).is_batch()) return BatchRule::Rows;
+  const bool keeps_samples =
+      graph::elements_before_batch(in[0].shape) == graph::elements_before_batch(attrs.shape("shape"));
+  return keeps_samples ? BatchRule::Rows : BatchRule::Mixes;
+}
 
 std::vector<Sample> samples() {
   return {
@@ -37,6 +46,15 @@ std::vector<Sample> samples() {
        [](SampleBuilder& s) {
          return std::vector{expand_dims(s.input({Dim::batch(), 4}), 1)};
        }},
+      {"batch inside, before it as many",
+       [](SampleBuilder& s) {
+         return std::vector{reshape(s.input({4, Dim::batch(), 6}), {2, 2, Dim::batch(3), 2})};
+       }},
+      {"batch moved",
+       [](SampleBuilder& s) {
+         const Tensor x = s.input({3, Dim::batch(), 2});
+         return std::vector{reshape(x, {Dim::batch(3), 2}), reshape(x, {Dim::batch(), 3, 2})};
+       }},
   };
 }
 
@@ -46,6 +64,7 @@ const Op kReshape{.name = "reshape",
                   .grad = grad,
                   .samples = samples,
                   .traits = {.batch = BatchRule::Rows, .recomputable = true, .view = true},
+                  .batch_rule = batch_rule,
                   .onnx = "Reshape"};
 
 }  // namespace

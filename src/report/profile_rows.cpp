@@ -72,7 +72,7 @@ ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, 
   const plan::Task& task = problem.tasks[id];
   const lower::ProgramTask& work = program.tasks[id];
   const std::vector<int64_t>& parts = plan.part_samples;
-  const int64_t most = program.part_samples > 0 ? program.part_samples : program.batch;
+  const int64_t most = program.micro_batch > 0 ? program.micro_batch : program.batch;
   const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.part)] : most;
   const double share = static_cast<double>(samples) / static_cast<double>(most);
   row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);

@@ -63,9 +63,9 @@ std::vector<lower::Program> StepLowering::lower_splits(const Request& request, c
           [&](plan::BufferId id) { return whole.problem.buffers[static_cast<size_t>(id)].per_sample_bytes > 0; });
   }
   for (const int64_t samples : sizes) {
-    lowering.part_samples = samples;
+    lowering.micro_batch = samples;
     lower::KernelStore kernels;  // kernels of a split that is not chosen are freed with its program
-    auto program = lower_in_parts(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels);
+    auto program = lower_in_micro_batches(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels);
     if (program) splits.push_back(std::move(*program));
   }
   return splits;

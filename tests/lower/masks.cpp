@@ -28,16 +28,16 @@ Tensor go_on(Tensor x) {
   return x;
 }
 
-Ran run(const Graph& graph, const std::vector<Tensor>& fetches, bool masks, int64_t part_samples = 0) {
+Ran run(const Graph& graph, const std::vector<Tensor>& fetches, bool masks, int64_t micro_batch = 0) {
   LowerOptions options;
   options.batch = 4;
   options.masks = masks;
-  options.part_samples = part_samples;
+  options.micro_batch = micro_batch;
   options.waits.assign(graph.body().nodes().size(), false);
   return run_once(graph, fetches, options);
 }
 
-// With masks: so many, the same results, and `y` read by nothing that comes after the forward part.
+// With masks: so many, the same results, and `y` read by no task after the forward pass.
 void expect_masks(const Graph& graph, const std::vector<Tensor>& fetches, int64_t masks) {
   const Ran plain = run(graph, fetches, false);
   const Ran masked = run(graph, fetches, true);

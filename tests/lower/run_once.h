@@ -45,7 +45,7 @@ inline Ran run_once(const Graph& graph, const std::vector<Tensor>& fetches, cons
   VariableLayouts layouts;
   KernelStore kernels;
   Ran ran;
-  auto lowered = lower_in_parts(graph.body(), ids, updates, options, layouts, kernels);
+  auto lowered = lower_in_micro_batches(graph.body(), ids, updates, options, layouts, kernels);
   if (!lowered) return ran;
   ran.program = std::move(*lowered);
   const Program& program = ran.program;

@@ -144,6 +144,13 @@ std::string why_not_elementwise(const Graph& graph, const graph::Node& node, con
   return "";
 }
 
+BatchRule batch_rule_of(const Graph& graph, const graph::Node& node) {
+  if (node.op->batch_rule == nullptr) return node.op->traits.batch;
+  std::vector<TensorType> types;
+  for (const ValueId input : graph.body().inputs(node)) types.push_back(graph.body().value(input).type);
+  return node.op->batch_rule(graph.body().attrs(node), types);
+}
+
 std::string why_not_view(const Graph& graph, const graph::Node& node, const std::vector<Contents>& inputs,
                          int64_t batch, const StepState& base) {
   const TensorType& from = graph.body().value(graph.body().inputs(node)[0]).type;
@@ -156,7 +163,8 @@ std::string why_not_view(const Graph& graph, const graph::Node& node, const std:
     if (in != out) return fmt::format("its output has {} bytes but its input {} at batch {}", out, in, size);
   }
   // The same bytes may be cut into samples on both sides.
-  for (int64_t sample = 0; sample < batch; ++sample)
+  const bool mixes = batch_rule_of(graph, node) == BatchRule::Mixes;
+  for (int64_t sample = 0; sample < batch && !mixes; ++sample)
     if (slice_batch(input, from, batch, sample, 1) != slice_batch(input, to, batch, sample, 1))
       return fmt::format("sample {} of its output is not sample {} of its input", sample, sample);
   if (node.op->prepare != nullptr && run_part(graph, node, inputs, batch, 0, batch, base)[0] != input)

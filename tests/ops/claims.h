@@ -14,12 +14,15 @@ std::vector<Contents> run_part(const Graph& graph, const graph::Node& node, cons
                                int64_t batch, int64_t first, int64_t count, const kernels::StepState& base,
                                const std::vector<Contents>* add_into = nullptr);
 
+// What the operator claims of the batch, at the types of this node.
+BatchRule batch_rule_of(const Graph& graph, const graph::Node& node);
+
 // Changes single elements of each input: only the elements of the results that stand at the same place may change.
 std::string why_not_elementwise(const Graph& graph, const graph::Node& node, const std::vector<Contents>& inputs,
                                 int64_t batch, const kernels::StepState& base);
 
-// The bytes of the input under the output's shape: the same number of them, sample by sample, and the same as a kernel
-// of the operator gives where it has one.
+// The bytes of the input under the output's shape: the same number of them, sample by sample unless the node claims to
+// mix samples, and the same as a kernel of the operator gives where it has one.
 std::string why_not_view(const Graph& graph, const graph::Node& node, const std::vector<Contents>& inputs,
                          int64_t batch, const kernels::StepState& base);
 

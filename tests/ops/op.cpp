@@ -263,16 +263,13 @@ TEST_P(OpTest, BatchRuleHolds) {
   for (const NodeRun& run : evaluator.runs()) {
     const graph::Node& node = graph.body().node(run.node);
     SCOPED_TRACE(std::string(graph.body().name(node)) + " (" + std::string(node.op->name) + ")");
-    std::vector<TensorType> types;
     std::vector<Contents> inputs;
     bool any_batch = false;
     for (const ValueId input : graph.body().inputs(node)) {
-      types.push_back(graph.body().value(input).type);
-      any_batch = any_batch || element_count(types.back().shape).is_batch();
+      any_batch = any_batch || element_count(graph.body().value(input).type.shape).is_batch();
       inputs.push_back(evaluator.contents(input));
     }
-    const BatchRule rule =
-        node.op->batch_rule ? node.op->batch_rule(graph.body().attrs(node), types) : node.op->traits.batch;
+    const BatchRule rule = batch_rule_of(graph, node);
     if (rule == BatchRule::Mixes || node.op->traits.updates != 0) continue;
     if (!any_batch && rule == BatchRule::Sums) continue;
     const std::vector<Contents> first = run_part(graph, node, inputs, kBatch, 0, 1, evaluator.state);

@@ -9,7 +9,7 @@
 int main() {
   using namespace plimsoll;
   auto all = nlohmann::json::array();
-  for (const Op* op : ops::all_ops()) {
+  for (const graph::Op* op : ops::all_ops()) {
     if (op->samples == nullptr) continue;
     for (const ops::Sample& sample : op->samples()) {
       Graph graph;

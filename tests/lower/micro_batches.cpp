@@ -1,5 +1,5 @@
-// Lowering a step that runs in parts of the batch: sums go on from part to part, a smaller last part has kernels of its
-// own, and what mixes samples waits for the rows of all.
+// Lowering a step that runs in micro-batches: sums go on from one to the next, a smaller last one has kernels of its
+// own, and tasks that mix samples wait for the rows of all.
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
@@ -16,10 +16,10 @@ using namespace plan;
 using testing::Ran;
 using testing::run_once;
 
-LowerOptions options(const Graph& graph, int64_t batch, int64_t part_samples) {
+LowerOptions options(const Graph& graph, int64_t batch, int64_t micro_batch) {
   LowerOptions options;
   options.batch = batch;
-  options.part_samples = part_samples;
+  options.micro_batch = micro_batch;
   options.waits.assign(graph.body().nodes().size(), false);
   return options;
 }
@@ -46,22 +46,22 @@ struct Net {
   }
 };
 
-TEST(LowerInParts, TheSameAsTheWhole) {
+TEST(LowerInMicroBatches, TheSameAsTheWhole) {
   Net net;
   const Ran whole = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, 0));
-  for (const int64_t part : {4, 3, 1}) {
-    const Ran parts = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, part));
-    ASSERT_FALSE(parts.program.tasks.empty()) << part;
-    EXPECT_EQ(parts.program.part_samples, part);
-    EXPECT_EQ(parts.program.problem.part_samples, part);
-    expect_close(parts, whole);
+  for (const int64_t samples : {4, 3, 1}) {
+    const Ran cut = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, samples));
+    ASSERT_FALSE(cut.program.tasks.empty()) << samples;
+    EXPECT_EQ(cut.program.micro_batch, samples);
+    EXPECT_EQ(cut.program.problem.part_samples, samples);
+    expect_close(cut, whole);
   }
 }
 
-TEST(LowerInParts, LaterPartsAddAndASmallerLastOneHasItsOwnKernel) {
+TEST(LowerInMicroBatches, LaterOnesAddAndASmallerLastOneHasItsOwnKernel) {
   Net net;
-  const auto kernels = [&](int64_t part) {
-    const Ran ran = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, part));
+  const auto kernels = [&](int64_t samples) {
+    const Ran ran = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, samples));
     std::pair<int64_t, int64_t> found;
     for (const ProgramTask& task : ran.program.tasks) {
       found.first += task.own.later != nullptr ? 1 : 0;
@@ -75,7 +75,7 @@ TEST(LowerInParts, LaterPartsAddAndASmallerLastOneHasItsOwnKernel) {
   EXPECT_GE(kernels(3).second, 4);
 }
 
-TEST(LowerInParts, SizesAreThoseOfOneSample) {
+TEST(LowerInMicroBatches, SizesAreThoseOfOneSample) {
   Net net;
   const Ran ran = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, 2));
   for (const Buffer& buffer : ran.program.problem.buffers) {
@@ -86,26 +86,27 @@ TEST(LowerInParts, SizesAreThoseOfOneSample) {
   EXPECT_EQ(ran.program.feeds.front().type.dims, (Dims{8, 24}));
 }
 
-TEST(LowerInParts, WhatMixesSamplesWaitsForTheirRows) {
+TEST(LowerInMicroBatches, WhatMixesSamplesWaitsForTheirRows) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 6});
   const Tensor y = softmax(x);
   const Tensor z = softmax(y, 0);  // over the samples
   const Tensor sum = reduce_sum(mul(z, z));
-  LowerOptions in_parts = options(graph, 8, 2);
+  LowerOptions in_micro_batches = options(graph, 8, 2);
   for (NodeId id = graph.body().value(z.id()).producer; id < static_cast<NodeId>(graph.body().nodes().size()); ++id)
-    in_parts.waits[static_cast<size_t>(id)] = true;
-  in_parts.fuse = false;
+    in_micro_batches.waits[static_cast<size_t>(id)] = true;
+  in_micro_batches.fuse = false;
   VariableLayouts layouts;
   KernelStore kernels;
-  const auto program = lower_in_parts(graph.body(), std::vector{sum.id()}, {}, in_parts, layouts, kernels);
+  const auto program =
+      lower_in_micro_batches(graph.body(), std::vector{sum.id()}, {}, in_micro_batches, layouts, kernels);
   ASSERT_TRUE(program);
   for (const Buffer& buffer : program->problem.buffers) EXPECT_TRUE(buffer.name != y.name() || buffer.is_collected);
 }
 
-// Each part is normalised with its own statistics; their mean moves the running ones, once.
-TEST(LowerInParts, BatchNormByName) {
-  constexpr int64_t kChannels = 3, kBatch = 5, kPart = 2;
+// Each micro-batch is normalised with its own statistics; their mean moves the running ones, once.
+TEST(LowerInMicroBatches, BatchNormByName) {
+  constexpr int64_t kChannels = 3, kBatch = 5, kMicroBatch = 2;
   constexpr double kMomentum = 0.9;
   Graph graph;
   graph.allow_split("batch_norm");
@@ -118,14 +119,14 @@ TEST(LowerInParts, BatchNormByName) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.body().nodes().size()); ++id)
     if (graph.body().node(id).op->traits.updates != 0) updates.push_back(id);
   const Tensor dgamma = gradients(loss, std::vector{gamma})[0].value;
-  const Ran ran = run_once(graph, {y, dgamma}, options(graph, kBatch, kPart), updates);
+  const Ran ran = run_once(graph, {y, dgamma}, options(graph, kBatch, kMicroBatch), updates);
   ASSERT_FALSE(ran.program.tasks.empty());
 
   for (int64_t c = 0; c < kChannels; ++c) {
     const double scale = testing::pattern(gamma.id(), c), shift = testing::pattern(beta.id(), c);
     double running_mean = 0, running_spread = 0, slope = 0;
-    for (int64_t first = 0; first < kBatch; first += kPart) {
-      const int64_t count = std::min(kPart, kBatch - first);
+    for (int64_t first = 0; first < kBatch; first += kMicroBatch) {
+      const int64_t count = std::min(kMicroBatch, kBatch - first);
       const auto at = [&](int64_t i) { return testing::pattern(x.id(), (first + i) * kChannels + c); };
       double middle = 0, square = 0;
       for (int64_t i = 0; i < count; ++i) middle += at(i) / static_cast<double>(count);
@@ -139,7 +140,7 @@ TEST(LowerInParts, BatchNormByName) {
       running_spread += square * static_cast<double>(count) / kBatch;
     }
     const auto i = static_cast<size_t>(c);
-    EXPECT_NEAR(ran.fetches[1][i], slope, 1e-4) << "summed over the parts";
+    EXPECT_NEAR(ran.fetches[1][i], slope, 1e-4) << "summed over the micro-batches";
     const auto moved = [&](Tensor variable, double to) {
       return kMomentum * testing::pattern(variable.id(), c) + (1 - kMomentum) * to;
     };
@@ -148,7 +149,7 @@ TEST(LowerInParts, BatchNormByName) {
   }
 }
 
-TEST(LowerInParts, BatchNormForbidsItElsewhere) {
+TEST(LowerInMicroBatches, BatchNormForbidsItElsewhere) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 3});
   const auto variable = [&](const char* name) { return graph.variable(name, DType::F32, {3}, Init::zeros()); };
@@ -156,8 +157,8 @@ TEST(LowerInParts, BatchNormForbidsItElsewhere) {
   EXPECT_THROW(run_once(graph, {y}, options(graph, 4, 2)), Error);
 }
 
-// The variant of a task adds from part to part as the task itself does.
-TEST(LowerInParts, AVariantGivesTheSameBits) {
+// The variant of a task adds from one micro-batch to the next as the task itself does.
+TEST(LowerInMicroBatches, AVariantGivesTheSameBits) {
   constexpr int64_t kClasses = 500;
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 6});
@@ -165,10 +166,10 @@ TEST(LowerInParts, AVariantGivesTheSameBits) {
   const Tensor labels = graph.placeholder("labels", DType::I32, {Dim::batch()});
   const Tensor loss = linear_cross_entropy(x, kernel, labels, true);
   const std::vector<Tensor> wanted{loss, gradients(loss, std::vector{kernel})[0].value};
-  for (const int64_t part : {0, 4, 3}) {
-    const Ran own = run_once(graph, wanted, options(graph, 8, part));
-    ASSERT_FALSE(own.program.tasks.empty()) << part;
-    const Ran slim = run_once(graph, wanted, options(graph, 8, part), {}, own.plan.arena_bytes - 1);
+  for (const int64_t samples : {0, 4, 3}) {
+    const Ran own = run_once(graph, wanted, options(graph, 8, samples));
+    ASSERT_FALSE(own.program.tasks.empty()) << samples;
+    const Ran slim = run_once(graph, wanted, options(graph, 8, samples), {}, own.plan.arena_bytes - 1);
     const auto variants = [](const Ran& ran) {
       return std::count_if(ran.plan.steps.begin(), ran.plan.steps.end(),
                            [](const Action& s) { return s.variant >= 0; });
@@ -179,7 +180,7 @@ TEST(LowerInParts, AVariantGivesTheSameBits) {
   }
 }
 
-TEST(LowerInParts, ImagesInBlocks) {
+TEST(LowerInMicroBatches, ImagesInBlocks) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 3, 8, 8});
   const Tensor w = graph.variable("w", DType::F32, {16, 3, 3, 3}, Init::zeros());
@@ -187,11 +188,39 @@ TEST(LowerInParts, ImagesInBlocks) {
   const Tensor loss = reduce_mean(mul(y, y));
   const std::vector<Tensor> wanted{loss, gradients(loss, std::vector{w})[0].value};
   const Ran whole = run_once(graph, wanted, options(graph, 6, 0));
-  for (const int64_t part : {2, 4}) {
-    const Ran parts = run_once(graph, wanted, options(graph, 6, part));
-    ASSERT_FALSE(parts.program.tasks.empty()) << part;
-    expect_close(parts, whole);
+  for (const int64_t samples : {2, 4}) {
+    const Ran cut = run_once(graph, wanted, options(graph, 6, samples));
+    ASSERT_FALSE(cut.program.tasks.empty()) << samples;
+    expect_close(cut, whole);
   }
+}
+
+bool is_possible(const Graph& graph, Tensor fetch) {
+  return !run_once(graph, {fetch}, options(graph, 8, 2)).program.tasks.empty();
+}
+
+// Feeds and fetches are stored micro-batch after micro-batch.
+TEST(LowerInMicroBatches, SamplesAreOutermostInFeedsAndFetches) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 6});
+  const Tensor columns = transpose(x, {1, 0});
+  const Tensor sum = reduce_sum(mul(columns, columns));
+  EXPECT_TRUE(is_possible(graph, sum));
+  EXPECT_FALSE(is_possible(graph, columns));
+  const Tensor inside = graph.placeholder("inside", DType::F32, {6, Dim::batch()});
+  EXPECT_FALSE(is_possible(graph, reduce_sum(mul(inside, inside))));
+}
+
+TEST(LowerInMicroBatches, AViewThatMovesTheBatchForbidsThem) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 6});
+  const Tensor columns = transpose(x, {1, 0});
+  const Tensor moved = reshape(columns, {Dim::batch(), 6});  // a row holds elements of several samples
+  EXPECT_FALSE(is_possible(graph, reduce_sum(mul(moved, moved))));
+  const Tensor kept = reshape(columns, {2, 3, Dim::batch()});
+  const Tensor sum = reduce_sum(mul(kept, kept));
+  ASSERT_TRUE(is_possible(graph, sum));
+  expect_close(run_once(graph, {sum}, options(graph, 8, 2)), run_once(graph, {sum}, options(graph, 8, 0)));
 }
 
 }  // namespace
