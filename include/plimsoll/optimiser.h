@@ -51,7 +51,8 @@ struct Updates {
 };
 
 // Adds to the graph of `loss` all that one training step needs. Weights that the loss does not depend on are left
-// alone; without `weights`, all variables of role Weight are trained. Throws Error for settings that contradict.
+// alone; without `weights`, all variables of role Weight are trained. Throws Error for settings that contradict and for
+// weights that are not f32.
 Updates minimize(Tensor loss, const Optimiser& optimiser, std::span<const Tensor> weights = {});
 
 }  // namespace plimsoll

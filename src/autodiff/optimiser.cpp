@@ -109,15 +109,17 @@ class Updater {
 std::vector<Tensor> trained_variables(Graph& graph) {
   std::vector<Tensor> weights;
   for (const graph::Variable& variable : graph.body().variables())
-    if (variable.role() == VariableRole::Weight && variable.stored->type.dtype == DType::F32)
-      weights.emplace_back(graph, variable.value);
+    if (variable.role() == VariableRole::Weight) weights.emplace_back(graph, variable.value);
   return weights;
 }
 
 void expect_trainable(Tensor weight, const graph::Body& graph) {
   if (weight.owner() != &graph) throw Error("minimize: a weight is unset or belongs to another graph than the loss");
   if (graph.value(weight.id()).kind != graph::ValueKind::Variable || weight.dtype() != DType::F32)
-    throw Error(fmt::format("minimize: '{}' is no variable of f32 and can't be trained", weight.name()));
+    throw Error(
+        fmt::format("minimize: '{}' ({}) is no variable of f32 and can't be trained; list the weights to train, or "
+                    "give a variable that is not trained the role Statistic",
+                    weight.name(), to_string(weight.type())));
 }
 
 }  // namespace

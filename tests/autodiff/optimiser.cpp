@@ -171,6 +171,22 @@ TEST(Optimiser, TrainsOnlyTheGivenWeights) {
   EXPECT_EQ(minimize(reduce_sum(mul(a, b)), Optimiser::sgd(), std::vector{b}).nodes.size(), 2U);
 }
 
+TEST(Optimiser, RefusesWeightsThatAreNotF32) {
+  const auto train_beside = [](VariableRole role) {
+    Graph graph;
+    const Tensor w = graph.variable("w", DType::F32, {3}, Init::zeros());
+    graph.variable("ids", DType::I32, {4}, Init::zeros(), role);
+    minimize(reduce_sum(mul(w, w)), Optimiser::sgd());
+  };
+  try {
+    train_beside(VariableRole::Weight);
+    FAIL() << "a weight was left out";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("'ids' (i32[4]) is no variable of f32"));
+  }
+  EXPECT_NO_THROW(train_beside(VariableRole::Statistic));
+}
+
 TEST(Optimiser, RefusesTwoClips) {
   Graph graph;
   const Tensor w = graph.variable("w", DType::F32, {3}, Init::zeros());
