@@ -46,7 +46,7 @@ std::string describe_bad_value(const kernels::StepStatus& status, const graph::B
   const Place place = place_of(type.shape, planned.plan.part_samples[part], status.bad.index);
   std::string where = fmt::format("at position {}", place.position);
   if (place.sample >= 0) {
-    where = fmt::format("of sample {}", first_sample + place.sample);
+    where = fmt::format("of sample {} of the batch", first_sample + place.sample);
     if (!place.is_alone) where += fmt::format(", position {},", place.position);
   }
   return fmt::format("{} '{}': {} {} {} is not in [0, {})", node.op->name, graph.name(node), status.bad.what,

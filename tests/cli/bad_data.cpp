@@ -108,7 +108,7 @@ TEST_F(BadDataTest, EvaluationTellsTheSame) {
   write_data();
   const Outcome bad_label = run("eval", "--weights " + weights);
   EXPECT_EQ(bad_label.exit_code, 4) << bad_label.errors << bad_label.output;
-  EXPECT_THAT(bad_label.errors, HasSubstr("label -1 of sample 7 is not in [0, 4)"));
+  EXPECT_THAT(bad_label.errors, HasSubstr("label -1 of sample 7 of the batch is not in [0, 4)"));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(BadData, ALabelOutsideOfTheClassesIsNamed) {
     const Feed feeds[] = {{net.x, x}, {net.labels, labels}};
     const auto [kind, what] = thrown([&] { session.run_step(0, feeds); });
     EXPECT_EQ(kind, ErrorKind::BadData);
-    EXPECT_EQ(what, "sparse_cross_entropy 'loss': label 7 of sample 3 is not in [0, 4)");
+    EXPECT_EQ(what, "sparse_cross_entropy 'loss': label 7 of sample 3 of the batch is not in [0, 4)");
     // The weights are as if the sample had not been there, and the next step is as good as any.
     std::vector<float> w(32);
     session.get(net.w, w.data(), 128);
@@ -65,7 +65,8 @@ TEST(BadData, ALabelOutsideOfTheClassesIsNamed) {
     EXPECT_TRUE(std::isfinite(session.run_step(0, feeds)[0].floats()[0]));
     labels[5] = -1;
     std::vector<int64_t> times(session.steps()[0].plan.steps.size());
-    EXPECT_THAT(thrown([&] { session.run_timed(0, feeds, times); }).second, HasSubstr("label -1 of sample 5"));
+    EXPECT_THAT(thrown([&] { session.run_timed(0, feeds, times); }).second,
+                HasSubstr("label -1 of sample 5 of the batch"));
   }
   omp_set_num_threads(omp_get_num_procs());
 }
@@ -80,7 +81,7 @@ TEST(BadData, TheGradientAloneNamesIt) {
   const Feed feeds[] = {{net.x, x}, {net.labels, labels}};
   const auto [kind, what] = thrown([&] { session.run_step(0, feeds); });
   EXPECT_EQ(kind, ErrorKind::BadData);
-  EXPECT_THAT(what, HasSubstr("label 4 of sample 1 is not in [0, 4)"));
+  EXPECT_THAT(what, HasSubstr("label 4 of sample 1 of the batch is not in [0, 4)"));
 }
 
 // Tokens through an embedding to a loss over the same words, as language models have them.
@@ -122,14 +123,15 @@ std::string run_words(Bytes bytes, int64_t batch, size_t bad_token, size_t bad_l
 TEST(BadData, TokensAndLabelsOfASequenceHaveAPosition) {
   std::string how;
   EXPECT_EQ(run_words(MemoryLine::kUnlimited, 4, 13, 99, &how),
-            "gather 'words': row 1000000000 of sample 2, position 3, is not in [0, 11)");
+            "gather 'words': row 1000000000 of sample 2 of the batch, position 3, is not in [0, 11)");
   EXPECT_EQ(run_words(MemoryLine::kUnlimited, 4, 99, 7, &how),
-            "linear_cross_entropy 'loss': label 11 of sample 1, position 2, is not in [0, 11)");
+            "linear_cross_entropy 'loss': label 11 of sample 1 of the batch, position 2, is not in [0, 11)");
 }
 
 TEST(BadData, SamplesAreThoseOfTheBatchInAStepOfParts) {
   std::string wide, narrow;
-  const std::string expected = "linear_cross_entropy 'loss': label 11 of sample 61, position 4, is not in [0, 11)";
+  const std::string expected =
+      "linear_cross_entropy 'loss': label 11 of sample 61 of the batch, position 4, is not in [0, 11)";
   EXPECT_EQ(run_words(MemoryLine::kUnlimited, 64, 999, 309, &wide), expected);
   Bytes smallest = 0;
   try {
