@@ -9,7 +9,7 @@
 namespace plimsoll::data {
 namespace {
 
-// With halves of a bit or two the rounds mix too little; tiny sizes rather walk a little longer.
+// Halves of one or two bits mix too little, so tiny sizes use wider ones and walk longer.
 constexpr int kFewestBits = 8;
 
 }  // namespace

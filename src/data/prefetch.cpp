@@ -58,7 +58,7 @@ Prefetch::~Prefetch() {
   }
   changed_.notify_all();
   ::pthread_join(thread_, nullptr);
-  // Whoever uses the batches next goes on where the caller is, not where the thread was.
+  // The batches continue where the caller is, not where the thread was.
   batches_.seek(state_);
 }
 
@@ -120,7 +120,7 @@ void Prefetch::seek(const BatchState& state) {
     refused = std::current_exception();
     batches_.seek(state_);
   }
-  // Whatever was read ahead is dropped.
+  // Batches that were read ahead are dropped.
   free_from_ = handed_ = filled_;
   over_ = false;
   error_ = nullptr;

@@ -20,7 +20,7 @@ struct BatchSlot {
   int64_t samples = 0;
 };
 
-// Owns the order of `batches` while it lives: nobody else may call next or seek on it. The order of the batches is the
+// While it lives, only it may call next or seek on `batches`. The order of the batches is the
 // one without prefetching. For one consumer.
 class Prefetch {
  public:

@@ -1,4 +1,4 @@
-// What an operator is: the questions that the rest of the engine may ask of one. Each is answered in one file of ops/.
+// An operator: shape rule, gradient, kernel, cost, traits. Each is defined in one file of ops/.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct Sample;  // ops/sample.h: a small example that the op test runs
 
 namespace plimsoll::graph {
 
-// The element types that an operator has kernels for, input by input; the last stands for all inputs behind it.
+// The element types that an operator has kernels for, input by input; the last stands for all further inputs.
 class InputTypes {
  public:
   constexpr InputTypes(std::initializer_list<DTypes> types) {
@@ -40,7 +40,7 @@ class InputTypes {
   std::array<DTypes, kMost> types_{};
 };
 
-// Shape rule: reads `in` and `attrs`, fills `out`; fail() for what does not go together.
+// Shape rule: reads `in` and `attrs`, fills `out`; fail() for inputs that do not match.
 struct Infer {
   std::string_view op;
   std::string_view name;
@@ -51,16 +51,15 @@ struct Infer {
   [[noreturn]] void fail(const std::string& why) const;  // "conv2d 'stem': <why>"
   void expect_inputs(size_t least, size_t most) const;
   void expect_rank(size_t input, int rank) const;
-  // Settings that are no usable number are refused: what is expected must be finite.
+  // Refuses settings that are not finite.
   void expect_finite(std::string_view key, double otherwise = 0) const;
   void expect_positive(std::string_view key, double otherwise) const;
   void expect_between(std::string_view key, double least, double most, double otherwise) const;
-  // Refuses what the operator has no kernel for. Asked before the rule itself, which need not check types again.
+  // Refuses element types that the operator has no kernel for. Runs before the shape rule, which need not check types.
   void expect_types(const InputTypes& types) const;
 };
 
-// Gradient rule: from the gradients of the outputs (unset where nothing flows) make those of the inputs that are
-// wanted.
+// Gradient rule: from the gradients of the outputs (unset where none flows) to those of the wanted inputs.
 struct Backward {
   const Attrs& attrs;
   std::span<const Tensor> x;   // inputs
@@ -73,7 +72,7 @@ struct Backward {
   }
 };
 
-// Claims that the planner may rely on, each proven by the op test. Forgetting one costs speed or memory; a false one
+// Claims that the planner relies on, each proven by the op test. A missing claim costs speed or memory; a false one
 // fails the test.
 struct Traits {
   BatchRule batch = BatchRule::Mixes;
@@ -82,7 +81,7 @@ struct Traits {
   bool elementwise = false;    // element i of the output depends on element i of the (broadcast) inputs
   uint32_t in_place = 0;       // bit i: output 0 may be written over input i, if both have the same bytes
   uint32_t updates = 0;        // bit i: input i, a variable, is changed in place
-  std::string_view slim = {};  // what it can do to need less scratch, in more time and to the same bits; empty: nothing
+  std::string_view slim = {};  // how its variant saves scratch, at more time and the same bits; empty: no variant
 };
 
 // The work of one run. Constants in it were measured with `plimsoll profile`; only their ratios matter to a plan.
@@ -97,8 +96,8 @@ struct Op;
 // What fusing may rely on beyond Traits: claims that the op test and the tests of each fusion prove. A gradient
 // operator names the operator whose gradient it is, so that a rewrite finds the pair without knowing either.
 struct Fusion {
-  // The name under which others apply it to their result (kernels/activation.h), with these settings; empty: none.
-  // Its gradient needs the output alone: the value before the activation is gone.
+  // The name under which other operators apply it to their result (kernels/activation.h), with these settings; empty:
+  // none. Its gradient must need the output alone: the value before the activation is not stored.
   std::string_view (*activation)(const Attrs&) = nullptr;
   bool applies_activation = false;  // has a setting `activation`, applied to output 0
   bool sums = false;                // output 0 is input 0 + input 1
@@ -119,9 +118,9 @@ struct Fusion {
     int more;
   };
   std::optional<ThroughActivation> through_activation = {};
-  // One operator does the work of both, where nobody else reads what the forward operator kept for its gradient, and
-  // the gradient's seed is there beforehand. Inputs: the forward operator's, then the seed; outputs: output 0 of the
-  // forward operator, then the gradient's.
+  // One operator does the work of both, where nothing else reads what the forward operator kept for its gradient and
+  // the seed of the gradient is computed before the forward operator. Inputs: the forward operator's, then the seed;
+  // outputs: output 0 of the forward operator, then the gradient's.
   struct WithForward {
     const Op* op;
     int kept, seed;  // numbers of the gradient's inputs
@@ -132,8 +131,8 @@ struct Fusion {
 struct Op {
   std::string_view name;
   void (*infer)(Infer&) = nullptr;
-  InputTypes types{DType::F32};       // all that its kernels read as what it is; anything else is refused
-  void (*grad)(Backward&) = nullptr;  // null: no gradient flows through
+  InputTypes types{DType::F32};                                   // those that its kernels read; others are refused
+  void (*grad)(Backward&) = nullptr;                              // null: has no gradient
   kernels::Prepared (*prepare)(const kernels::Facts&) = nullptr;  // null only for views
   Cost (*cost)(const kernels::Facts&) = nullptr;                  // null: moves every operand once
   std::vector<ops::Sample> (*samples)() = nullptr;

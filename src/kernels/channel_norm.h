@@ -1,5 +1,5 @@
-// Passes over image batches in which each channel has numbers of its own: what batch and group normalisation are made
-// of. Each reads or writes the batch once, in plain and blocked orders.
+// Passes over image batches in which each channel has numbers of its own: shared by batch and group
+// normalisation. Each reads or writes the batch once, in plain and blocked orders.
 #pragma once
 
 #include "kernels/activation.h"

@@ -1,5 +1,5 @@
-// relu and clip of a vector. A NaN stays one: not every instruction for a maximum would keep it, and a training that
-// went wrong would look well. Included once for each target of Highway.
+// relu and clip of a vector. A NaN stays NaN, which not every maximum instruction guarantees: a diverged training must
+// show. Included once for each target of Highway.
 #if defined(PLIMSOLL_OPS_CLAMP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_OPS_CLAMP_INL_H_
 #undef PLIMSOLL_OPS_CLAMP_INL_H_

@@ -18,11 +18,11 @@ struct ConvolutionSizes {
   double flops() const;
 };
 
-// What Winograd's way would work on, from x to y or back, where it suits these sizes. The whole batch decides, so that
-// its parts are computed in the same way.
+// The sizes for Winograd's algorithm, from x to y or back, where it suits them. The whole batch decides, so that
+// every micro-batch is computed in the same way.
 std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
 
-// Images of one channel: for the gradient of their kernels our own way is several times as fast as oneDNN's.
+// Images of one channel: our own filter gradient is several times as fast as oneDNN's.
 bool has_one_channel(const ConvolutionSizes& sizes);
 
 // Inputs x, kernel, perhaps bias, and last the residual if the attribute says so; output y.

@@ -21,7 +21,7 @@ struct Tile {
   float* out;
   size_t count;         // at most kTile
   const float* params;  // as fill_params left them
-  int64_t index;        // of the first element in this part of the batch, row-major
+  int64_t index;        // of the first element in this micro-batch, row-major
   const StepState* state;
   bool streams = false;  // `out` is aligned, and better written past the caches
 };

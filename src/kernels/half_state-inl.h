@@ -20,8 +20,8 @@ HWY_INLINE Floats widen(FloatTag d, hn::Vec<HalfTag> halves) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(WordTag(), halves)));
 }
 
-// Even, repeatable noise from what the element itself is about to be: the same wherever it lies and whoever computes
-// it. `salt` tells the states of one update apart, and one step from the next.
+// Uniform, repeatable noise: a hash of the element's new value, gradient and weight, so it depends on no tile or
+// thread. `salt` tells the states of one update apart, and one step from the next.
 HWY_INLINE Words noise_of(Floats value, Floats gradient, Floats weight, uint32_t salt) {
   const WordTag d;
   const auto bits = [&](Floats v) HWY_ATTR { return hn::BitCast(d, v); };

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kGrain = 8192;
 constexpr int64_t kRun = 2048;  // summed in float, the runs in double
 
-// The mean divides by the elements of the whole batch, so that parts of it add up.
+// The mean divides by the elements of the whole batch, so that micro-batches add up to it.
 double elements_of_whole(const Facts& facts) {
   return static_cast<double>(facts.attrs.shape("elements")[0].at(facts.whole_batch));
 }

@@ -23,7 +23,7 @@
 namespace plimsoll::kernels {
 namespace {
 
-constexpr int64_t kUnit = 96;  // rows: that part of a stays in the second cache
+constexpr int64_t kUnit = 96;  // rows of a that stay in the second-level cache
 
 }  // namespace
 }  // namespace plimsoll::kernels
@@ -230,8 +230,9 @@ Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, b
       slots_(thread_slots()) {
   constexpr int64_t kFewColumns = 256;  // packing a for so few costs more than it saves
   packs_a_ = a.column_stride != 1 && b.columns > kFewColumns;
-  // Each chunk packs its part of b, and of a: what it packs it should use often. Several for each thread, so that one
-  // that is held up holds up nobody; first side by side, since those above each other pack the same part of b.
+  // Each chunk packs the columns of b and the rows of a that it reads, so it should reuse them often. There are several
+  // chunks a thread, so that a slow thread delays no other; first side by side, since chunks above each other pack the
+  // same columns of b.
   const int64_t widest = packs_a_ ? 512 : 128;
   constexpr int64_t kFewestRows = 192;
   chunk_columns_ = std::min(round_up((b.columns + 2 * slots_ - 1) / (2 * slots_), strip_), widest);

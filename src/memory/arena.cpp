@@ -45,8 +45,8 @@ int touch(std::byte* from, Bytes bytes) {
   return 0;
 }
 
-// Much memory by all threads: clearing pages takes longer than most that is done before the first step, and several
-// times as long where a virtual machine's host must find them first.
+// A large arena is touched by all threads: clearing pages dominates the time before the first step, and takes several
+// times as long where the host of a virtual machine must allocate them first.
 int touch_together(std::byte* from, Bytes bytes) {
   constexpr Bytes kStretch = 32 * MiB, kMuch = 256 * MiB;  // multiples of huge pages
   int failure = 0;

@@ -1,4 +1,4 @@
-// One stretch of address space whose front is made usable, and resident, on demand.
+// A range of addresses whose first bytes are made usable, and resident, on demand.
 #pragma once
 
 #include <cstddef>

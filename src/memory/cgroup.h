@@ -18,8 +18,8 @@ struct CgroupMemory {
 // Every limited group on the path of this process, from the root down. `root` stands before /proc and /sys, for tests.
 std::vector<CgroupMemory> cgroup_memory(const std::string& root = "");
 
-// The whole of a small file; empty when it is not there or not for us. Throws Error when reading fails: an answer that
-// is missing must not pass for one of zero.
+// The whole of a small file; empty when it is absent or not readable. Throws Error when reading fails: a failed read
+// must not count as zero.
 std::string read_small_file(const std::string& path);
 
 }  // namespace plimsoll::memory

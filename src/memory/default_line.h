@@ -1,4 +1,4 @@
-// The line when the user gives none: what the surroundings allow, and the reason in a sentence.
+// The line when the user gives none: the smallest limit of the environment, and the reason in a sentence.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ struct DefaultLine {
 MemoryFacts gather_memory_facts(const std::string& root = "");
 
 // PLIMSOLL_MEMORY decides alone (a share is one of the smallest limit). Otherwise the smallest limit less a tenth,
-// at least 64 MiB, for what is not ours to count. Throws Error when a variable is no size or nothing is known.
+// at least 64 MiB, for memory that is not counted. Throws Error when a variable is no size or nothing is known.
 DefaultLine default_line(const MemoryFacts& facts);
 
 }  // namespace plimsoll::memory

@@ -22,7 +22,7 @@
 namespace plimsoll::memory {
 namespace {
 
-// What the planner takes a disk for when it searches (plan/staged.cpp): a plan made with it is right on most.
+// The disk speed that the planner assumes when it searches.
 constexpr DiskSpeed kOrdinary{.read_bytes_per_s = 0x1.0p30, .write_bytes_per_s = 0x1.0p29};
 constexpr size_t kMostBytes = 64 * KiB;  // of the file
 

@@ -23,9 +23,9 @@ constexpr Bytes kLaterCodeBytes = 5 * MiB;
 // kernels of libraries and threads after planning.
 constexpr Bytes kOtherPrivateBytes = 3 * MiB / 2;
 // Resident and counted bytes differ by pages that the allocator can't return, by this and an eighth of the heap at
-// most. More than that was taken behind its back.
+// most. More than that was taken without the allocator.
 constexpr Bytes kDiffers = 4 * MiB;
-// One part in so many of a heap is free space between blocks, after what can be returned was.
+// 1/kFragments of a heap is free space between blocks, after trimming.
 constexpr Bytes kFragments = 16;
 
 }  // namespace
@@ -115,7 +115,7 @@ class Ledger {
   }
 
   // Counted where that is possible: measured pages differ a little from run to run, and plans must not. Measured pages
-  // decide where the host program has taken memory behind the allocator's back.
+  // decide where the host program has taken memory without the allocator.
   Bytes needed_for(const memory::ProcessMemory& now, Bytes later_code) const {
     const Bytes heap = now.heap_bytes + now.heap_bytes / kFragments;
     const Bytes counted = heap + now.generated_code_bytes + kOtherPrivateBytes;

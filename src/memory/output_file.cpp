@@ -118,7 +118,7 @@ void OutputFile::open_beside() {
       if (reason == EEXIST && number < 1000) continue;  // another thread's, or of a process elsewhere with this id
       fail(reason);
     }
-    // The lock tells others that this file is in use. One who took it for abandoned may have removed it before.
+    // The lock marks the file as in use. Another process may have removed it as abandoned before it was locked.
     uninterrupted([&] { return ::flock(file_, LOCK_EX); });
     struct stat facts {};
     if (::fstat(file_, &facts) != 0 || facts.st_nlink > 0) return;
@@ -176,7 +176,7 @@ void OutputFile::bound_dirty_pages() {
 void OutputFile::keep_permissions() const {
   struct stat facts {};
   if (!target_.is_present || ::stat(target_.path.c_str(), &facts) != 0) return;
-  // Only root may give files away; then the file belongs to who runs this, as if it were new.
+  // Only root may change the owner; otherwise the file belongs to the current user, like a new one.
   if (::fchown(file_, facts.st_uid, facts.st_gid) != 0 && ::fchown(file_, static_cast<uid_t>(-1), facts.st_gid) != 0)
     errno = 0;
   if (::fchmod(file_, facts.st_mode & 0777) != 0) fail(errno);
@@ -199,7 +199,7 @@ void OutputFile::finish() {
   sync_folder();
 }
 
-// The name too must reach the disk.
+// The directory entry must reach the disk too.
 void OutputFile::sync_folder() const {
   const int folder = uninterrupted([&] { return ::open(target_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (folder < 0) {

@@ -37,7 +37,7 @@ bool is_full(int reason) { return reason == ENOSPC || reason == EDQUOT || reason
       ErrorKind::DiskFull);
 }
 
-// Everything that can be known before a byte is taken: a disk that is filled up on the way disturbs others.
+// Checks all that is known before disk space is taken: a disk that fills up later disturbs other programs.
 void refuse_early(const std::string& folder, Bytes bytes) {
   const Bytes free = available_disk_bytes(folder);
   if (is_memory_backed(folder))
@@ -83,7 +83,7 @@ ScratchFile::ScratchFile(std::string folder, Bytes bytes, Cache cache)
   staging_.commit(kStagingBytes);
   const bool taken = preallocate();
   if (cache_ == Cache::Bypassed && !bypass_cache()) cache_ = Cache::DroppedBehind;
-  // The zeros of the staging memory take the space where nothing else can.
+  // Without fallocate, zeros are written to take the space.
   for (Bytes at = 0; !taken && at < bytes_; at += kStagingBytes)
     write(at, staging_.data(), std::min(kStagingBytes, bytes_ - at));
 }
@@ -103,7 +103,7 @@ bool ScratchFile::preallocate() {
 bool ScratchFile::bypass_cache() {
   const int flags = ::fcntl(file_, F_GETFL);
   if (::fcntl(file_, F_SETFL, flags | O_DIRECT) != 0) return false;
-  // Some accept the flag and refuse the transfers.
+  // Some file systems accept O_DIRECT and refuse the transfers.
   const bool works = ::pwrite(file_, staging_.data(), bytes_ > 0 ? kBlock : 0, 0) >= 0 || errno != EINVAL;
   if (!works) ::fcntl(file_, F_SETFL, flags);
 #ifdef STATX_DIOALIGN
@@ -198,7 +198,7 @@ DiskSpeed measure_disk(const std::string& folder, Bytes most) {
   constexpr double kEnoughSeconds = 0.1;
   ScratchFile file(folder, probe_bytes);
   std::byte* const staging = file.staging_.data();
-  // A disk that compresses must not win by it.
+  // Random bytes: a disk that compresses must not look faster.
   for (Bytes i = 0; i < ScratchFile::kStagingBytes; ++i)
     staging[i] = static_cast<std::byte>(mix_bits(static_cast<uint64_t>(i)));
   const auto speed = [&](Bytes limit, Bytes& moved, auto&& move) {

@@ -1,4 +1,4 @@
-// A temporary file without a name, for what does not fit in memory: it ends with the process, however that ends.
+// A temporary file without a name, for spilled data: it is removed when the process ends, also by a crash.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct DiskSpeed {
 // read back. Takes no more memory than ScratchFile::kStagingBytes. Throws what the constructor of ScratchFile throws.
 DiskSpeed measure_disk(const std::string& folder, Bytes most = 64 * MiB);
 
-// Goes around the page cache, whose pages count against a control group. For one thread at a time.
+// Bypasses the page cache, whose pages count against a control group. For one thread at a time.
 class ScratchFile {
  public:
   static constexpr Bytes kBlock = kDiskBlock;

@@ -23,7 +23,7 @@ class ModelSettings {
   int64_t width(int64_t otherwise) { return take(options_.width, otherwise, "width"); }
   double dropout(double otherwise);
 
-  // Throws Error when an option was given that nobody asked for.
+  // Throws Error for an option that the model does not have.
   void expect_all_taken() const;
   const std::string& model() const { return model_; }
   [[noreturn]] void fail(const std::string& why) const;

@@ -49,7 +49,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 int64_t ModelSettings::take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what) const {
   const int64_t value = std::exchange(option, std::nullopt).value_or(otherwise);
   if (value < 1) fail(fmt::format("{} must be positive but is {}", what, value));
-  // More of anything can't be planned: each layer is some ten nodes, and products of sizes must stay countable.
+  // Larger models can't be planned: each layer is some ten nodes, and products of sizes must fit 64 bits.
   constexpr int64_t kMost = 100'000, kMostSize = 2'000'000'000;
   const int64_t most = what == "layers" ? kMost : kMostSize;
   if (value > most) fail(fmt::format("{} can be at most {} but is {}", what, most, value));

@@ -1,6 +1,6 @@
 // batch_norm: each channel (dimension 1) less its mean, over its deviation, times gamma, plus beta. Statistics are
 // those of the batch, which then move the running ones, or the running ones themselves. With the setting `split` each
-// part of the batch has its own: every sample has a row with those of its part, and their mean moves the running ones.
+// micro-batch has its own: every sample has a row with those of its micro-batch, and their mean moves the running ones.
 #include <cmath>
 #include <limits>
 
@@ -29,7 +29,7 @@ void expect_channels(const Infer& n, size_t first, size_t last) {
 
 bool is_split(const Attrs& attrs) { return attrs.i("split", 0) != 0; }
 
-// What batch_norm tells of the batch, or of the part that each sample is in.
+// Statistics of the batch, or of the micro-batch that each sample is in.
 TensorType statistic_of(const Infer& n) {
   const Shape& x = n.in[0].shape;
   return {DType::F32, is_split(n.attrs) ? Shape{x[0], x[1]} : Shape{x[1]}};

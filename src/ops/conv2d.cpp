@@ -62,8 +62,8 @@ bool is_depthwise(const ConvolutionSizes& sizes) { return sizes.window.groups > 
 bool is_strided(const ConvolutionSizes& sizes) { return sizes.window.strides[0] * sizes.window.strides[1] > 1; }
 int64_t points(const ConvolutionSizes& sizes) { return sizes.kernel[2] * sizes.kernel[3]; }
 
-// Winograd's way needs fewer products than are counted; what its tiles cover beyond the image is lost, and so is time
-// to changes of basis where there are few channels and to the caches where there are many.
+// Winograd's algorithm needs fewer products than are counted; what its tiles cover beyond the image is lost, and so is
+// time to changes of basis where there are few channels and to the caches where there are many.
 double efficiency_of(const Winograd::Sizes& n, double few, double some, double many, double most) {
   const double share =
       static_cast<double>(n.out_height * n.out_width) / static_cast<double>(16 * n.tiles_down() * n.tiles_across());

@@ -1,4 +1,4 @@
-// The gradients of a convolution as nodes: conv2d and conv2d_transpose are each other's.
+// The gradients of a convolution as nodes, shared by conv2d and conv2d_transpose.
 #pragma once
 
 #include "kernels/window.h"

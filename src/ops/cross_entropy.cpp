@@ -145,7 +145,7 @@ void infer_loss(Infer& n) {
   n.out = {{DType::F32, {}}};
 }
 
-// The mean divides by the rows of the whole batch, so that parts of it add up.
+// The mean divides by the rows of the whole batch, so that micro-batches add up to it.
 int64_t rows_of_whole(const Facts& facts) { return facts.attrs.shape("rows")[0].at(facts.whole_batch); }
 
 Prepared prepare_loss(const Facts& facts, bool sparse) {

@@ -1,4 +1,4 @@
-// A chain of element-wise operators as one node: one pass over memory, nothing between the steps is ever stored.
+// A chain of element-wise operators as one node: one pass over memory, no intermediate value is stored.
 #pragma once
 
 #include <span>

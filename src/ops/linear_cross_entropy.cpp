@@ -165,7 +165,7 @@ class Loss {
   // of these rows where they are held, and what the products need.
   Bytes scratch_bytes() const { return logits_at() + logits_bytes() + table_.scratch_bytes; }
 
-  // The first row whose label is outside of the classes, which takes no part; -1: none.
+  // The first row whose label is outside of the classes, and is left out; -1: none.
   int64_t find_bad(const int32_t* labels) const noexcept {
     for (int64_t i = 0; i < n_.rows; ++i)
       if (!is_known(labels[i])) return i;

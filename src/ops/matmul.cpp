@@ -139,7 +139,7 @@ Prepared prepare(const Facts& facts) {
 Cost cost(const Facts& facts) {
   const Dims& a = facts.in[0].dims;
   const int64_t inner = a[a.rank() - (facts.attrs.i("transpose_a") != 0 ? 2 : 1)];
-  // A short side leaves the blocks of the kernel part empty.
+  // A short side leaves the blocks of the kernel partly empty.
   const Dims& y = facts.out[0].dims;
   const int64_t shortest = std::min({inner, y[y.rank() - 1], y[y.rank() - 2]});
   return {2.0 * static_cast<double>(facts.out[0].count()) * static_cast<double>(inner), shortest > 128 ? 0.88 : 0.68};

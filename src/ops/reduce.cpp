@@ -78,7 +78,7 @@ Prepared prepare(const Facts& facts, Reduce how, double factor) {
 Prepared prepare_sum(const Facts& facts) { return prepare(facts, Reduce::Sum, 1); }
 Prepared prepare_max(const Facts& facts) { return prepare(facts, Reduce::Max, 1); }
 Prepared prepare_min(const Facts& facts) { return prepare(facts, Reduce::Min, 1); }
-// `count` may be a multiple of the batch: the whole one, so that the parts of a step add up to the mean.
+// `count` may be a multiple of the batch: the whole one, so that micro-batches add up to the mean.
 double mean_factor(const Facts& facts) {
   return 1.0 / static_cast<double>(std::max<int64_t>(1, facts.attrs.shape("count")[0].at(facts.whole_batch)));
 }

@@ -44,7 +44,7 @@ struct Forward {
   int64_t group_count = 0;  // zero where some vector of columns needs more than one vector of the input
 };
 
-// The output pixels along one axis that an input pixel has a part in.
+// The output pixels along one axis that an input pixel contributes to.
 struct Taps {
   int64_t first, count;
   const float* weights;
@@ -172,7 +172,7 @@ void resize_plane_as(const Forward& f, const float* x, float* y, float* expanded
   }
 }
 
-// The sum of the rows of `dy` that an input row has a part in.
+// The sum of the rows of `dy` that an input row contributed to.
 void fold_rows(const Taps& taps, const float* dy, int64_t stride, float* sum) {
   constexpr int kVectors = 4;
   const FloatTag d;
@@ -315,7 +315,7 @@ void list_sources(const ResizeSizes& sizes, int axis, SourcePixel* to) {
   for (int64_t i = 0; i < sizes.to[axis]; ++i) to[i] = source_of(i, sizes.from[axis], sizes.to[axis], sizes.is_linear);
 }
 
-// Returns the end of the weights. An input pixel has a part in consecutive output pixels, and each of those comes from
+// Returns the end of the weights. An input pixel contributes to consecutive output pixels, and each of those comes from
 // two at most.
 float* list_taps(const ResizeSizes& sizes, int axis, Taps* to, float* weights) {
   const int64_t from = sizes.from[axis];

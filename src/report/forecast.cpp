@@ -6,7 +6,7 @@
 
 namespace plimsoll {
 
-// Texts and not the plan: a plan may be as large as what it plans.
+// Texts and numbers, not the plan, which may be large.
 struct ForecastFacts {
   bool fits = false;
   Bytes line = 0;

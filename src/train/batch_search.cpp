@@ -39,7 +39,7 @@ LargestBatch find_largest_batch(const Spec& spec, int64_t at_most, const std::fu
     return !tried.refusal;
   };
   if (at_most < 1) return found;
-  // Fewer samples mostly need less, but not always: for one alone there may be a kernel that takes more.
+  // Fewer samples mostly need less memory, but not always: a kernel for one sample may take more workspace.
   int64_t next = std::min<int64_t>(at_most, 16);
   while (!fits(next)) {
     if (next == 1 || !may_go_on()) return found;
@@ -47,12 +47,12 @@ LargestBatch find_largest_batch(const Spec& spec, int64_t at_most, const std::fu
   }
   bool is_higher = true;
   while (is_higher && may_go_on()) {
-    // Doubling, then halving what is between.
+    // Doubling, then bisection.
     found.refused_batch = 0;
     while (found.refused_batch == 0 && found.batch < at_most && may_go_on()) fits(std::min(at_most, 2 * found.batch));
     while (found.refused_batch > 0 && found.refused_batch - found.batch > finest_step(found.batch) && may_go_on())
       fits(found.batch + (found.refused_batch - found.batch) / 2);
-    // Need does not rise with every sample: kernels and what is worth keeping change. One look further.
+    // The need is not monotone, since kernels and masks change with the batch: one larger batch is tried too.
     const LargestBatch below = found;
     is_higher = found.refused_batch > 0 && found.batch + found.batch / 8 <= at_most &&
                 found.batch + found.batch / 8 > found.refused_batch && fits(found.batch + found.batch / 8);

@@ -6,7 +6,7 @@
 namespace plimsoll::train {
 namespace {
 
-// A line so low that nothing fits tells what would.
+// Planning under an impossible line gives the smallest one that works.
 Bytes find_smallest_line(const Spec& spec, const Training& training, const StopQuestion& is_stop_asked) {
   Spec low = spec;
   low.line = 1;

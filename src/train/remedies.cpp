@@ -13,7 +13,7 @@
 namespace plimsoll::train {
 namespace {
 
-// A line is named when a plan under it was made: a higher one is tried where it was not.
+// A line is named only when planning under it succeeds; otherwise a higher one is tried.
 constexpr int kLineTries = 4;
 // Smaller batches are searched in the first half of the time: the disk, which takes longest, comes after them.
 constexpr double kShareOfBatches = 0.5;
@@ -36,7 +36,7 @@ class RemedySearch {
     lower_batch();
     use_a_disk();
     if (trains) keep_in_half();
-    // Prices are relative to the requested step without a line, whose time every plan of it knows.
+    // Prices are relative to the requested step without a line, whose time every plan holds.
     for (size_t i = 0; i < found_.size(); ++i)
       found_[i].slowdown = baseline_ns_ > 0 ? std::max(sample_ns_[i] / baseline_ns_, 1.0) : 1.0;
     std::stable_sort(found_.begin(), found_.end(), [](const PlannedRemedy& a, const PlannedRemedy& b) {
@@ -74,7 +74,7 @@ class RemedySearch {
     return false;
   }
 
-  // Planning can't know what else runs here, but it can say that the machine is too small.
+  // Other programs are unknown to planning, but a machine that is too small is not.
   static std::string surroundings(Bytes line) {
     const Bytes allowed = memory::default_line(memory::gather_memory_facts()).bytes;
     return line > allowed ? fmt::format(", more than the {} that the surroundings allow", format_bytes(allowed)) : "";
@@ -145,7 +145,7 @@ class RemedySearch {
       keep(split, *tried.training, "statistics of each micro-batch instead of the batch: other results", true);
   }
 
-  // The least of it that is enough.
+  // The smallest scratch file that is enough.
   void keep_in_half() {
     const bool has_values = spec_.half_values;
     const bool has_state = spec_.optimiser.half_state;

@@ -51,7 +51,7 @@ struct Spec {
   DiskLimit disk_limit = {};
 };
 
-// Whether whoever asked for the work wants it to end: asked between stages and between steps.
+// Whether to stop: asked between stages and between steps.
 using StopQuestion = std::function<bool()>;
 bool never_stops();
 // What planning and measuring throw when they were asked to stop.

@@ -75,7 +75,7 @@ report::ResultChanges find_changes(const Training& training) {
   return changes;
 }
 
-// All ways to set up the main step, as the planner takes them.
+// All options of the main step, as the planner takes them.
 struct Ways {
   explicit Ways(const Training& training) : problems(training.session->problems(0)) {
     for (const plan::Problem& problem : problems) pointers.push_back(&problem);
