@@ -20,6 +20,21 @@ using BackwardWeights = dnnl::convolution_backward_weights;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
+void append_activation(dnnl::post_ops& post, std::string_view name) {
+  switch (parse_activation(name)) {
+    case Activation::None:
+      return;
+    case Activation::Relu:
+      return post.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+    case Activation::Relu6:
+      return post.append_eltwise(1, dnnl::algorithm::eltwise_clip, 0, 6);
+    case Activation::Sigmoid:
+      return post.append_eltwise(1, dnnl::algorithm::eltwise_logistic, 0, 0);
+    case Activation::Tanh:
+      return post.append_eltwise(1, dnnl::algorithm::eltwise_tanh, 0, 0);
+  }
+}
+
 // What oneDNN wants to know besides the descriptions of memory.
 struct DnnlWindow {
   explicit DnnlWindow(const ConvolutionSizes& sizes)

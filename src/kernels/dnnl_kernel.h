@@ -4,8 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
+#include "kernels/dnnl_layout.h"
 #include "kernels/kernel.h"
 
 namespace plimsoll::kernels {

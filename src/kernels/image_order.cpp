@@ -1,5 +1,7 @@
 #include "kernels/image_order.h"
 
+#include "kernels/dnnl_layout.h"
+
 namespace plimsoll::kernels {
 namespace {
 
@@ -32,7 +34,9 @@ ImageOrder::ImageOrder(const Layout& layout, const Dims& dims) : samples_(dims[0
   }
 }
 
-dnnl::memory::desc ImageOrder::desc(DType dtype, const Dims& dims) const {
+Layout ImageOrder::layout(DType dtype, const Dims& dims) const { return Layout(desc(dtype, dims)); }
+
+DnnlDesc ImageOrder::desc(DType dtype, const Dims& dims) const {
   return block_ > 1 ? blocked(dtype, dims, block_) : plain_desc(dtype, dims);
 }
 

@@ -23,9 +23,9 @@ class ImageOrder {
   int64_t planes() const { return samples_ * blocks(); }
 
   // The same order for values of other sizes or another type.
-  Layout layout(DType dtype, const Dims& dims) const { return Layout(desc(dtype, dims)); }
+  Layout layout(DType dtype, const Dims& dims) const;
   // Stays blocked for single pixels, where Layout would call the order plain: primitives want all values in one.
-  dnnl::memory::desc desc(DType dtype, const Dims& dims) const;
+  DnnlDesc desc(DType dtype, const Dims& dims) const;
 
  private:
   int64_t samples_ = 0;

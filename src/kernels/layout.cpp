@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "kernels/dnnl_layout.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -40,8 +41,8 @@ bool means_row_major(const dnnl_memory_desc_t& md) {
 
 }  // namespace
 
-Layout::Layout(const dnnl::memory::desc& desc) {
-  if (!means_row_major(desc.data)) desc_ = std::make_shared<const dnnl::memory::desc>(desc);
+Layout::Layout(const DnnlDesc& desc) {
+  if (!means_row_major(desc.data)) desc_ = std::make_shared<const DnnlDesc>(desc);
 }
 
 dnnl::memory::data_type to_dnnl(DType dtype) {
@@ -90,11 +91,11 @@ bool Layout::is_padded(DType dtype, const Dims& dims) const {
   return bytes(dtype, dims) != element_count(dims) * size_of(dtype);
 }
 
-dnnl::memory::desc Layout::desc(DType dtype, const Dims& dims) const {
-  return desc_ ? *desc_ : plain_desc(dtype, dims);
+DnnlDesc Layout::desc(DType dtype, const Dims& dims) const {
+  return desc_ ? *desc_ : DnnlDesc(plain_desc(dtype, dims));
 }
 
-dnnl::memory::desc Layout::desc_beside(const Layout& other, DType dtype, const Dims& dims) const {
+DnnlDesc Layout::desc_beside(const Layout& other, DType dtype, const Dims& dims) const {
   if (desc_ || !other.desc_) return desc(dtype, dims);
   return plain_desc(dtype, Dims::from(other.desc_->dims()));
 }

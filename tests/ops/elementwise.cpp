@@ -8,6 +8,7 @@
 
 #include <plimsoll/optimiser.h>
 #include "base/random.h"
+#include "kernels/dnnl_layout.h"
 #include "ops/evaluate.h"
 #include "ops/fused.h"
 #include "ops/ops.h"
