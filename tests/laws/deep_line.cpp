@@ -47,7 +47,7 @@ void write_npy(const std::string& path, const std::string& type, int64_t rows, i
 class DeepLine : public ::testing::TestWithParam<Deep> {
  protected:
   void SetUp() override {
-    folder_ = fmt::format("deep-line-{}", ::getpid());
+    folder_ = fmt::format("{}deep-line-{}", ::testing::TempDir(), ::getpid());
     std::filesystem::create_directory(folder_);
     const bool is_text = GetParam().is_text;
     // No multiple of the batch: the last batch of an evaluation is smaller.
