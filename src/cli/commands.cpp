@@ -1,8 +1,14 @@
 #include "cli/commands.h"
 
+#include <sstream>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
+
+#include <plimsoll/error.h>
+#include <plimsoll/version.h>
+#include "cli/output.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -238,8 +244,6 @@ void add_bench_verb(CLI::App& app, Command& command) {
   bench_pack->callback([&command] { command.run = [&command] { return run_bench_pack(command.pack); }; });
 }
 
-}  // namespace
-
 void add_verbs(CLI::App& app, Command& command) {
   add_train_verb(app, command);
   add_eval_verb(app, command);
@@ -249,6 +253,28 @@ void add_verbs(CLI::App& app, Command& command) {
   add_doctor_verb(app, command);
   add_demo_verb(app, command);
   add_bench_verb(app, command);
+}
+
+}  // namespace
+
+std::optional<int> parse_command(int argc, char** argv, Command& command) {
+  CLI::App app("Plimsoll: training inside a line of memory.", "plimsoll");
+  app.set_version_flag("--version", PLIMSOLL_VERSION_TEXT);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  // Flags put behind a command count more than those in it: remedies are pasted there.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_verbs(app, command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    std::ostringstream output, errors;
+    const bool is_fine = app.exit(e, output, errors) == 0;
+    print_now(stdout, output.str());
+    print_error(errors.str());
+    return is_fine ? 0 : static_cast<int>(ErrorKind::Usage);
+  }
+  return std::nullopt;
 }
 
 }  // namespace plimsoll::cli

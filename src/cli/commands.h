@@ -2,12 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "cli/verbs.h"
-
-namespace CLI {
-class App;
-}
 
 namespace plimsoll::cli {
 
@@ -19,7 +16,7 @@ struct Command {
   std::function<int()> run;  // of the verb that was given
 };
 
-// Parsing the app fills the command, which must outlive it.
-void add_verbs(CLI::App& app, Command& command);
+// Fills the command; or the exit code when there is nothing to run: help, the version, wrong use.
+std::optional<int> parse_command(int argc, char** argv, Command& command);
 
 }  // namespace plimsoll::cli

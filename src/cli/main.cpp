@@ -1,14 +1,12 @@
 // The program: parses, runs one verb, and turns what went wrong into an exit code.
 #include <cstdio>
 #include <exception>
-#include <sstream>
+#include <new>
+#include <optional>
+#include <string>
 #include <system_error>
 
-#include <fmt/format.h>
-#include <CLI/CLI.hpp>
-
 #include <plimsoll/error.h>
-#include <plimsoll/version.h>
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "memory/process.h"
@@ -18,22 +16,7 @@ namespace {
 
 int run(int argc, char** argv) {
   Command command;
-  CLI::App app("Plimsoll: training inside a line of memory.", "plimsoll");
-  app.set_version_flag("--version", PLIMSOLL_VERSION_TEXT);
-  app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
-  // A later flag overrides an earlier one, so that remedies can be appended to a command.
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_verbs(app, command);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    std::ostringstream output, errors;
-    const bool is_fine = app.exit(e, output, errors) == 0;
-    print_now(stdout, output.str());
-    print_error(errors.str());
-    return is_fine ? 0 : static_cast<int>(ErrorKind::Usage);
-  }
+  if (const std::optional<int> exit_code = parse_command(argc, argv, command)) return *exit_code;
   try {
     return command.run();
   } catch (const DoesNotFit& e) {
