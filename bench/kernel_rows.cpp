@@ -134,7 +134,7 @@ class Collector {
     const ProgramTask& work = from.program.tasks[static_cast<size_t>(id)];
     KernelRow row;
     row.kernel = work.own.first;
-    row.scratch_bytes = scratch_bytes(task, from.program.batch);
+    row.workspace_bytes = workspace_bytes(task, from.program.batch);
     row.predicted_ns = cost_ns(task, from.program.batch);
     row.op = work.op == nullptr ? "reorder" : std::string(work.op->name);
     for (const Operand& in : work.own.in) {

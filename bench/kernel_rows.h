@@ -37,7 +37,7 @@ struct KernelRow {
   std::string op, shape;
   std::shared_ptr<Kernel> kernel;
   std::vector<KernelOperand> in, out;
-  Bytes scratch_bytes = 0;
+  Bytes workspace_bytes = 0;
   Limit limit = Limit::Copy;
   ProductSizes product;
   double products = 1;  // of that size: an operator may do several

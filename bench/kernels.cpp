@@ -94,15 +94,15 @@ Rival make_ours(const KernelRow& row, Memory& memory) {
   struct Bound {
     std::vector<const void*> in;
     std::vector<void*> out;
-    std::byte* scratch;
+    std::byte* workspace;
     StepState state;
   };
   auto bound = std::make_shared<Bound>();
   for (const KernelOperand& operand : row.in) bound->in.push_back(make_operand(memory, operand));
   for (const KernelOperand& operand : row.out) bound->out.push_back(make_operand(memory, operand));
-  bound->scratch = memory.take(row.scratch_bytes);
+  bound->workspace = memory.take(row.workspace_bytes);
   return {"ours", [bound, kernel = row.kernel] {
-            kernel->run({bound->in.data(), bound->out.data(), bound->scratch, &bound->state});
+            kernel->run({bound->in.data(), bound->out.data(), bound->workspace, &bound->state});
           }};
 }
 
@@ -150,7 +150,7 @@ Result measure(const KernelRow& row, Memory& memory, benchmark::State& state) {
 }
 
 Bytes memory_for(const KernelRow& row) {
-  Bytes bytes = 64 * KiB * 32 + row.scratch_bytes;
+  Bytes bytes = 64 * KiB * 32 + row.workspace_bytes;
   for (const auto* list : {&row.in, &row.out})
     for (const KernelOperand& operand : *list) bytes += operand.bytes;
   return row.limit == Limit::Copy ? bytes + static_cast<Bytes>(row.bytes) + kMemoryBytes + 16 * MiB : 4 * bytes;

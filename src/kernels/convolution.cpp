@@ -116,11 +116,11 @@ Prepared prepare_winograd(const Facts& facts, const Winograd& winograd, const Fo
   return {.kernel = make_kernel([=](const Args& args) {
             winograd.run({args.input<float>(0), args.input<float>(1), has_bias ? args.input<float>(2) : nullptr,
                           has_residual ? args.input<float>(residual_at) : nullptr, args.output<float>(0)},
-                         args.scratch);
+                         args.workspace);
           }),
           .in = std::move(in),
           .out = {is_backward ? image : result},
-          .scratch_bytes = winograd.scratch_bytes()};
+          .workspace_bytes = winograd.workspace_bytes()};
 }
 
 // What our own kernel gradient for one channel would work on, where oneDNN wants the result and the kernel as it does.
@@ -148,16 +148,16 @@ Prepared prepare_own_kernel_grad(const Facts& facts, const Way& way, const Layou
   Prepared prepared{.kernel = make_kernel([=](const Args& args) {
                       way.run({args.input<float>(0), args.input<float>(1), args.output<float>(0),
                                has_bias ? args.output<float>(1) : nullptr, adds},
-                              args.scratch);
+                              args.workspace);
                     }),
                     .in = {image, Layout(plain.dst_desc())},
                     .out = {Layout(plain.weights_desc())},
-                    .scratch_bytes = way.scratch_bytes()};
+                    .workspace_bytes = way.workspace_bytes()};
   if (has_bias) prepared.out.emplace_back();
   return prepared;
 }
 
-Bytes scratch_of(const auto& pd) { return static_cast<Bytes>(pd.scratchpad_desc().get_size()); }
+Bytes workspace_of(const auto& pd) { return static_cast<Bytes>(pd.scratchpad_desc().get_size()); }
 
 Desc with_samples(Desc desc, int64_t samples) {
   desc.data.dims[0] = desc.data.padded_dims[0] = samples;
@@ -179,7 +179,7 @@ Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBin
   const int64_t groups = is_by_product(pd) ? std::clamp<int64_t>(whole, 1, kMostGroups) : 1;
   const ThreadCount threads(is_by_product(pd) ? 1 : thread_slots());
   std::vector<std::shared_ptr<Kernel>> kernels;
-  Bytes scratch_bytes = 0;
+  Bytes workspace_bytes = 0;
   for (int64_t group = 0; group < groups; ++group) {
     const int64_t first = whole * group / groups, samples = whole * (group + 1) / groups - first;
     const PrimitiveDesc piece = is_by_product(pd) ? make(samples) : pd;
@@ -191,14 +191,14 @@ Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBin
       bound.back().desc = with_samples(binding.desc, samples);
       bound.back().offset_bytes = static_cast<Bytes>(binding.desc.get_size()) / whole * first;
     }
-    bound.push_back({DNNL_ARG_SCRATCHPAD, piece.scratchpad_desc(), Binding::From::Scratch, 0, scratch_bytes});
-    scratch_bytes += round_up(scratch_of(piece), kAlignment);
+    bound.push_back({DNNL_ARG_SCRATCHPAD, piece.scratchpad_desc(), Binding::From::Workspace, 0, workspace_bytes});
+    workspace_bytes += round_up(workspace_of(piece), kAlignment);
     kernels.push_back(std::make_shared<DnnlKernel>(Primitive(piece), bound));
   }
   return {.kernel = is_by_product(pd) ? make_pieces(std::move(kernels)) : kernels[0],
           .in = std::move(in),
           .out = {out},
-          .scratch_bytes = scratch_bytes};
+          .workspace_bytes = workspace_bytes};
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ void DnnlKernel::run(const Args& args) noexcept {
   for (Bound& bound : bound_) {
     const void* base = bound.from == Binding::From::In    ? args.in[bound.index]
                        : bound.from == Binding::From::Out ? args.out[bound.index]
-                                                          : args.scratch;
+                                                          : args.workspace;
     void* pointer = static_cast<std::byte*>(const_cast<void*>(base)) + bound.offset_bytes;
     if (pointer == bound.last) continue;
     dnnl_memory_set_data_handle(bound.memory.get(), pointer);
@@ -65,16 +65,16 @@ std::shared_ptr<Kernel> make_pieces(std::vector<std::shared_ptr<Kernel>> pieces)
   });
 }
 
-std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* scratch_bytes) {
+std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* workspace_bytes) {
   const dnnl::memory::desc source = from.layout.desc_beside(to, from.dtype, from.dims);
   const dnnl::memory::desc target = to.desc_beside(from.layout, from.dtype, from.dims);
   assert(source.data.ndims == target.data.ndims);
   const dnnl::reorder::primitive_desc pd(cpu_engine(), source, cpu_engine(), target, user_scratchpad());
-  *scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size());
+  *workspace_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size());
   return std::make_shared<DnnlKernel>(
       dnnl::reorder(pd), std::vector<Binding>{{DNNL_ARG_FROM, source, Binding::From::In},
                                               {DNNL_ARG_TO, target, Binding::From::Out},
-                                              {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}});
+                                              {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Workspace}});
 }
 
 }  // namespace plimsoll::kernels

@@ -14,12 +14,12 @@ const dnnl::stream& cpu_stream();
 
 // Where an argument of a primitive comes from.
 struct Binding {
-  enum class From : uint8_t { In, Out, Scratch };
+  enum class From : uint8_t { In, Out, Workspace };
   int arg;  // DNNL_ARG_...
   dnnl::memory::desc desc;
   From from;
   int index = 0;           // of the input or output
-  Bytes offset_bytes = 0;  // into the input, the output or the scratch memory
+  Bytes offset_bytes = 0;  // into the input, the output or the workspace
 };
 
 class DnnlKernel final : public Kernel {
@@ -53,6 +53,6 @@ bool is_by_product(const PrimitiveDesc& pd) {
 std::shared_ptr<Kernel> make_pieces(std::vector<std::shared_ptr<Kernel>> pieces);
 
 // Copies a value from one layout to another.
-std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* scratch_bytes);
+std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* workspace_bytes);
 
 }  // namespace plimsoll::kernels

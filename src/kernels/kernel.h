@@ -68,7 +68,7 @@ struct StepState {
 struct Args {
   const void* const* in;
   void* const* out;
-  void* scratch;  // aligned to kAlignment
+  void* workspace;  // aligned to kAlignment
   const StepState* state;
   int32_t action = 0;  // of the plan
 
@@ -104,7 +104,7 @@ struct Prepared {
   std::shared_ptr<Kernel> kernel;  // nodes of the same facts share one
   std::vector<Layout> in = {};     // the order in which each input must arrive; empty: all plain
   std::vector<Layout> out = {};    // the order in which each output is written; empty: all plain
-  Bytes scratch_bytes = 0;
+  Bytes workspace_bytes = 0;
 };
 
 // A kernel that is a function of the arguments and of settings captured by value.

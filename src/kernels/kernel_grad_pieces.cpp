@@ -18,7 +18,7 @@ constexpr int64_t kMostPieces = 8;
 constexpr Bytes kFloatBytes = sizeof(float);
 
 Bytes bytes_of(const Desc& desc) { return static_cast<Bytes>(desc.get_size()); }
-Bytes scratch_of(const Description& pd) { return bytes_of(pd.scratchpad_desc()); }
+Bytes workspace_of(const Description& pd) { return bytes_of(pd.scratchpad_desc()); }
 
 // How the work is cut. Groups of samples have sums of their own, which are added in their order. Where each group is
 // one sample, ranges of output channels lie in one piece in all operands and are cut as well: they need no sums.
@@ -89,15 +89,15 @@ int threads_without_cut_sums(const std::function<Description()>& make, int most)
     const ThreadCount one(1);
     const Description pd = make();
     if (is_by_product(pd)) return 1;  // it may cut sums without asking for room
-    alone = scratch_of(pd);
+    alone = workspace_of(pd);
   }
   for (int threads = most; threads > 1; --threads) {
     const ThreadCount these(threads);
     const Description pd = make();
-    if (scratch_of(pd) == alone) return threads;
+    if (workspace_of(pd) == alone) return threads;
     const bool has_bias = bytes_of(pd.diff_bias_desc()) > 0;
     const Bytes of_threads = threads * alone;
-    if (!has_bias && scratch_of(pd) <= of_threads && bytes_of(pd.diff_weights_desc()) > of_threads) return threads;
+    if (!has_bias && workspace_of(pd) <= of_threads && bytes_of(pd.diff_weights_desc()) > of_threads) return threads;
   }
   return 1;
 }
@@ -106,7 +106,7 @@ class KernelGradPieces final : public Kernel {
  public:
   KernelGradPieces(const Facts& facts, const Description& whole, const KernelGradMaker& make);
   void run(const Args& args) noexcept override;
-  Bytes scratch_bytes() const { return scratchpads_at() + slots_ * scratchpad_bytes_; }
+  Bytes workspace_bytes() const { return scratchpads_at() + slots_ * scratchpad_bytes_; }
 
  private:
   struct PieceOperand {
@@ -120,13 +120,13 @@ class KernelGradPieces final : public Kernel {
     PieceOperand x, dy, kernel, bias;
     int64_t group = 0;
   };
-  // Sums of groups lie in the output or behind each other in scratch memory.
+  // Sums of groups lie in the output or behind each other in workspace.
   bool is_in_output(int64_t group) const { return group == 0 && !accumulate_; }
-  int64_t sums_in_scratch() const { return accumulate_ ? groups_ : groups_ - 1; }
+  int64_t sums_in_workspace() const { return accumulate_ ? groups_ : groups_ - 1; }
   Bytes sum_bytes() const { return round_up(kernel_bytes_, kAlignment) + round_up(bias_bytes_, kAlignment); }
-  Bytes scratchpads_at() const { return sums_in_scratch() * sum_bytes(); }
-  std::byte* sum_of(int64_t group, void* scratch) const;
-  void add_sums(float* into, Bytes offset, Bytes bytes, void* scratch) const;
+  Bytes scratchpads_at() const { return sums_in_workspace() * sum_bytes(); }
+  std::byte* sum_of(int64_t group, void* workspace) const;
+  void add_sums(float* into, Bytes offset, Bytes bytes, void* workspace) const;
   void run_piece(const GradPiece& piece, int slot) const;
 
   std::vector<GradPiece> pieces_;
@@ -173,7 +173,7 @@ KernelGradPieces::KernelGradPieces(const Facts& facts, const Description& whole,
       if (one.samples == count) return one;
     const Description pd = describe(count);
     if (!pd) throw Error("oneDNN has no kernel for a part of a convolution of these sizes");
-    scratchpad_bytes_ = std::max(scratchpad_bytes_, round_up(scratch_of(pd), kAlignment));
+    scratchpad_bytes_ = std::max(scratchpad_bytes_, round_up(workspace_of(pd), kAlignment));
     return made.emplace_back(Made{count, pd, Gradient(pd)});
   };
   const Bytes x_bytes = bytes_of(x) / samples, dy_bytes = bytes_of(dy) / samples;
@@ -202,8 +202,8 @@ void KernelGradPieces::PieceOperand::set(const void* base) {
   last = pointer;
 }
 
-std::byte* KernelGradPieces::sum_of(int64_t group, void* scratch) const {
-  return static_cast<std::byte*>(scratch) + (accumulate_ ? group : group - 1) * sum_bytes();
+std::byte* KernelGradPieces::sum_of(int64_t group, void* workspace) const {
+  return static_cast<std::byte*>(workspace) + (accumulate_ ? group : group - 1) * sum_bytes();
 }
 
 void KernelGradPieces::run_piece(const GradPiece& piece, int slot) const {
@@ -220,8 +220,8 @@ void KernelGradPieces::run_piece(const GradPiece& piece, int slot) const {
   assert(status == dnnl_success);
 }
 
-void KernelGradPieces::add_sums(float* into, Bytes offset, Bytes bytes, void* scratch) const {
-  const auto numbers_of = [&](int64_t group) { return reinterpret_cast<float*>(sum_of(group, scratch) + offset); };
+void KernelGradPieces::add_sums(float* into, Bytes offset, Bytes bytes, void* workspace) const {
+  const auto numbers_of = [&](int64_t group) { return reinterpret_cast<float*>(sum_of(group, workspace) + offset); };
   const auto add = [](float* to, const float* more, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) to[i] += more[i];
   };
@@ -241,12 +241,12 @@ void KernelGradPieces::run(const Args& args) noexcept {
   for (GradPiece& piece : pieces_) {
     piece.x.set(args.in[0]);
     piece.dy.set(args.in[1]);
-    std::byte* sum = is_in_output(piece.group) ? nullptr : sum_of(piece.group, args.scratch);
+    std::byte* sum = is_in_output(piece.group) ? nullptr : sum_of(piece.group, args.workspace);
     piece.kernel.set(sum == nullptr ? args.out[0] : sum);
     if (bias_bytes_ > 0) piece.bias.set(sum == nullptr ? args.out[1] : sum + round_up(kernel_bytes_, kAlignment));
   }
   for (PieceOperand& scratchpad : scratchpads_)
-    scratchpad.set(static_cast<std::byte*>(args.scratch) + scratchpads_at());
+    scratchpad.set(static_cast<std::byte*>(args.workspace) + scratchpads_at());
   if (pieces_.size() == 1) {
     const ThreadCount these(threads_);
     run_piece(pieces_[0], 0);
@@ -255,9 +255,9 @@ void KernelGradPieces::run(const Args& args) noexcept {
 #pragma omp parallel for schedule(dynamic) num_threads(slots_)
     for (int64_t i = 0; i < count; ++i) run_piece(pieces_[static_cast<size_t>(i)], omp_get_thread_num());
   }
-  if (sums_in_scratch() == 0) return;
-  add_sums(args.output<float>(0), 0, kernel_bytes_, args.scratch);
-  if (bias_bytes_ > 0) add_sums(args.output<float>(1), round_up(kernel_bytes_, kAlignment), bias_bytes_, args.scratch);
+  if (sums_in_workspace() == 0) return;
+  add_sums(args.output<float>(0), 0, kernel_bytes_, args.workspace);
+  if (bias_bytes_ > 0) add_sums(args.output<float>(1), round_up(kernel_bytes_, kAlignment), bias_bytes_, args.workspace);
 }
 
 }  // namespace
@@ -267,7 +267,7 @@ Prepared prepare_kernel_grad_pieces(const Facts& facts, const Description& whole
   Prepared prepared{.kernel = kernel,
                     .in = {Layout(whole.src_desc()), Layout(whole.diff_dst_desc())},
                     .out = {Layout(whole.diff_weights_desc())},
-                    .scratch_bytes = kernel->scratch_bytes()};
+                    .workspace_bytes = kernel->workspace_bytes()};
   if (facts.out.size() == 2) prepared.out.emplace_back();
   return prepared;
 }

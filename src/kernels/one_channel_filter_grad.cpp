@@ -121,7 +121,7 @@ int64_t OneChannelFilterGrad::sum_floats() const {
 
 int64_t OneChannelFilterGrad::band_floats() const { return round_up(band_size_[0] * band_size_[1], 16); }
 
-Bytes OneChannelFilterGrad::scratch_bytes() const {
+Bytes OneChannelFilterGrad::workspace_bytes() const {
   return (pieces_ * sum_floats() + slots_ * band_floats()) * static_cast<Bytes>(sizeof(float));
 }
 
@@ -176,8 +176,8 @@ void OneChannelFilterGrad::write(const Operands& in, const float* sums) const no
   }
 }
 
-void OneChannelFilterGrad::run(const Operands& in, void* scratch) const noexcept {
-  auto* sums = static_cast<float*>(scratch);
+void OneChannelFilterGrad::run(const Operands& in, void* workspace) const noexcept {
+  auto* sums = static_cast<float*>(workspace);
   float* image = sums + pieces_ * sum_floats();
   const int64_t items = n_.samples * bands_;
   parallel_items(pieces_, slots_, [&](int64_t piece, int slot) {

@@ -20,10 +20,10 @@ class OneChannelFilterGrad {
     Window window;
   };
   explicit OneChannelFilterGrad(const Sizes& sizes);
-  Bytes scratch_bytes() const;
+  Bytes workspace_bytes() const;
 
   using Operands = KernelGradOperands;
-  void run(const Operands& in, void* scratch) const noexcept;
+  void run(const Operands& in, void* workspace) const noexcept;
 
  private:
   void fill_band(const float* x, int64_t first_row, float* band) const noexcept;

@@ -39,7 +39,7 @@ Prepared prepare_pair_loss(const Facts& facts, PairLoss loss, float setting) {
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
             const auto* target = args.input<float>(1);
-            const double sum = sum_in_blocks(count, kGrain, args.scratch, [&](int64_t first, int64_t last) {
+            const double sum = sum_in_blocks(count, kGrain, args.workspace, [&](int64_t first, int64_t last) {
               double part = 0;
               for (int64_t i = first; i < last; i += kRun)
                 part += loss(x + i, target + i, std::min(kRun, last - i), setting);
@@ -48,7 +48,7 @@ Prepared prepare_pair_loss(const Facts& facts, PairLoss loss, float setting) {
             auto* y = args.output<float>(0);
             *y = static_cast<float>(sum / whole) + (accumulate ? *y : 0.0F);
           }),
-          .scratch_bytes = kBlockSumBytes};
+          .workspace_bytes = kBlockSumBytes};
 }
 
 Prepared prepare_pair_grad(const Facts& facts, PairGrad grad, float setting) {

@@ -247,7 +247,7 @@ int64_t Product::slot_floats() const {
   return round_up(depth * (chunk_columns_ + (packs_a_ ? kUnit : 0)), 16);
 }
 
-Bytes Product::scratch_bytes() const { return slots_ * slot_floats() * static_cast<Bytes>(sizeof(float)); }
+Bytes Product::workspace_bytes() const { return slots_ * slot_floats() * static_cast<Bytes>(sizeof(float)); }
 
 void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* packed) const noexcept {
   const int64_t rows = std::min(chunk_rows_, a_.rows - row);
@@ -286,12 +286,12 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
   }
 }
 
-void Product::run(const float* a, const float* b, const float* bias, float* c, void* scratch) const noexcept {
+void Product::run(const float* a, const float* b, const float* bias, float* c, void* workspace) const noexcept {
   float* const to = c;  // where clang-tidy sees that it is written through
   const Operands in{a, b, bias, to};
   const int64_t across = (b_.columns + chunk_columns_ - 1) / chunk_columns_;
   const int64_t chunks = across * ((a_.rows + chunk_rows_ - 1) / chunk_rows_);
-  auto* packed = static_cast<float*>(scratch);
+  auto* packed = static_cast<float*>(workspace);
   constexpr double kAloneFlops = 1e6;  // less is not worth waking threads
   const bool is_small = 2.0 * static_cast<double>(a_.rows * b_.columns) * static_cast<double>(a_.columns) < kAloneFlops;
 #pragma omp parallel for schedule(dynamic) num_threads(slots_) if (!is_small)

@@ -1,4 +1,4 @@
-// One matrix product of floats, c = activation(a b + bias) or c += a b. Operands are packed block by block into scratch
+// One matrix product of floats, c = activation(a b + bias) or c += a b. Operands are packed block by block into workspace
 // memory of the caller, so that nothing is allocated; the sums run in the same order for any number of threads.
 #pragma once
 
@@ -36,9 +36,9 @@ class Product {
   // The columns of c are consecutive; its rows are `c_stride` apart.
   Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, bool accumulate = false,
           Activation activation = Activation::None);
-  Bytes scratch_bytes() const;
+  Bytes workspace_bytes() const;
   // `bias` may be null.
-  void run(const float* a, const float* b, const float* bias, float* c, void* scratch) const noexcept;
+  void run(const float* a, const float* b, const float* bias, float* c, void* workspace) const noexcept;
 
  private:
   struct Operands {
@@ -46,7 +46,7 @@ class Product {
     float* c;
   };
   void run_chunk(const Operands& in, int64_t row, int64_t column, float* packed) const noexcept;
-  int64_t slot_floats() const;  // scratch of one thread
+  int64_t slot_floats() const;  // workspace of one thread
 
   MatrixOrder a_, b_;
   int64_t c_stride_;

@@ -235,8 +235,8 @@ void Reduction::finish(float* y, double value) const {
   *y = accumulate_ ? *y + result : result;
 }
 
-void Reduction::run(const float* x, float* y, void* scratch) const {
-  auto* partial = static_cast<double*>(scratch);
+void Reduction::run(const float* x, float* y, void* workspace) const {
+  auto* partial = static_cast<double*>(workspace);
   const int64_t columns = g_.run_is_kept ? divide_up(g_.run, kTile) : 1;
   const int64_t work = g_.kept.count * g_.reduced.count * g_.run;
   const int64_t tasks = g_.kept.count * columns * pieces_;

@@ -36,14 +36,14 @@ Geometry geometry_of(const Dims& dims, const Dims& axes);
 
 enum class Reduce : uint8_t { Sum, Max, Min };
 
-// Splits a reduction into pieces whose partial results meet in scratch memory, in order. The pieces depend on the
+// Splits a reduction into pieces whose partial results meet in workspace, in order. The pieces depend on the
 // sizes alone; sums are made of blocks in f32 that are added up in f64.
 class Reduction {
  public:
   // y = factor x reduce(x), or y += that.
   Reduction(Reduce how, const Geometry& geometry, double factor, bool accumulate);
-  Bytes scratch_bytes() const { return pieces_ == 1 ? 0 : pieces_ * g_.outputs() * Bytes{sizeof(double)}; }
-  void run(const float* x, float* y, void* scratch) const;
+  Bytes workspace_bytes() const { return pieces_ == 1 ? 0 : pieces_ * g_.outputs() * Bytes{sizeof(double)}; }
+  void run(const float* x, float* y, void* workspace) const;
 
  private:
   void finish(float* y, double value) const;

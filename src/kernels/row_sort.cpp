@@ -9,8 +9,8 @@ int64_t SortedRows::find(int64_t row) const {
   return std::lower_bound(entries, entries + count, static_cast<RowEntry>(row) << 32) - entries;
 }
 
-SortedRows sort_rows(const int32_t* rows, int64_t count, int64_t table_rows, void* scratch) {
-  auto* from = static_cast<RowEntry*>(scratch);
+SortedRows sort_rows(const int32_t* rows, int64_t count, int64_t table_rows, void* workspace) {
+  auto* from = static_cast<RowEntry*>(workspace);
   RowEntry* to = from + count;
   int64_t kept = 0;
   for (int64_t i = 0; i < count; ++i)

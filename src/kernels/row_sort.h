@@ -26,8 +26,8 @@ struct SortedRows {
   }
 };
 
-// Equal ids stay in order. `scratch` has row_sort_bytes(count).
-SortedRows sort_rows(const int32_t* rows, int64_t count, int64_t table_rows, void* scratch);
+// Equal ids stay in order. `workspace` has row_sort_bytes(count).
+SortedRows sort_rows(const int32_t* rows, int64_t count, int64_t table_rows, void* workspace);
 
 // Sums columns [first, last) of the entries [begin, end) of one row: `values` itself when there is one, else in `sum`.
 const float* sum_entries(const SortedRows& rows, int64_t begin, int64_t end, const float* values, int64_t width,

@@ -1,4 +1,4 @@
-// So many threads until the scope is left. Kernels cut scratch memory, and oneDNN its work, by their number: when they
+// So many threads until the scope is left. Kernels cut workspace, and oneDNN its work, by their number: when they
 // are prepared and when they run.
 #pragma once
 

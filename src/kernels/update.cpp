@@ -62,7 +62,7 @@ Update::Update(const Facts& facts, size_t updated, bool has_step)
     width = variable.dims[1];
     ids = gradient.dims[0];
     count = variable.count();
-    scratch_bytes = row_sort_bytes(ids);
+    workspace_bytes = row_sort_bytes(ids);
     return;
   }
   // All in the order that the variable has; padding is zero in all of them and stays so.

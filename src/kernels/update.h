@@ -34,7 +34,7 @@ struct Update {
   int64_t count = 0;                           // floats of the variable in its layout, padding included
   int64_t table_rows = 0, width = 0, ids = 0;  // row-sparse only
   std::vector<Layout> layouts;                 // of all inputs
-  Bytes scratch_bytes = 0;
+  Bytes workspace_bytes = 0;
 
   Update(const Facts& facts, size_t updated, bool has_step);
   float factor(const Args& args) const { return inputs.has_factor ? *args.input<float>(inputs.factor()) : 1.0F; }
@@ -71,7 +71,7 @@ void Update::run(const Args& args, bool touched_only, const Body& body) const {
     return;
   }
   const auto* named = args.input<int32_t>(inputs.rows());
-  const SortedRows rows = sort_rows(named, ids, table_rows, args.scratch);
+  const SortedRows rows = sort_rows(named, ids, table_rows, args.workspace);
   if (rows.count < ids) report_bad_rows(args, static_cast<int>(inputs.rows()), named, ids, table_rows);
   const int64_t grain = 1 + 16384 / (width + 1);
   if (touched_only) {

@@ -111,7 +111,7 @@ Winograd::Winograd(const Sizes& sizes, bool is_backward, Activation activation)
 
 int64_t Winograd::kernel_stride(int64_t outputs) const { return stride_of(sizes_.inputs * outputs); }
 
-Bytes Winograd::scratch_bytes() const {
+Bytes Winograd::workspace_bytes() const {
   const int64_t tiles = stride_of(chunk_tiles_ * sizes_.inputs) + stride_of(chunk_tiles_ * chunk_outputs_);
   return kPoints * (kernel_stride(chunk_outputs_) + slots_ * tiles) * static_cast<Bytes>(sizeof(float));
 }
@@ -187,8 +187,8 @@ void Winograd::run_tiles(const Operands& in, int64_t first_tile, int64_t tiles, 
   }
 }
 
-void Winograd::run(const Operands& in, void* scratch) const noexcept {
-  auto* kernel = static_cast<float*>(scratch);
+void Winograd::run(const Operands& in, void* workspace) const noexcept {
+  auto* kernel = static_cast<float*>(workspace);
   float* tiles = kernel + kPoints * kernel_stride(chunk_outputs_);
   const int64_t image_numbers = kPoints * stride_of(chunk_tiles_ * sizes_.inputs);
   const int64_t slot_numbers = image_numbers + kPoints * stride_of(chunk_tiles_ * chunk_outputs_);

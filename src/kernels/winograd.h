@@ -1,6 +1,6 @@
 // Convolutions with kernels of 3x3 and stride 1 by Winograd's minimal filtering, F(4x4, 3x3): images are cut into tiles
 // of 6x6 that overlap by two; in another basis a tile and a kernel are multiplied point by point, 36 products for 16
-// results instead of 144. What each thread and the kernel need in that basis lies in scratch memory of the caller.
+// results instead of 144. What each thread and the kernel need in that basis lies in workspace of the caller.
 #pragma once
 
 #include <plimsoll/bytes.h>
@@ -37,7 +37,7 @@ class Winograd {
 
   // `is_backward`: from the gradient of the result to that of the image, with the kernel of the forward pass.
   Winograd(const Sizes& sizes, bool is_backward, Activation activation = Activation::None);
-  Bytes scratch_bytes() const;
+  Bytes workspace_bytes() const;
 
   struct Operands {
     const float *x, *kernel;
@@ -45,7 +45,7 @@ class Winograd {
     const float* residual;  // added to the result, or null
     float* y;
   };
-  void run(const Operands& in, void* scratch) const noexcept;
+  void run(const Operands& in, void* workspace) const noexcept;
 
  private:
   struct Tiles {
@@ -67,17 +67,17 @@ class Winograd {
 class WinogradKernelGrad {
  public:
   explicit WinogradKernelGrad(const Winograd::Sizes& sizes);
-  Bytes scratch_bytes() const;
+  Bytes workspace_bytes() const;
 
   using Operands = KernelGradOperands;
-  void run(const Operands& in, void* scratch) const noexcept;
+  void run(const Operands& in, void* workspace) const noexcept;
 
  private:
   // Tiles of the image and of the gradient, and the gradient of the kernel, all by point.
   struct Held {
     float *image, *gradient, *kernel;
   };
-  Held held(void* scratch) const;
+  Held held(void* workspace) const;
   int64_t image_row() const;  // numbers from one tile of the image to the next
   void transform_tile(const Operands& in, int64_t tile, int64_t at, int64_t tiles, int64_t first, int64_t outputs,
                       const Held& to) const noexcept;

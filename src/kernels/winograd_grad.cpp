@@ -119,13 +119,13 @@ WinogradKernelGrad::WinogradKernelGrad(const Winograd::Sizes& sizes)
 
 int64_t WinogradKernelGrad::image_row() const { return stride_of(sizes_.inputs); }
 
-WinogradKernelGrad::Held WinogradKernelGrad::held(void* scratch) const {
-  auto* kernel = static_cast<float*>(scratch);
+WinogradKernelGrad::Held WinogradKernelGrad::held(void* workspace) const {
+  auto* kernel = static_cast<float*>(workspace);
   float* gradient = kernel + kPoints * stride_of(sizes_.inputs * chunk_outputs_);
   return {gradient + kPoints * stride_of(chunk_tiles_ * chunk_outputs_), gradient, kernel};
 }
 
-Bytes WinogradKernelGrad::scratch_bytes() const {
+Bytes WinogradKernelGrad::workspace_bytes() const {
   const int64_t numbers = stride_of(sizes_.inputs * chunk_outputs_) + stride_of(chunk_tiles_ * chunk_outputs_) +
                           stride_of(chunk_tiles_ * image_row());
   return kPoints * numbers * static_cast<Bytes>(sizeof(float));
@@ -194,8 +194,8 @@ void WinogradKernelGrad::sum_bias(const Operands& in) const noexcept {
   });
 }
 
-void WinogradKernelGrad::run(const Operands& in, void* scratch) const noexcept {
-  const Held at = held(scratch);
+void WinogradKernelGrad::run(const Operands& in, void* workspace) const noexcept {
+  const Held at = held(workspace);
   for (int64_t first = 0; first < sizes_.outputs; first += chunk_outputs_) {
     const int64_t outputs = std::min(chunk_outputs_, sizes_.outputs - first);
     for (int64_t done = 0; done < sizes_.tiles(); done += chunk_tiles_) {

@@ -55,7 +55,7 @@ const kernels::Prepared& KernelStore::reorder(const kernels::ConcreteType& from,
   const auto at = prepared_.find(key);
   if (at != prepared_.end()) return at->second;
   kernels::Prepared prepared;
-  prepared.kernel = make_reorder(from, to, &prepared.scratch_bytes);
+  prepared.kernel = make_reorder(from, to, &prepared.workspace_bytes);
   prepared.in = {from.layout};
   prepared.out = {to};
   return prepared_.emplace(std::move(key), std::move(prepared)).first->second;

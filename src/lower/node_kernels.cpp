@@ -28,7 +28,7 @@ NodeKernels KernelChooser::choose(const DraftNode& node, kernels::Facts facts, b
 
 ChosenKernels KernelChooser::with_later(const DraftNode& node, const kernels::Facts& facts,
                                         const kernels::Prepared& first, bool for_each) {
-  ChosenKernels chosen{{first.kernel, cost_of(*node.op, facts)}, first.scratch_bytes};
+  ChosenKernels chosen{{first.kernel, cost_of(*node.op, facts)}, first.workspace_bytes};
   if (!for_each) return chosen;
   const bool adds = draft_.batch_rule(node) == BatchRule::Sums;
   if (adds) {
@@ -36,7 +36,7 @@ ChosenKernels KernelChooser::with_later(const DraftNode& node, const kernels::Fa
     adding.accumulate = true;
     const kernels::Prepared& later = kernels_.prepare(*node.op, adding);
     is_possible_ = is_possible_ && later.in == first.in && later.out == first.out;
-    chosen.scratch_bytes = std::max(chosen.scratch_bytes, later.scratch_bytes);
+    chosen.workspace_bytes = std::max(chosen.workspace_bytes, later.workspace_bytes);
     chosen.kernels.later = later.kernel;
   }
   if (sizes_.last_samples() == 0) return chosen;
@@ -49,7 +49,7 @@ ChosenKernels KernelChooser::with_later(const DraftNode& node, const kernels::Fa
   const kernels::Prepared& last =
       kernels_.prepare(*node.op, {*node.attrs, in, out, sizes_.last_samples(), sizes_.batch(), adds, facts.slim});
   is_possible_ = is_possible_ && agree(node.in, first.in, last.in) && agree(node.out, first.out, last.out);
-  chosen.scratch_bytes = std::max(chosen.scratch_bytes, last.scratch_bytes);
+  chosen.workspace_bytes = std::max(chosen.workspace_bytes, last.workspace_bytes);
   chosen.kernels.last = last.kernel;
   return chosen;
 }
@@ -67,11 +67,11 @@ ChosenKernels KernelChooser::choose_reorder(ValueId value, const kernels::Concre
   const kernels::Prepared& own = kernels_.reorder(from, to);
   kernels::ConcreteType result = from;
   result.layout = to;
-  ChosenKernels chosen{{own.kernel, cost_of_reorder(from.bytes(), result.bytes())}, own.scratch_bytes};
+  ChosenKernels chosen{{own.kernel, cost_of_reorder(from.bytes(), result.bytes())}, own.workspace_bytes};
   if (!sizes_.is_batched(value) || sizes_.last_samples() == 0) return chosen;
   const kernels::Prepared& last = kernels_.reorder(sizes_.in_last(value, from), sizes_.in_last(value, to));
   chosen.kernels.last = last.kernel;
-  chosen.scratch_bytes = std::max(chosen.scratch_bytes, last.scratch_bytes);
+  chosen.workspace_bytes = std::max(chosen.workspace_bytes, last.workspace_bytes);
   return chosen;
 }
 

@@ -13,13 +13,13 @@ namespace plimsoll::lower {
 
 struct ChosenKernels {
   Kernels kernels;  // without operands
-  Bytes scratch_bytes;
+  Bytes workspace_bytes;
 };
 
 struct NodeKernels {
   std::vector<kernels::Layout> in, out;  // the layouts that the kernels want; empty: row-major
   ChosenKernels own;
-  std::optional<ChosenKernels> slim;  // the same layouts, less scratch, more time
+  std::optional<ChosenKernels> slim;  // the same layouts, less workspace, more time
 
   kernels::Layout input_layout(size_t i) const { return in.empty() ? kernels::Layout() : in[i]; }
   kernels::Layout output_layout(size_t i) const { return out.empty() ? kernels::Layout() : out[i]; }

@@ -34,8 +34,8 @@ bool TaskBuilder::is_batched(const DraftNode& node) const {
   return std::any_of(node.in.begin(), node.in.end(), grows) || std::any_of(node.out.begin(), node.out.end(), grows);
 }
 
-void TaskBuilder::add_task(plan::Task task, ProgramTask work, Bytes scratch_bytes) {
-  task.scratch_fixed_bytes = scratch_bytes;
+void TaskBuilder::add_task(plan::Task task, ProgramTask work, Bytes workspace_bytes) {
+  task.workspace_fixed_bytes = workspace_bytes;
   program_.problem.tasks.push_back(std::move(task));
   program_.tasks.push_back(std::move(work));
 }
@@ -75,7 +75,7 @@ plan::BufferId TaskBuilder::in_layout(ValueId value, const kernels::Layout& layo
   ProgramTask work{std::move(reorder.kernels), -1};
   work.own.in = {{Operand::List::Reads, 0}};
   const plan::BufferId copy = task.writes[0];
-  add_task(std::move(task), std::move(work), reorder.scratch_bytes);
+  add_task(std::move(task), std::move(work), reorder.workspace_bytes);
   return copy;
 }
 
@@ -132,15 +132,15 @@ void TaskBuilder::add_single(const DraftNode& node, const std::vector<kernels::C
   else
     set_time(task, work.own.cost, cost_of_sample(node), 1);
   if (chosen.slim) add_variant(node, std::move(*chosen.slim), task, work);
-  add_task(std::move(task), std::move(work), chosen.own.scratch_bytes);
+  add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
 }
 
-// The same operands, less scratch, more time.
+// The same operands, less workspace, more time.
 void TaskBuilder::add_variant(const DraftNode& node, ChosenKernels slim, plan::Task& task, ProgramTask& work) const {
   work.slim = std::move(slim.kernels);
   work.slim.in = work.own.in;
   plan::Variant variant{static_cast<const plan::Work&>(task), std::string(node.op->traits.slim)};
-  variant.scratch_fixed_bytes = slim.scratch_bytes;
+  variant.workspace_fixed_bytes = slim.workspace_bytes;
   const double times = predict_ns(work.slim.cost, options_.speed) / predict_ns(work.own.cost, options_.speed);
   variant.fixed_ns *= times;
   variant.per_sample_ns *= times;
@@ -179,7 +179,7 @@ void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::Concrete
     MachineSpeed from_memory = options_.speed;
     from_memory.cache_bytes = 0;
     task.fixed_ns = predict_ns(work.own.cost, from_memory);
-    add_task(std::move(task), std::move(work), chosen.own.scratch_bytes);
+    add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
   }
   forget_copies(node);
 }

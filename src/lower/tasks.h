@@ -34,7 +34,7 @@ class TaskBuilder {
   void forget_copies(const DraftNode& node);
   void set_time(plan::Task& task, const graph::Cost& cost, const graph::Cost& fewer_cost, int64_t fewer) const;
   graph::Cost cost_of_sample(const DraftNode& node) const;
-  void add_task(plan::Task task, ProgramTask work, Bytes scratch_bytes);
+  void add_task(plan::Task task, ProgramTask work, Bytes workspace_bytes);
 
   const Draft& draft_;
   const LowerOptions& options_;

@@ -112,7 +112,7 @@ Prepared prepare_for(const Facts& facts) {
             });
           }),
           .in = update.layouts,
-          .scratch_bytes = update.scratch_bytes};
+          .workspace_bytes = update.workspace_bytes};
 }
 
 Prepared prepare(const Facts& facts) {

@@ -43,7 +43,7 @@ struct AttentionSizes {
   int64_t at_k(int64_t head) const { return head / heads * sample_stride_k + head % heads * head_stride_k; }
   int64_t at_mask(int64_t head) const { return head / heads * mask_sample + head % heads * mask_head; }
 
-  // Floats of one slot of scratch memory.
+  // Floats of one slot of workspace.
   int64_t forward_floats() const { return width * kQueries + kKeys * kQueries + 3 * kQueries; }
   int64_t backward_floats() const { return 3 * width * kQueries + 2 * kKeys * kQueries + 2 * kQueries; }
 };
@@ -121,11 +121,11 @@ void scale_row(float* row, int64_t count, float factor) {
 
 // Queries [first, first + kQueries) of one head.
 void forward_block(const AttentionSizes& n, const AttentionArrays& in, int64_t head, int64_t first, float* y,
-                   float* sums, float* scratch) {
+                   float* sums, float* workspace) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
   const int64_t queries = std::min(kQueries, n.queries - first);
   const int64_t lanes_used = (queries + lanes - 1) / lanes * lanes;
-  float* packed_q = scratch;
+  float* packed_q = workspace;
   float* scores = packed_q + n.width * kQueries;
   float* top = scores + kKeys * kQueries;
   float* total = top + kQueries;
@@ -191,10 +191,10 @@ float dot(const float* a, const float* b, int64_t count) {
 
 // All of one head. Rows of dq are written after the last read of the same rows of y.
 void backward_head(const AttentionSizes& n, const AttentionArrays& in, int64_t head, float* dq, float* dk, float* dv,
-                   float* scratch) {
+                   float* workspace) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
   const int64_t row = n.row_stride;
-  float* packed_q = scratch;
+  float* packed_q = workspace;
   float* packed_dy = packed_q + n.width * kQueries;
   float* dq_sum = packed_dy + n.width * kQueries;
   float* scores = dq_sum + n.width * kQueries;
@@ -318,14 +318,14 @@ Prepared prepare(const Facts& facts) {
                                      nullptr,
                                      nullptr,
                                      nullptr};
-            auto* scratch = static_cast<float*>(args.scratch);
+            auto* workspace = static_cast<float*>(args.workspace);
             parallel_items(n.batch * n.heads * n.query_blocks(), slots, [&](int64_t item, int slot) {
               HWY_DYNAMIC_DISPATCH(forward_block)
               (n, in, item / n.query_blocks(), item % n.query_blocks() * kQueries, args.output<float>(0),
-               args.output<float>(1), scratch + slot * n.forward_floats());
+               args.output<float>(1), workspace + slot * n.forward_floats());
             });
           }),
-          .scratch_bytes = slots * n.forward_floats() * static_cast<Bytes>(sizeof(float))};
+          .workspace_bytes = slots * n.forward_floats() * static_cast<Bytes>(sizeof(float))};
 }
 
 // Inputs: q, k, v, y, log-sum-exp, dy, [mask].
@@ -343,14 +343,14 @@ Prepared prepare_grad(const Facts& facts) {
                                      args.input<float>(2), masked ? args.input<uint8_t>(6) : nullptr,
                                      args.input<float>(3), args.input<float>(4),
                                      args.input<float>(5)};
-            auto* scratch = static_cast<float*>(args.scratch);
+            auto* workspace = static_cast<float*>(args.workspace);
             parallel_items(n.batch * n.heads, slots, [&](int64_t head, int slot) {
               HWY_DYNAMIC_DISPATCH(backward_head)
               (n, in, head, args.output<float>(0), args.output<float>(1), args.output<float>(2),
-               scratch + slot * n.backward_floats());
+               workspace + slot * n.backward_floats());
             });
           }),
-          .scratch_bytes = slots * n.backward_floats() * static_cast<Bytes>(sizeof(float))};
+          .workspace_bytes = slots * n.backward_floats() * static_cast<Bytes>(sizeof(float))};
 }
 
 double pairs(const Facts& facts, int mask_input) {

@@ -42,11 +42,11 @@ ImageOrder order_for(const ConcreteType& type, Activation activation) {
   return is_padded && activation == Activation::Sigmoid ? ImageOrder({}, type.dims) : order;
 }
 
-// Rows of numbers for each channel, one after another in scratch memory; the padding counts.
+// Rows of numbers for each channel, one after another in workspace; the padding counts.
 class ChannelRows {
  public:
   ChannelRows(const Args& args, int64_t offset, const ImageOrder& order)
-      : at_(static_cast<float*>(args.scratch) + offset), stride_(round_up(order.padded_channels(), 16)) {}
+      : at_(static_cast<float*>(args.workspace) + offset), stride_(round_up(order.padded_channels(), 16)) {}
   float* operator[](int row) const { return at_ + row * stride_; }
   static int64_t floats(const ImageOrder& order, int rows) { return rows * round_up(order.padded_channels(), 16); }
 
@@ -120,7 +120,7 @@ Prepared prepare(const Facts& facts) {
   const int64_t channels = order.channels(), rows_of_statistics = is_split(facts.attrs) ? order.samples() : 1;
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
-            auto* means = static_cast<float*>(args.scratch);
+            auto* means = static_cast<float*>(args.workspace);
             const ChannelRows rows(args, 2 * numbers, order);
             auto* mean = args.output<float>(1);
             auto* variance = args.output<float>(2);
@@ -136,7 +136,7 @@ Prepared prepare(const Facts& facts) {
           }),
           .in = {layout, {}, {}},
           .out = {layout, {}, {}},
-          .scratch_bytes = (2 * numbers + ChannelRows::floats(order, 3)) * static_cast<Bytes>(sizeof(float))};
+          .workspace_bytes = (2 * numbers + ChannelRows::floats(order, 3)) * static_cast<Bytes>(sizeof(float))};
 }
 
 // Gradient in training: x, dy, mean, variance, gamma [, beta or y] -> dx, dgamma, dbeta. With an activation (relu,
@@ -172,7 +172,7 @@ Prepared prepare_grad(const Facts& facts) {
   prepared.in = {layout, layout, {}, {}, {}};
   if (from != From::None) prepared.in.push_back(from == From::Output ? layout : Layout());
   prepared.out = {layout, {}, {}};
-  prepared.scratch_bytes = (2 * numbers + ChannelRows::floats(order, 6)) * static_cast<Bytes>(sizeof(float));
+  prepared.workspace_bytes = (2 * numbers + ChannelRows::floats(order, 6)) * static_cast<Bytes>(sizeof(float));
   const bool accumulate = facts.accumulate;
   prepared.kernel = make_kernel([=](const Args& args) {
     const auto* x = args.input<float>(0);
@@ -180,7 +180,7 @@ Prepared prepare_grad(const Facts& facts) {
     const auto* mean = args.input<float>(2);
     const auto* variance = args.input<float>(3);
     const auto* gamma = args.input<float>(4);
-    auto* sums = static_cast<float*>(args.scratch);
+    auto* sums = static_cast<float*>(args.workspace);
     float* products = sums + numbers;
     const ChannelRows rows(args, 2 * numbers, order);
     fill_affine(pieces, mean, variance, gamma, from == From::Input ? args.input<float>(5) : nullptr, epsilon, rows);
@@ -284,7 +284,7 @@ Prepared prepare_inference(const Facts& facts) {
           }),
           .in = {layout, {}, {}, {}, {}},
           .out = {layout},
-          .scratch_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
+          .workspace_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
 }
 
 // dy, gamma, variance -> dx.
@@ -308,7 +308,7 @@ Prepared prepare_inference_input_grad(const Facts& facts) {
           }),
           .in = {layout, {}, {}},
           .out = {layout},
-          .scratch_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
+          .workspace_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
 }
 
 // x, dy, mean, variance -> dgamma, dbeta.
@@ -327,7 +327,7 @@ Prepared prepare_inference_parameter_grad(const Facts& facts) {
   const int64_t numbers = round_up(pieces.numbers(), 16);
   const bool accumulate = facts.accumulate;
   return {.kernel = make_kernel([=](const Args& args) {
-            auto* sums = static_cast<float*>(args.scratch);
+            auto* sums = static_cast<float*>(args.workspace);
             const ChannelRows rows(args, 2 * numbers, order);
             std::copy_n(args.input<float>(2), order.channels(), rows[0]);
             fill_padding(order, rows[0]);
@@ -343,7 +343,7 @@ Prepared prepare_inference_parameter_grad(const Facts& facts) {
           }),
           .in = {layout, layout, {}, {}},
           .out = {{}, {}},
-          .scratch_bytes = (2 * numbers + ChannelRows::floats(order, 1)) * static_cast<Bytes>(sizeof(float))};
+          .workspace_bytes = (2 * numbers + ChannelRows::floats(order, 1)) * static_cast<Bytes>(sizeof(float))};
 }
 
 const Op kInferenceInputGrad{.name = "batch_norm_inference_input_grad",

@@ -156,7 +156,7 @@ Prepared prepare_loss(const Facts& facts, bool sparse) {
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
             FirstBad bad;
-            const double sum = sum_in_blocks(rows, grain_of(classes), args.scratch, [&](int64_t first, int64_t last) {
+            const double sum = sum_in_blocks(rows, grain_of(classes), args.workspace, [&](int64_t first, int64_t last) {
               return sparse ? HWY_DYNAMIC_DISPATCH(sparse_loss)(x, args.input<int32_t>(1), classes, first, last, &bad)
                             : HWY_DYNAMIC_DISPATCH(dense_loss)(x, args.input<float>(1), classes, first, last);
             });
@@ -164,7 +164,7 @@ Prepared prepare_loss(const Facts& facts, bool sparse) {
             auto* y = args.output<float>(0);
             *y = static_cast<float>(sum / whole) + (accumulate ? *y : 0.0F);
           }),
-          .scratch_bytes = kBlockSumBytes};
+          .workspace_bytes = kBlockSumBytes};
 }
 
 // Inputs: logits, labels or targets, gradient of the loss.

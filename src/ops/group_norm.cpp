@@ -36,7 +36,7 @@ struct Grouped {
   // Numbers for each sample and channel.
   int64_t stride() const { return order.padded_channels(); }
   int64_t row() const { return round_up(order.samples() * stride(), 16); }
-  Bytes scratch_bytes(int rows) const { return (2 * numbers() + rows * row()) * static_cast<Bytes>(sizeof(float)); }
+  Bytes workspace_bytes(int rows) const { return (2 * numbers() + rows * row()) * static_cast<Bytes>(sizeof(float)); }
 
   ImageOrder order;
   ChannelPieces pieces;
@@ -81,7 +81,7 @@ Prepared prepare(const Facts& facts) {
             const auto* x = args.input<float>(0);
             const auto* gamma = args.input<float>(1);
             const auto* beta = args.input<float>(2);
-            auto* means = static_cast<float*>(args.scratch);
+            auto* means = static_cast<float*>(args.workspace);
             float* squares = means + g.numbers();
             float* center = squares + g.numbers();
             float* scale = center + g.row();
@@ -116,7 +116,7 @@ Prepared prepare(const Facts& facts) {
           }),
           .in = {g.layout, {}, {}},
           .out = {g.layout, {}, {}},
-          .scratch_bytes = g.scratch_bytes(3)};
+          .workspace_bytes = g.workspace_bytes(3)};
 }
 
 // The mean of its group for each sample and channel; padding zero.
@@ -141,7 +141,7 @@ Prepared prepare_input_grad(const Facts& facts) {
             const auto* dy = args.input<float>(1);
             const auto* deviation = args.input<float>(3);
             const auto* gamma = args.input<float>(4);
-            auto* sums = static_cast<float*>(args.scratch);
+            auto* sums = static_cast<float*>(args.workspace);
             float* products = sums + g.numbers();
             float* center = products + g.numbers();
             float* slope = center + g.row();
@@ -169,7 +169,7 @@ Prepared prepare_input_grad(const Facts& facts) {
           }),
           .in = {g.layout, g.layout, {}, {}, {}},
           .out = {g.layout},
-          .scratch_bytes = g.scratch_bytes(4)};
+          .workspace_bytes = g.workspace_bytes(4)};
 }
 
 // x, dy, mean, deviation -> dgamma, dbeta.
@@ -187,7 +187,7 @@ Prepared prepare_parameter_grad(const Facts& facts) {
             const auto* deviation = args.input<float>(3);
             auto* dgamma = args.output<float>(0);
             auto* dbeta = args.output<float>(1);
-            auto* sums = static_cast<float*>(args.scratch);
+            auto* sums = static_cast<float*>(args.workspace);
             float* products = sums + g.numbers();
             float* center = products + g.numbers();
             spread_means(g, args.input<float>(2), center);
@@ -209,7 +209,7 @@ Prepared prepare_parameter_grad(const Facts& facts) {
           }),
           .in = {g.layout, g.layout, {}, {}},
           .out = {{}, {}},
-          .scratch_bytes = g.scratch_bytes(1)};
+          .workspace_bytes = g.workspace_bytes(1)};
 }
 
 const Op kInputGrad{.name = "group_norm_input_grad",

@@ -249,7 +249,7 @@ Prepared prepare_parameter_grad(const Facts& facts) {
   const int64_t stride = round_up(sizes.width, 16);
   return {.kernel = make_kernel([=](const Args& args) {
             const NormRows rows = known_rows(args, sizes, false);
-            auto* partial = static_cast<float*>(args.scratch);
+            auto* partial = static_cast<float*>(args.workspace);
             parallel_for(blocks, 1, [&](int64_t first, int64_t last) {
               for (int64_t block = first; block < last; ++block) {
                 float* at = partial + block * 2 * stride;
@@ -266,7 +266,7 @@ Prepared prepare_parameter_grad(const Facts& facts) {
               }
             }
           }),
-          .scratch_bytes = blocks * 2 * stride * static_cast<Bytes>(sizeof(float))};
+          .workspace_bytes = blocks * 2 * stride * static_cast<Bytes>(sizeof(float))};
 }
 
 const Op kInputGrad{.name = "layer_norm_input_grad",

@@ -80,13 +80,13 @@ struct TileProducts {
   int64_t rows, classes;
   Product logits;
   std::optional<Product> dx, first_dkernel, dkernel;  // the first rows write dkernel, all others add to it
-  Bytes scratch_bytes;
+  Bytes workspace_bytes;
 
   TileProducts(const LossSizes& n, int64_t tile_rows, int64_t tile_classes, bool backward)
       : rows(tile_rows),
         classes(tile_classes),
         logits(MatrixOrder::by_rows(rows, n.width), kernel(n), classes),
-        scratch_bytes(logits.scratch_bytes()) {
+        workspace_bytes(logits.workspace_bytes()) {
     if (!backward) return;
     const MatrixOrder x = MatrixOrder::by_rows(rows, n.width);
     dx.emplace(tile(), kernel(n).transposed(), n.width, true);
@@ -97,9 +97,9 @@ struct TileProducts {
         product.emplace(tile().transposed(), x, n.width, adds);
       else
         product.emplace(x.transposed(), tile(), n.classes, adds);
-      scratch_bytes = std::max(scratch_bytes, product->scratch_bytes());
+      workspace_bytes = std::max(workspace_bytes, product->workspace_bytes());
     }
-    scratch_bytes = std::max(scratch_bytes, dx->scratch_bytes());
+    workspace_bytes = std::max(workspace_bytes, dx->workspace_bytes());
   }
 
  private:
@@ -115,7 +115,7 @@ class TileTable {
     for (const int64_t rows : parts(n.rows, n.tile_rows()))
       for (const int64_t classes : parts(n.classes, n.tile_classes())) {
         tiles_.emplace_back(n, rows, classes, backward);
-        scratch_bytes = std::max(scratch_bytes, tiles_.back().scratch_bytes);
+        workspace_bytes = std::max(workspace_bytes, tiles_.back().workspace_bytes);
       }
   }
   const TileProducts& at(int64_t rows, int64_t classes) const noexcept {
@@ -123,7 +123,7 @@ class TileTable {
     while (i + 1 < tiles_.size() && (tiles_[i].rows != rows || tiles_[i].classes != classes)) ++i;
     return tiles_[i];
   }
-  Bytes scratch_bytes = 0;
+  Bytes workspace_bytes = 0;
 
  private:
   static std::vector<int64_t> parts(int64_t whole, int64_t tile) {
@@ -163,7 +163,7 @@ class Loss {
 
   // A tile of logits or slopes, (top, total, logit of the label) and the log-sum-exp for each of its rows, all logits
   // of these rows where they are held, and what the products need.
-  Bytes scratch_bytes() const { return logits_at() + logits_bytes() + table_.scratch_bytes; }
+  Bytes workspace_bytes() const { return logits_at() + logits_bytes() + table_.workspace_bytes; }
 
   // The first row whose label is outside of the classes, and is left out; -1: none.
   int64_t find_bad(const int32_t* labels) const noexcept {
@@ -173,26 +173,26 @@ class Loss {
   }
   int64_t classes() const { return n_.classes; }
 
-  void run(const LossOperands& in, void* scratch) const noexcept {
+  void run(const LossOperands& in, void* workspace) const noexcept {
     if (in.dx != nullptr) fill_zeros(in.dx, n_.rows * n_.width);
     const float factor = in.dloss != nullptr ? static_cast<float>(*in.dloss / n_.whole) : 0.0F;
     const bool takes = in.known_sums == nullptr;
     double loss = 0;
-    if (takes) take(rows_at(in, 0, scratch), in.kernel, scratch);
+    if (takes) take(rows_at(in, 0, workspace), in.kernel, workspace);
     for (int64_t first = 0; first < n_.rows; first += n_.tile_rows()) {
-      const TileRows rows = rows_at(in, first, scratch);
+      const TileRows rows = rows_at(in, first, workspace);
       if (takes)
-        loss += finish(rows, scratch);
+        loss += finish(rows, workspace);
       else
         std::copy_n(in.known_sums + first, rows.count, rows.sums);
       if (in.sums != nullptr) std::copy_n(rows.sums, rows.count, in.sums + first);
       const int64_t next = first + n_.tile_rows();
       std::optional<TileRows> behind;
-      if (takes && next < n_.rows) behind = rows_at(in, next, scratch);
+      if (takes && next < n_.rows) behind = rows_at(in, next, workspace);
       if (in.dx != nullptr)
-        go_back(rows, behind, in, factor, scratch);
+        go_back(rows, behind, in, factor, workspace);
       else if (behind)
-        take(*behind, in.kernel, scratch);
+        take(*behind, in.kernel, workspace);
     }
     if (in.loss != nullptr) *in.loss = static_cast<float>(loss / n_.whole) + (adds_ ? *in.loss : 0.0F);
   }
@@ -200,29 +200,29 @@ class Loss {
  private:
   bool is_known(int32_t label) const noexcept { return label >= 0 && label < n_.classes; }
 
-  TileRows rows_at(const LossOperands& in, int64_t first, void* scratch) const noexcept {
+  TileRows rows_at(const LossOperands& in, int64_t first, void* workspace) const noexcept {
     return {first,
             std::min(n_.tile_rows(), n_.rows - first),
             in.x + first * n_.width,
             in.labels + first,
-            sums_in(scratch),
-            holds_logits_ ? at(scratch, logits_at()) : nullptr};
+            sums_in(workspace),
+            holds_logits_ ? at(workspace, logits_at()) : nullptr};
   }
 
-  void take(const TileRows& rows, const float* kernel, void* scratch) const noexcept {
-    for_tiles([&](int64_t c, int64_t classes) { take_tile(rows, c, classes, kernel, scratch); });
+  void take(const TileRows& rows, const float* kernel, void* workspace) const noexcept {
+    for_tiles([&](int64_t c, int64_t classes) { take_tile(rows, c, classes, kernel, workspace); });
   }
 
   // Makes a tile of logits, which stays where there is room, and takes it into the statistics of the rows.
-  void take_tile(const TileRows& rows, int64_t c, int64_t classes, const float* kernel, void* scratch) const noexcept {
-    float* stats = stats_in(scratch);
+  void take_tile(const TileRows& rows, int64_t c, int64_t classes, const float* kernel, void* workspace) const noexcept {
+    float* stats = stats_in(workspace);
     for (int64_t i = 0; i < rows.count && c == 0; ++i) {
       stats[3 * i] = -INFINITY;
       stats[3 * i + 1] = 0;
       stats[3 * i + 2] = 0;
     }
-    float* tile = rows.logits != nullptr ? rows.logits + rows.count * c : at(scratch, 0);
-    table_.at(rows.count, classes).logits.run(rows.x, kernel + n_.kernel_at(c), nullptr, tile, for_products(scratch));
+    float* tile = rows.logits != nullptr ? rows.logits + rows.count * c : at(workspace, 0);
+    table_.at(rows.count, classes).logits.run(rows.x, kernel + n_.kernel_at(c), nullptr, tile, for_products(workspace));
     parallel_for(rows.count, 4, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const float* row = tile + i * classes;
@@ -233,8 +233,8 @@ class Loss {
   }
 
   // Fills the sums of rows whose tiles are all taken; returns the sum of their losses.
-  double finish(const TileRows& rows, void* scratch) const noexcept {
-    const float* stats = stats_in(scratch);
+  double finish(const TileRows& rows, void* workspace) const noexcept {
+    const float* stats = stats_in(workspace);
     double loss = 0;
     for (int64_t i = 0; i < rows.count; ++i) {
       rows.sums[i] = stats[3 * i] + std::log(stats[3 * i + 1]);
@@ -247,9 +247,9 @@ class Loss {
   // Adds what these rows give to their dx and to dkernel. The rows behind take each tile of the kernel while it is in
   // the cache; their logits need no more room than those that are no longer needed.
   void go_back(const TileRows& rows, const std::optional<TileRows>& behind, const LossOperands& in, float factor,
-               void* scratch) const noexcept {
-    float* slopes = at(scratch, 0);
-    void* space = for_products(scratch);
+               void* workspace) const noexcept {
+    float* slopes = at(workspace, 0);
+    void* space = for_products(workspace);
     for_tiles([&](int64_t c, int64_t classes) {
       const TileProducts& tile = table_.at(rows.count, classes);
       const float* kernel = in.kernel + n_.kernel_at(c);
@@ -271,18 +271,18 @@ class Loss {
         product.run(slopes, rows.x, nullptr, dkernel, space);
       else
         product.run(rows.x, slopes, nullptr, dkernel, space);
-      if (behind) take_tile(*behind, c, classes, in.kernel, scratch);
+      if (behind) take_tile(*behind, c, classes, in.kernel, workspace);
     });
   }
 
-  static float* at(void* scratch, Bytes bytes) noexcept {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + bytes);
+  static float* at(void* workspace, Bytes bytes) noexcept {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + bytes);
   }
-  float* stats_in(void* scratch) const noexcept { return at(scratch, n_.tile_bytes()); }
-  float* sums_in(void* scratch) const noexcept { return stats_in(scratch) + 3 * n_.tile_rows(); }
+  float* stats_in(void* workspace) const noexcept { return at(workspace, n_.tile_bytes()); }
+  float* sums_in(void* workspace) const noexcept { return stats_in(workspace) + 3 * n_.tile_rows(); }
   Bytes logits_at() const { return n_.tile_bytes() + round_up(4 * n_.tile_rows() * 4, kAlignment); }
   Bytes logits_bytes() const { return holds_logits_ ? round_up(n_.tile_rows() * n_.classes * 4, kAlignment) : 0; }
-  void* for_products(void* scratch) const noexcept { return at(scratch, logits_at() + logits_bytes()); }
+  void* for_products(void* workspace) const noexcept { return at(workspace, logits_at() + logits_bytes()); }
   template <class F>
   void for_tiles(F&& work) const {
     for (int64_t c = 0; c < n_.classes; c += n_.tile_classes()) work(c, std::min(n_.tile_classes(), n_.classes - c));
@@ -303,9 +303,9 @@ Prepared prepare_loss(const Facts& facts, bool backward, bool holds_logits, F op
             operands(args, in);
             if (const int64_t bad = loss->find_bad(in.labels); bad >= 0)
               args.report({"label", 2, bad, in.labels[bad], loss->classes()});
-            loss->run(in, args.scratch);
+            loss->run(in, args.workspace);
           }),
-          .scratch_bytes = loss->scratch_bytes()};
+          .workspace_bytes = loss->workspace_bytes()};
 }
 
 Prepared prepare(const Facts& facts) {

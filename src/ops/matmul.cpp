@@ -111,18 +111,18 @@ Prepared prepare_many(const Facts& facts) {
   const int slots = are_many ? thread_slots() : 1;
   const ThreadCount of_product(are_many ? 1 : thread_slots());
   const Product product = make_product(facts);
-  const Bytes slot_bytes = round_up(product.scratch_bytes(), kAlignment);
+  const Bytes slot_bytes = round_up(product.workspace_bytes(), kAlignment);
   const bool has_bias = facts.in.size() == 3;
   return {.kernel = make_kernel([=](const Args& args) {
             const auto run = [&](int64_t i, int slot) {
               product.run(args.input<float>(0) + offset_of(i, result, a),
                           args.input<float>(1) + offset_of(i, result, b), has_bias ? args.input<float>(2) : nullptr,
-                          args.output<float>(0) + i * size, static_cast<std::byte*>(args.scratch) + slot * slot_bytes);
+                          args.output<float>(0) + i * size, static_cast<std::byte*>(args.workspace) + slot * slot_bytes);
             };
             if (are_many) return parallel_items(products, slots, run);
             for (int64_t i = 0; i < products; ++i) run(i, 0);
           }),
-          .scratch_bytes = slots * slot_bytes};
+          .workspace_bytes = slots * slot_bytes};
 }
 
 Prepared prepare(const Facts& facts) {
@@ -131,9 +131,9 @@ Prepared prepare(const Facts& facts) {
   const bool has_bias = facts.in.size() == 3;
   return {.kernel = make_kernel([=](const Args& args) {
             product.run(args.input<float>(0), args.input<float>(1), has_bias ? args.input<float>(2) : nullptr,
-                        args.output<float>(0), args.scratch);
+                        args.output<float>(0), args.workspace);
           }),
-          .scratch_bytes = product.scratch_bytes()};
+          .workspace_bytes = product.workspace_bytes()};
 }
 
 Cost cost(const Facts& facts) {

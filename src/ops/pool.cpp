@@ -106,7 +106,7 @@ Prepared prepare(const Facts& facts) {
   const auto pd = forward(facts.attrs, kIsMax, with_indices, order.desc(DType::F32, from), order.desc(DType::F32, to));
   std::vector<Binding> bindings{{DNNL_ARG_SRC, pd.src_desc(), Binding::From::In, 0},
                                 {DNNL_ARG_DST, pd.dst_desc(), Binding::From::Out, 0},
-                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
+                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Workspace}};
   std::vector<Layout> out{Layout(pd.dst_desc())};
   if (with_indices) {
     const Desc indices = pd.workspace_desc();
@@ -117,7 +117,7 @@ Prepared prepare(const Facts& facts) {
   return {.kernel = std::make_shared<DnnlKernel>(Forward(pd), bindings),
           .in = {Layout(pd.src_desc())},
           .out = std::move(out),
-          .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
+          .workspace_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
 }
 
 void infer_grad(Infer& n) {
@@ -140,7 +140,7 @@ Prepared prepare_grad(const Facts& facts) {
   const Backwards::primitive_desc pd(desc, user_scratchpad(), cpu_engine(), hint);
   std::vector<Binding> bindings{{DNNL_ARG_DIFF_DST, dy_desc, Binding::From::In, 0},
                                 {DNNL_ARG_DIFF_SRC, dx_desc, Binding::From::Out, 0},
-                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Scratch}};
+                                {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Workspace}};
   std::vector<Layout> in{Layout(dy_desc)};
   if (kIsMax) {
     const Desc indices = hint.workspace_desc();
@@ -150,7 +150,7 @@ Prepared prepare_grad(const Facts& facts) {
   return {.kernel = std::make_shared<DnnlKernel>(Backwards(pd), bindings),
           .in = std::move(in),
           .out = {Layout(dx_desc)},
-          .scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
+          .workspace_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
 }
 
 // Averages are oneDNN's, far below the speed of a copy; windows that overlap read more than they count.

@@ -69,9 +69,9 @@ Prepared prepare(const Facts& facts, Reduce how, double factor) {
     }
   }
   const Reduction reduction(how, geometry_of(dims, axes), factor, facts.accumulate);
-  prepared.scratch_bytes = reduction.scratch_bytes();
+  prepared.workspace_bytes = reduction.workspace_bytes();
   prepared.kernel =
-      make_kernel([=](const Args& args) { reduction.run(args.input<float>(0), args.output<float>(0), args.scratch); });
+      make_kernel([=](const Args& args) { reduction.run(args.input<float>(0), args.output<float>(0), args.workspace); });
   return prepared;
 }
 

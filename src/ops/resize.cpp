@@ -35,7 +35,7 @@ struct alignas(64) Group {
   int64_t start;
 };
 
-// What all planes share; the lists lie in scratch memory.
+// What all planes share; the lists lie in workspace.
 struct Forward {
   ResizeSizes sizes;
   SourcePixel* down;
@@ -354,11 +354,11 @@ struct Setting {
     });
   }
 
-  Prepared prepared(const Facts& facts, std::shared_ptr<Kernel> kernel, Bytes scratch_bytes) const {
+  Prepared prepared(const Facts& facts, std::shared_ptr<Kernel> kernel, Bytes workspace_bytes) const {
     return {.kernel = std::move(kernel),
             .in = {order.layout(DType::F32, facts.in[0].dims)},
             .out = {order.layout(DType::F32, facts.out[0].dims)},
-            .scratch_bytes = scratch_bytes};
+            .workspace_bytes = workspace_bytes};
   }
 
   ImageOrder order;
@@ -378,7 +378,7 @@ Prepared prepare(const Facts& facts) {
   const Bytes bytes = groups * static_cast<Bytes>(sizeof(Group)) + s.slots * rows_floats * kFloatBytes +
                       (s.sizes.to[0] + s.sizes.to[1]) * static_cast<Bytes>(sizeof(SourcePixel));
   const auto run = [=](const Args& args) {
-    auto* first_group = static_cast<Group*>(args.scratch);
+    auto* first_group = static_cast<Group*>(args.workspace);
     auto* rows = reinterpret_cast<float*>(first_group + groups);
     auto* sources = reinterpret_cast<SourcePixel*>(rows + s.slots * rows_floats);
     Forward f{s.sizes, sources, sources + s.sizes.to[0], first_group};
@@ -402,7 +402,7 @@ Prepared prepare_grad(const Facts& facts) {
   const Bytes bytes = (n.from[0] + n.from[1]) * static_cast<Bytes>(sizeof(Taps)) +
                       (2 * (n.to[0] + n.to[1]) + s.slots * row_floats) * kFloatBytes;
   const auto run = [=](const Args& args) {
-    auto* rows = static_cast<float*>(args.scratch);
+    auto* rows = static_cast<float*>(args.workspace);
     auto* taps = reinterpret_cast<Taps*>(rows + s.slots * row_floats);
     const Fold b{s.sizes, taps, taps + s.sizes.from[0]};
     auto* weights = reinterpret_cast<float*>(b.across + s.sizes.from[1]);

@@ -62,20 +62,20 @@ Prepared prepare(const Facts& facts) {
     return {.kernel = make_kernel([=](const Args& args) {
               const auto* x = args.input<float>(0);
               *args.output<float>(0) =
-                  static_cast<float>(sum_in_blocks(count, 16384, args.scratch, [&](int64_t first, int64_t last) {
+                  static_cast<float>(sum_in_blocks(count, 16384, args.workspace, [&](int64_t first, int64_t last) {
                     return HWY_DYNAMIC_DISPATCH(squares)(x + first, last - first);
                   }));
             }),
             .in = {layout},
-            .scratch_bytes = kBlockSumBytes};
+            .workspace_bytes = kBlockSumBytes};
   }
   const int64_t table_rows = facts.attrs.dims("table")[0];
   const int64_t width = facts.in[0].dims[1];
   const int64_t ids = facts.in[0].dims[0];
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* values = args.input<float>(0);
-            auto* sort_scratch = static_cast<std::byte*>(args.scratch) + kBlockSumBytes;
-            const SortedRows rows = sort_rows(args.input<int32_t>(1), ids, table_rows, sort_scratch);
+            auto* sort_workspace = static_cast<std::byte*>(args.workspace) + kBlockSumBytes;
+            const SortedRows rows = sort_rows(args.input<int32_t>(1), ids, table_rows, sort_workspace);
             if (rows.count < ids) report_bad_rows(args, 1, args.input<int32_t>(1), ids, table_rows);
             const auto sum_rows = [&](int64_t first, int64_t last) {
               float sum[512];
@@ -94,9 +94,9 @@ Prepared prepare(const Facts& facts) {
               return total;
             };
             *args.output<float>(0) =
-                static_cast<float>(sum_in_blocks(rows.count, 1 + 16384 / (width + 1), args.scratch, sum_rows));
+                static_cast<float>(sum_in_blocks(rows.count, 1 + 16384 / (width + 1), args.workspace, sum_rows));
           }),
-          .scratch_bytes = kBlockSumBytes + row_sort_bytes(ids)};
+          .workspace_bytes = kBlockSumBytes + row_sort_bytes(ids)};
 }
 
 std::vector<Sample> samples() {

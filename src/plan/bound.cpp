@@ -107,7 +107,7 @@ class Moments {
   Bytes bytes_at(TaskId t, const Values& held, const Values& inputs, const Values& lasting) {
     ++stamp_;
     const Task& task = problem_.tasks[t];
-    Bytes bytes = sizes_.variables + sizes_.scratch[t];
+    Bytes bytes = sizes_.variables + sizes_.workspace[t];
     for (const auto* list : {&task.reads, &task.writes, &task.updates, &held, &inputs})
       for (const BufferId id : *list)
         if (problem_.buffers[id].kind != BufferKind::Variable && std::exchange(counted_[id], stamp_) != stamp_)

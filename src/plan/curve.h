@@ -15,7 +15,7 @@ struct CurvePoint {
   Bytes arena_bytes = 0;  // what the plan really takes
   double predicted_ns = 0;
   int64_t reruns = 0;    // tasks run more than once
-  int64_t variants = 0;  // tasks with less scratch
+  int64_t variants = 0;  // tasks with less workspace
   int64_t saves = 0;     // values written to disk
   int64_t parts = 1;
   bool operator==(const CurvePoint&) const = default;

@@ -32,8 +32,8 @@ void require_valid(const Problem& problem, const Limits& limits) {
     total += static_cast<double>(buffer.fixed_bytes) +
              static_cast<double>(buffer.per_sample_bytes) * static_cast<double>(limits.batch);
   for (const Task& task : problem.tasks)
-    total += static_cast<double>(task.scratch_fixed_bytes) +
-             static_cast<double>(task.scratch_per_sample_bytes) * static_cast<double>(limits.batch);
+    total += static_cast<double>(task.workspace_fixed_bytes) +
+             static_cast<double>(task.workspace_per_sample_bytes) * static_cast<double>(limits.batch);
   if (total > kLargest) throw Error(fmt::format("a batch of {} samples is too large to count", limits.batch));
 }
 
@@ -283,7 +283,7 @@ class Planner {
       double ns = 0;
       for (const int64_t samples : parts) ns += cost_ns(variant, samples) - cost_ns(task, samples);
       decisions.push_back({fmt::format("{} at {}", variant.name, task.name),
-                           scratch_bytes(task, parts.front()) - scratch_bytes(variant, parts.front()), ns});
+                           workspace_bytes(task, parts.front()) - workspace_bytes(variant, parts.front()), ns});
     }
   }
 

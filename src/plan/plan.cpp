@@ -91,7 +91,7 @@ std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan) {
     StepPlaces& place = places[s];
     for (; next < plan.lives.size() && plan.lives[next].first_step <= static_cast<int32_t>(s); ++next) {
       const Life& life = plan.lives[next];
-      (life.buffer == kScratch ? place.scratch : now[life.buffer]) = life.offset;
+      (life.buffer == kWorkspace ? place.workspace : now[life.buffer]) = life.offset;
     }
     const Work& work = work_of(problem, plan, step);
     for (const BufferId id : work.reads) place.reads.push_back(now[id]);

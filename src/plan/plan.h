@@ -20,12 +20,12 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-constexpr BufferId kScratch = -1;
+constexpr BufferId kWorkspace = -1;
 
 // A buffer's stay at one place, both steps included. A buffer that was dropped and made again, or spilled and loaded,
-// has several; scratch has one for its step. The content is lost at the end of a life.
+// has several; workspace has one for its step. The content is lost at the end of a life.
 struct Life {
-  BufferId buffer = kScratch;
+  BufferId buffer = kWorkspace;
   int32_t first_step = 0;
   int32_t last_step = 0;
   Bytes offset = 0;
@@ -128,7 +128,7 @@ std::string describe(const Problem& problem, const Shortfall& shortfall);
 // Where every operand of every step lies, in the order of its work's lists: what an executor binds.
 struct StepPlaces {
   std::vector<Bytes> reads, writes, updates;
-  Bytes scratch = -1;
+  Bytes workspace = -1;
 };
 std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan);
 

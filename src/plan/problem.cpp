@@ -37,8 +37,8 @@ void require_valid(const Problem& problem, const Task& task, const Work& work) {
     if (pair.read < 0 || pair.read >= static_cast<int32_t>(work.reads.size()) || pair.write < 0 ||
         pair.write >= static_cast<int32_t>(work.writes.size()))
       refuse("an in-place pair names a read or write that does not exist");
-  if (work.scratch_fixed_bytes < 0 || work.scratch_per_sample_bytes < 0) refuse("scratch is below zero");
-  if (work.scratch_fixed_bytes > kLargest || work.scratch_per_sample_bytes > kLargest) refuse("scratch is too large");
+  if (work.workspace_fixed_bytes < 0 || work.workspace_per_sample_bytes < 0) refuse("workspace is below zero");
+  if (work.workspace_fixed_bytes > kLargest || work.workspace_per_sample_bytes > kLargest) refuse("workspace is too large");
   if (!(work.fixed_ns >= 0) || !(work.per_sample_ns >= 0) || !std::isfinite(work.fixed_ns + work.per_sample_ns))
     refuse("cost is below zero or not a number");
 }
@@ -49,8 +49,8 @@ Bytes placed_bytes(const Buffer& buffer, int64_t samples) {
   return buffer.is_given ? 0 : round_up(buffer.fixed_bytes + buffer.per_sample_bytes * samples, kAlignment);
 }
 
-Bytes scratch_bytes(const Work& work, int64_t samples) {
-  return round_up(work.scratch_fixed_bytes + work.scratch_per_sample_bytes * samples, kAlignment);
+Bytes workspace_bytes(const Work& work, int64_t samples) {
+  return round_up(work.workspace_fixed_bytes + work.workspace_per_sample_bytes * samples, kAlignment);
 }
 
 double cost_ns(const Work& work, int64_t samples) {

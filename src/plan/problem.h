@@ -55,8 +55,8 @@ struct InPlace {
 // One way to do a task. `updates` are read and then changed in place: a weight by its optimiser, a sum by its terms.
 struct Work {
   std::vector<BufferId> reads, writes, updates;
-  Bytes scratch_fixed_bytes = 0;
-  Bytes scratch_per_sample_bytes = 0;
+  Bytes workspace_fixed_bytes = 0;
+  Bytes workspace_per_sample_bytes = 0;
   double fixed_ns = 0;
   double per_sample_ns = 0;
   std::vector<InPlace> may_share;
@@ -89,7 +89,7 @@ struct Problem {
 
 // What a buffer occupies in its arena for so many samples: a multiple of kAlignment.
 Bytes placed_bytes(const Buffer& buffer, int64_t samples);
-Bytes scratch_bytes(const Work& work, int64_t samples);
+Bytes workspace_bytes(const Work& work, int64_t samples);
 // In whole nanoseconds, so that a sum is the same in any order.
 double cost_ns(const Work& work, int64_t samples);
 

@@ -31,7 +31,7 @@ std::vector<plan::BytesByTag> held_by_step(const plan::Problem& problem, const p
       if (offset == life.offset && other != &life && other->first_step < life.first_step) taken_over.push_back(other);
   for (const plan::Life& life : plan.lives) {
     const Tag tag =
-        life.buffer == plan::kScratch ? Tag::Workspace : problem.buffers[static_cast<size_t>(life.buffer)].tag;
+        life.buffer == plan::kWorkspace ? Tag::Workspace : problem.buffers[static_cast<size_t>(life.buffer)].tag;
     const bool ends_early = std::find(taken_over.begin(), taken_over.end(), &life) != taken_over.end();
     for (int32_t step = life.first_step; step <= life.last_step - (ends_early ? 1 : 0); ++step)
       held[static_cast<size_t>(step)][static_cast<size_t>(tag)] += life.bytes;

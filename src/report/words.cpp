@@ -151,7 +151,7 @@ std::string needs_text(const plan::Problem& problem, plan::TaskId task, int64_t 
       const plan::Buffer& buffer = problem.buffers[static_cast<size_t>(id)];
       needs.emplace_back(placed_bytes(buffer, samples), buffer.name);
     }
-  if (const Bytes scratch = scratch_bytes(work, samples); scratch > 0) needs.emplace_back(scratch, "workspace");
+  if (const Bytes workspace = workspace_bytes(work, samples); workspace > 0) needs.emplace_back(workspace, "workspace");
   std::stable_sort(needs.begin(), needs.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text = work.name + " needs at once ";
   for (size_t i = 0; i < std::min(most, needs.size()); ++i)

@@ -92,7 +92,7 @@ class Executor::Binder {
     }
     for (size_t w = 0; w < work.writes.size(); ++w)
       to_.out_.push_back(locate(work.writes[w], places.writes[w], step.part));
-    if (places.scratch >= 0) bound.scratch = base_ + places.scratch;
+    if (places.workspace >= 0) bound.workspace = base_ + places.workspace;
     for (const auto* list : {&work.reads, &work.updates})
       for (const plan::BufferId id : *list)
         bound.wait_for = std::max(bound.wait_for, loaded_by_[static_cast<size_t>(id)]);
@@ -142,7 +142,7 @@ class Executor::Binder {
       return false;
     };
     return any_hits(work.writes, places.writes) || any_hits(work.updates, places.updates) ||
-           (places.scratch >= 0 && hits(places.scratch, scratch_bytes(work, samples)));
+           (places.workspace >= 0 && hits(places.workspace, workspace_bytes(work, samples)));
   }
 
   Executor& to_;
@@ -178,7 +178,7 @@ void Executor::begin(const kernels::StepState& state) noexcept {
 void Executor::run_step(const BoundStep& step) noexcept {
   if (step.wait_for > 0) queue_->wait(tickets_before_ + step.wait_for);
   if (step.kernel != nullptr)
-    return step.kernel->run({step.in, step.out, step.scratch, &states_[static_cast<size_t>(step.part)],
+    return step.kernel->run({step.in, step.out, step.workspace, &states_[static_cast<size_t>(step.part)],
                              static_cast<int32_t>(&step - steps_.data())});
   const BoundTransfer& transfer = transfers_[static_cast<size_t>(step.part)];
   if (transfer.is_load)

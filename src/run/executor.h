@@ -39,7 +39,7 @@ class Executor {
     kernels::Kernel* kernel;  // null: a transfer
     const void* const* in;
     void* const* out;
-    void* scratch;
+    void* workspace;
     int32_t part;      // or the number of the transfer
     int32_t wait_for;  // so many transfers of this run must be done before; 0: none
   };

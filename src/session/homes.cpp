@@ -28,7 +28,7 @@ Homes::Homes(const plan::Problem& problem, const plan::Plan& plan, std::byte* ba
   file_places_ = place_in_file(problem, plan, &ignored);
   for (const plan::Buffer& buffer : problem.buffers) sizes_.push_back(placed_bytes(buffer, 0));
   for (const plan::Life& life : plan.lives)
-    if (life.buffer != plan::kScratch &&
+    if (life.buffer != plan::kWorkspace &&
         problem.buffers[static_cast<size_t>(life.buffer)].kind == plan::BufferKind::Variable)
       arena_places_[static_cast<size_t>(life.buffer)] = life.offset;
   for (const plan::BufferId id : plan.stored) arena_places_[static_cast<size_t>(id)] = -1;

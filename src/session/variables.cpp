@@ -12,9 +12,9 @@ namespace plimsoll::session {
 namespace {
 
 void reorder(const kernels::ConcreteType& from, const kernels::Layout& to, const void* source, void* target) {
-  Bytes scratch_bytes = 0;
-  const std::shared_ptr<kernels::Kernel> kernel = make_reorder(from, to, &scratch_bytes);
-  if (scratch_bytes > 0) throw Error("a reorder of a variable asks for scratch memory");
+  Bytes workspace_bytes = 0;
+  const std::shared_ptr<kernels::Kernel> kernel = make_reorder(from, to, &workspace_bytes);
+  if (workspace_bytes > 0) throw Error("a reorder of a variable asks for workspace");
   const kernels::StepState state;
   kernel->run({&source, &target, nullptr, &state});
 }

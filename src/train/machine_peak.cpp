@@ -43,7 +43,7 @@ kernels::Product square_product(int64_t side) {
   return {square, square, side};
 }
 
-Bytes bytes_for_product(int64_t side) { return 3 * side * side * 4 + square_product(side).scratch_bytes(); }
+Bytes bytes_for_product(int64_t side) { return 3 * side * side * 4 + square_product(side).workspace_bytes(); }
 
 double product_flops_per_s(std::byte* memory, int64_t side) {
   const kernels::Product product = square_product(side);

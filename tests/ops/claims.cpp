@@ -107,10 +107,10 @@ std::vector<Contents> run_part(const Graph& graph, const graph::Node& node, cons
     }
     out_pointers.push_back(out.back().buffer->data());
   }
-  GuardedBuffer scratch(prepared.scratch_bytes);
+  GuardedBuffer workspace(prepared.workspace_bytes);
   StepState state = base;
   state.first_sample = first;
-  prepared.kernel->run({in_pointers.data(), out_pointers.data(), scratch.data(), &state});
+  prepared.kernel->run({in_pointers.data(), out_pointers.data(), workspace.data(), &state});
   std::vector<Contents> result;
   for (const Evaluated& value : out) result.push_back(in_layout(value, {}).buffer->copy());
   for (size_t i = 0; i < in.size(); ++i)

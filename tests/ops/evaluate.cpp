@@ -71,13 +71,13 @@ Evaluated in_layout(const Evaluated& value, const Layout& layout) {
   Evaluated result{value.type, nullptr};
   result.type.layout = layout;
   result.buffer = std::make_shared<GuardedBuffer>(result.type.bytes());
-  Bytes scratch_bytes = 0;
-  const auto kernel = make_reorder(value.type, layout, &scratch_bytes);
-  GuardedBuffer scratch(scratch_bytes);
+  Bytes workspace_bytes = 0;
+  const auto kernel = make_reorder(value.type, layout, &workspace_bytes);
+  GuardedBuffer workspace(workspace_bytes);
   const void* in[] = {value.buffer->data()};
   void* out[] = {result.buffer->data()};
   const StepState state;
-  kernel->run({in, out, scratch.data(), &state});
+  kernel->run({in, out, workspace.data(), &state});
   return result;
 }
 
@@ -123,10 +123,10 @@ void Evaluator::run_node(NodeId id, bool keep_runs) {
     out.push_back(run.out.back().buffer->data());
     values_[node.first_output + static_cast<int>(i)] = run.out.back();
   }
-  GuardedBuffer scratch(run.prepared.scratch_bytes);
-  run.prepared.kernel->run({in.data(), out.data(), scratch.data(), &state});
+  GuardedBuffer workspace(run.prepared.workspace_bytes);
+  run.prepared.kernel->run({in.data(), out.data(), workspace.data(), &state});
 
-  if (!scratch.is_intact()) throw std::runtime_error(name + " writes past its scratch memory");
+  if (!workspace.is_intact()) throw std::runtime_error(name + " writes past its workspace");
   for (const Evaluated& value : run.out)
     if (!value.buffer->is_intact()) throw std::runtime_error(name + " writes past an output");
   for (size_t i = 0; i < run.in.size(); ++i) {

@@ -53,9 +53,9 @@ Found run(const Sizes& n, bool adds, float start) {
   Found found{std::vector<float>(static_cast<size_t>(points(n.kernel) * padded(n)), start),
               std::vector<float>(static_cast<size_t>(n.outputs), start)};
   const OneChannelFilterGrad grad(n);
-  std::vector<float> scratch(static_cast<size_t>(grad.scratch_bytes()) / sizeof(float), 5.0F);
+  std::vector<float> workspace(static_cast<size_t>(grad.workspace_bytes()) / sizeof(float), 5.0F);
   const std::vector<float> x = image_of(n), dy = gradient_of(n);
-  grad.run({x.data(), dy.data(), found.kernel.data(), found.bias.data(), adds}, scratch.data());
+  grad.run({x.data(), dy.data(), found.kernel.data(), found.bias.data(), adds}, workspace.data());
   return found;
 }
 

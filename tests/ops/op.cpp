@@ -150,8 +150,8 @@ TEST_P(OpTest, GradientMatchesFiniteDifferences) {
 // The same facts as in a run, with other pointers.
 void rerun(const NodeRun& run, const std::vector<const void*>& in, const std::vector<void*>& out,
            const StepState& state) {
-  GuardedBuffer scratch(run.prepared.scratch_bytes);
-  run.prepared.kernel->run({in.data(), out.data(), scratch.data(), &state});
+  GuardedBuffer workspace(run.prepared.workspace_bytes);
+  run.prepared.kernel->run({in.data(), out.data(), workspace.data(), &state});
 }
 
 // Another run of the node gives the same bits, and writes nothing else.
@@ -179,10 +179,10 @@ void expect_slim_way_agrees(const Graph& graph, const NodeRun& run, const std::v
   }
   NodeRun slim = run;
   slim.prepared = node.op->prepare({graph.body().attrs(node), in_types, out_types, kBatch, kBatch, false, true});
-  EXPECT_LT(slim.prepared.scratch_bytes, run.prepared.scratch_bytes);
+  EXPECT_LT(slim.prepared.workspace_bytes, run.prepared.workspace_bytes);
   EXPECT_EQ(slim.prepared.in, run.prepared.in);
   EXPECT_EQ(slim.prepared.out, run.prepared.out);
-  expect_same_outputs(run, slim, in, state, "with less scratch");
+  expect_same_outputs(run, slim, in, state, "with less workspace");
 }
 
 TEST_P(OpTest, ClaimsOfEveryNodeHold) {

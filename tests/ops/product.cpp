@@ -43,11 +43,11 @@ struct Case {
   std::vector<float> computed() const {
     const Product product(order_a(), order_b(), shape.columns, way.accumulate, way.activation);
     constexpr float kGuard = 12345;
-    std::vector<float> scratch(static_cast<size_t>(product.scratch_bytes()) / sizeof(float) + 1, NAN);
-    scratch.back() = kGuard;
+    std::vector<float> workspace(static_cast<size_t>(product.workspace_bytes()) / sizeof(float) + 1, NAN);
+    workspace.back() = kGuard;
     std::vector<float> y = c;
-    product.run(a.data(), b.data(), way.bias ? bias.data() : nullptr, y.data(), scratch.data());
-    EXPECT_EQ(scratch.back(), kGuard) << "more scratch memory than announced";
+    product.run(a.data(), b.data(), way.bias ? bias.data() : nullptr, y.data(), workspace.data());
+    EXPECT_EQ(workspace.back(), kGuard) << "more workspace than announced";
     return y;
   }
 

@@ -24,16 +24,16 @@ TEST(RowSort, OrdersIdsOfAnyTableAndKeepsTheOrderOfRepeats) {
     for (size_t i = 0; i < rows.size(); ++i)
       if (rows[i] >= 0) expected.push_back(static_cast<RowEntry>(rows[i]) << 32 | i);
     std::sort(expected.begin(), expected.end());
-    std::vector<std::byte> scratch(static_cast<size_t>(row_sort_bytes(1000)));
-    const SortedRows sorted = sort_rows(rows.data(), 1000, table_rows, scratch.data());
+    std::vector<std::byte> workspace(static_cast<size_t>(row_sort_bytes(1000)));
+    const SortedRows sorted = sort_rows(rows.data(), 1000, table_rows, workspace.data());
     EXPECT_EQ(std::vector<RowEntry>(sorted.entries, sorted.entries + sorted.count), expected) << table_rows;
   }
 }
 
 TEST(RowSort, LeavesOutIdsOutsideOfTheTable) {
   const std::vector<int32_t> rows{3, 0, 4, -7, 3};
-  std::vector<std::byte> scratch(static_cast<size_t>(row_sort_bytes(5)));
-  const SortedRows sorted = sort_rows(rows.data(), 5, 4, scratch.data());
+  std::vector<std::byte> workspace(static_cast<size_t>(row_sort_bytes(5)));
+  const SortedRows sorted = sort_rows(rows.data(), 5, 4, workspace.data());
   ASSERT_EQ(sorted.count, 3);
   EXPECT_EQ(row_of(sorted.entries[0]), 0);
   EXPECT_EQ(position_of(sorted.entries[1]), 0);

@@ -32,13 +32,13 @@ struct Case {
   std::vector<float> computed() const {
     const Winograd winograd(sizes, is_backward, activation);
     constexpr float kGuard = 12345;
-    std::vector<float> scratch(static_cast<size_t>(winograd.scratch_bytes()) / sizeof(float) + 1, NAN);
-    scratch.back() = kGuard;
+    std::vector<float> workspace(static_cast<size_t>(winograd.workspace_bytes()) / sizeof(float) + 1, NAN);
+    workspace.back() = kGuard;
     std::vector<float> y(residual.size(), NAN);
     winograd.run(
         {x.data(), kernel.data(), has_bias ? bias.data() : nullptr, has_residual ? residual.data() : nullptr, y.data()},
-        scratch.data());
-    EXPECT_EQ(scratch.back(), kGuard) << "more scratch memory than announced";
+        workspace.data());
+    EXPECT_EQ(workspace.back(), kGuard) << "more workspace than announced";
     return y;
   }
 
@@ -109,13 +109,13 @@ TEST(Winograd, TheGradientOfTheKernelIsRight) {
     const Case one{n};  // residual stands for the gradient of the result
     const WinogradKernelGrad winograd(n);
     constexpr float kGuard = 12345;
-    std::vector<float> scratch(static_cast<size_t>(winograd.scratch_bytes()) / sizeof(float) + 1, NAN);
-    scratch.back() = kGuard;
+    std::vector<float> workspace(static_cast<size_t>(winograd.workspace_bytes()) / sizeof(float) + 1, NAN);
+    workspace.back() = kGuard;
     std::vector<float> dkernel(one.kernel.size(), NAN), dbias(one.bias.size(), NAN);
-    winograd.run({one.x.data(), one.residual.data(), dkernel.data(), dbias.data(), false}, scratch.data());
-    EXPECT_EQ(scratch.back(), kGuard) << "more scratch memory than announced";
+    winograd.run({one.x.data(), one.residual.data(), dkernel.data(), dbias.data(), false}, workspace.data());
+    EXPECT_EQ(workspace.back(), kGuard) << "more workspace than announced";
     std::vector<float> twice = dkernel, bias_twice = dbias;
-    winograd.run({one.x.data(), one.residual.data(), twice.data(), bias_twice.data(), true}, scratch.data());
+    winograd.run({one.x.data(), one.residual.data(), twice.data(), bias_twice.data(), true}, workspace.data());
     Case read{n};
     read.kernel = dkernel;
     const int64_t terms = n.samples * n.out_height * n.out_width;
@@ -172,9 +172,9 @@ TEST(Winograd, GivesTheSameBitsForAnyNumberOfThreads) {
   const Case one{{4, 64, 48, 14, 14, 14, 14, 1, 1}};
   const auto gradient = [&] {
     const WinogradKernelGrad winograd(one.sizes);
-    std::vector<float> scratch(static_cast<size_t>(winograd.scratch_bytes()) / sizeof(float));
+    std::vector<float> workspace(static_cast<size_t>(winograd.workspace_bytes()) / sizeof(float));
     std::vector<float> dkernel(one.kernel.size());
-    winograd.run({one.x.data(), one.residual.data(), dkernel.data(), nullptr, false}, scratch.data());
+    winograd.run({one.x.data(), one.residual.data(), dkernel.data(), nullptr, false}, workspace.data());
     return dkernel;
   };
   omp_set_num_threads(1);

@@ -71,7 +71,7 @@ class Optimum {
     for (const BufferId id : task.reads) reads |= 1u << id;
     for (const BufferId id : task.writes) writes |= 1u << id;
     if (reads & ~alive) return;
-    const Bytes bytes = bytes_of(alive | writes) + scratch_bytes(task, 1);
+    const Bytes bytes = bytes_of(alive | writes) + workspace_bytes(task, 1);
     const uint32_t now_done = done | 1u << t;
     reach(std::max(peak, bytes), now_done, alive | writes);
     if (!in_place_) return;
@@ -107,7 +107,7 @@ Problem small_problem(uint64_t seed) {
     Task& task = b.task("t" + std::to_string(t), reads, {values.back()});
     task.recomputable = dice.below(6) > 0;
     if (shares) task.may_share = {{0, 0}};
-    if (dice.below(4) == 0) task.scratch_fixed_bytes = 64 * dice.below(10);
+    if (dice.below(4) == 0) task.workspace_fixed_bytes = 64 * dice.below(10);
   }
   return b.problem;
 }

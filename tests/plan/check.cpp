@@ -24,7 +24,7 @@ Problem small_problem() {
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 1024);
   const BufferId h = b.temporary("h", 0, 1024), g = b.temporary("g", 0, 1024);
   const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 0, 1024);
-  b.task("a", {x, w}, {h}).scratch_fixed_bytes = 64;
+  b.task("a", {x, w}, {h}).workspace_fixed_bytes = 64;
   b.task("b", {h}, {g});
   b.task("c", {g, h}, {y});
   b.task("sgd", {y}, {}, {w});
@@ -43,12 +43,12 @@ Plan roomy_plan() {
   plan.predicted_ns = 1e6;
   plan.part_samples = {4};
   plan.steps = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}};
-  plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 3, kW, 4096}, {1, 0, 0, kX, 4096},
+  plan.lives = {{kWorkspace, 0, 0, kEnd, 64}, {0, 0, 3, kW, 4096}, {1, 0, 0, kX, 4096},
                 {2, 0, 2, kH, 4096},        {3, 1, 2, kG, 4096}, {4, 2, 3, kY, 4096}};
   return plan;
 }
 
-constexpr size_t kScratchLife = 0, kLifeW = 1, kLifeX = 2, kLifeH = 3, kLifeG = 4, kLifeY = 5;
+constexpr size_t kWorkspaceLife = 0, kLifeW = 1, kLifeX = 2, kLifeH = 3, kLifeG = 4, kLifeY = 5;
 
 struct Fault {
   const char* name;
@@ -66,9 +66,9 @@ TEST(Check, NamesEveryPlantedFault) {
       {"overlap from below", [](Plan& p) { p.lives[kLifeY].offset = kG - 64; },
        "y overlaps g at step 2 (bytes 12288-16319)"},
       {"same place", [](Plan& p) { p.lives[kLifeG].offset = kH; }, "g overlaps h at step 1"},
-      {"scratch overlap",
+      {"workspace overlap",
        [](Plan& p) {
-         p.lives[kScratchLife].offset = kX;
+         p.lives[kWorkspaceLife].offset = kX;
          p.arena_bytes = kEnd;
        },
        "overlaps"},
@@ -79,7 +79,7 @@ TEST(Check, NamesEveryPlantedFault) {
        [](Plan& p) {
          p.steps[1] = p.steps[0];
          p.lives[kLifeX].last_step = 1;
-         p.lives.push_back({kScratch, 1, 1, kEnd, 64});
+         p.lives.push_back({kWorkspace, 1, 1, kEnd, 64});
        },
        "c reads g at step 2, before anything wrote it"},
       {"missing last task",
@@ -103,14 +103,14 @@ TEST(Check, NamesEveryPlantedFault) {
       {"variable lost", [](Plan& p) { p.lives.erase(p.lives.begin() + kLifeW); }, "variable w has no place"},
       {"input lost", [](Plan& p) { p.lives.erase(p.lives.begin() + kLifeX); },
        "a reads x at step 0, before it has a place"},
-      {"scratch lost",
+      {"workspace lost",
        [](Plan& p) {
          p.lives.erase(p.lives.begin());
          p.arena_bytes = kEnd;
        },
-       "a has no scratch at step 0"},
-      {"scratch twice", [](Plan& p) { p.lives.push_back(p.lives[0]); }, "step 0 has scratch twice"},
-      {"scratch lingers", [](Plan& p) { p.lives[0].last_step = 1; }, "scratch outlives step 0"},
+       "a has no workspace at step 0"},
+      {"workspace twice", [](Plan& p) { p.lives.push_back(p.lives[0]); }, "step 0 has workspace twice"},
+      {"workspace lingers", [](Plan& p) { p.lives[0].last_step = 1; }, "workspace outlives step 0"},
       {"unaligned", [](Plan& p) { p.lives[kLifeX].offset = kX + 8; }, "x at byte 4104 is not aligned to 64"},
       {"negative", [](Plan& p) { p.lives[kLifeX].offset = -64; }, "not aligned"},
       {"too small", [](Plan& p) { p.lives[kLifeX].bytes = 4032; }, "x needs 4096 bytes but has 4032"},
@@ -205,8 +205,8 @@ TEST(Check, AcceptsARecomputedValueAndRefusesAStaleOne) {
   const Problem problem = small_problem();
   Plan plan = roomy_plan();
   plan.steps = {{.task = 0}, {.task = 1}, {.task = 0}, {.task = 2}, {.task = 3}};
-  plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 4, kW, 4096},        {1, 0, 2, kX, 4096}, {2, 0, 1, kH, 4096},
-                {3, 1, 3, kG, 4096},        {kScratch, 2, 2, kEnd, 64}, {2, 2, 3, kY, 4096}, {4, 3, 4, kH, 4096}};
+  plan.lives = {{kWorkspace, 0, 0, kEnd, 64}, {0, 0, 4, kW, 4096},        {1, 0, 2, kX, 4096}, {2, 0, 1, kH, 4096},
+                {3, 1, 3, kG, 4096},        {kWorkspace, 2, 2, kEnd, 64}, {2, 2, 3, kY, 4096}, {4, 3, 4, kH, 4096}};
   EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
   plan.steps[2].task = 1;  // the second life of h is never filled
   plan.lives.erase(plan.lives.begin() + 5);
@@ -236,7 +236,7 @@ TEST(Check, FollowsSpilledValues) {
   Plan plan = roomy_plan();
   const Action save = save_step(plan, problem, 2), load = load_step(plan, problem, 2);
   plan.steps = {{.task = 0}, {.task = 1}, save, load, {.task = 2}, {.task = 3}};
-  plan.lives = {{kScratch, 0, 0, kEnd, 64}, {0, 0, 5, kW, 4096}, {1, 0, 0, kX, 4096}, {2, 0, 2, kH, 4096},
+  plan.lives = {{kWorkspace, 0, 0, kEnd, 64}, {0, 0, 5, kW, 4096}, {1, 0, 0, kX, 4096}, {2, 0, 2, kH, 4096},
                 {3, 1, 4, kG, 4096},        {2, 3, 4, kX, 4096}, {4, 4, 5, kY, 4096}};
   EXPECT_EQ(check(problem, plan, {.batch = 4, .disk_bytes = MiB}), "");
   Plan late = plan;

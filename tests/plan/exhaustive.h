@@ -103,7 +103,7 @@ class Exhaustive {
       for (uint32_t t = 0; t < tasks; ++t) {
         if (!may_run(t, done, alive)) continue;
         const double ns = problem_.tasks[t].fixed_ns;
-        const Bytes bytes = sum(alive | masks_[t].writes) + scratch_bytes(problem_.tasks[t], 1);
+        const Bytes bytes = sum(alive | masks_[t].writes) + workspace_bytes(problem_.tasks[t], 1);
         reach(extend(price, ns, bytes), done | 1u << t, alive | masks_[t].writes);
         if (!levers_.in_place) continue;
         for (const InPlace& pair : problem_.tasks[t].may_share) {

@@ -47,7 +47,7 @@ Problem layers_problem() {
   const BufferId d2 = b.temporary("d2", 0, 128), d1 = b.temporary("d1", 0, 320);
   const BufferId dw2 = b.temporary("dw2", 320), dw1 = b.temporary("dw1", 640);
   Task& forward = b.task("forward1", {x, w1}, {h1});
-  forward.scratch_per_sample_bytes = 64;
+  forward.workspace_per_sample_bytes = 64;
   forward.batch_rule = BatchRule::Rows;
   forward.recomputable = true;
   b.task("forward2", {h1, w2}, {h2}).batch_rule = BatchRule::Rows;
@@ -80,7 +80,7 @@ Subject spilling() {
   const BufferId w = b.variable("w", 4096), x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 1024);
   const BufferId h = b.temporary("h", 0, 1024), g = b.temporary("g", 0, 1024), k = b.temporary("k", 0, 1024);
   const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 0, 1024);
-  b.task("a", {x, w}, {h}).scratch_fixed_bytes = 64;
+  b.task("a", {x, w}, {h}).workspace_fixed_bytes = 64;
   b.task("b", {h}, {g});
   b.task("c", {g}, {k});
   b.task("d", {k, h}, {y});
@@ -117,11 +117,11 @@ Subject with_variants() {
   from_output.name = "from output";
   from_output.reads = {dy, y};
   from_output.writes = {dx};
-  from_output.scratch_fixed_bytes = 128;
+  from_output.workspace_fixed_bytes = 128;
   with_mask.name = "with mask";
   with_mask.reads = {dy, y};
   with_mask.writes = {dx, mask};
-  with_mask.scratch_fixed_bytes = 128;
+  with_mask.workspace_fixed_bytes = 128;
   back.variants = {from_output, with_mask};
   b.task("end", {dx}, {out});
   return make_subject("variant", b.problem,
@@ -251,8 +251,8 @@ Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> part_samp
       part_of[id] = step.part;
       touch(id, s);
     }
-    if (const Bytes bytes = scratch_bytes(work, part_samples[step.part]); bytes > 0) {
-      plan.lives.push_back({kScratch, s, s, plan.arena_bytes, bytes});
+    if (const Bytes bytes = workspace_bytes(work, part_samples[step.part]); bytes > 0) {
+      plan.lives.push_back({kWorkspace, s, s, plan.arena_bytes, bytes});
       plan.arena_bytes += bytes;
     }
   }
@@ -282,13 +282,13 @@ bool reads(const Work& work, BufferId id) {
 bool writes(const Work& work, BufferId id) { return std::count(work.writes.begin(), work.writes.end(), id) > 0; }
 
 std::string name_of(const Subject& subject, const Life& life) {
-  if (life.buffer != kScratch) return subject.problem.buffers[life.buffer].name;
-  return "scratch of " + subject.problem.tasks.at(subject.plan.steps.at(life.first_step).task).name;
+  if (life.buffer != kWorkspace) return subject.problem.buffers[life.buffer].name;
+  return "workspace of " + subject.problem.tasks.at(subject.plan.steps.at(life.first_step).task).name;
 }
 
 bool is_variable(const Subject& subject, BufferId id) {
   const std::vector<BufferId>& stored = subject.plan.stored;
-  return id != kScratch && subject.problem.buffers[id].kind == BufferKind::Variable &&
+  return id != kWorkspace && subject.problem.buffers[id].kind == BufferKind::Variable &&
          std::count(stored.begin(), stored.end(), id) == 0;
 }
 
@@ -325,7 +325,7 @@ void remove_step(Subject& subject, int32_t step) {
   std::vector<Life> lives;
   for (Life life : plan.lives) {
     const bool is_temporary =
-        life.buffer == kScratch || subject.problem.buffers[life.buffer].kind == BufferKind::Temporary;
+        life.buffer == kWorkspace || subject.problem.buffers[life.buffer].kind == BufferKind::Temporary;
     if (is_temporary && life.first_step == step && life.last_step == step) continue;
     if (life.first_step > step) --life.first_step;
     if (life.last_step >= step) life.last_step = std::max(life.last_step - 1, life.first_step);
@@ -347,17 +347,17 @@ void insert_step(Subject& subject, int32_t at, const Action& step) {
   const bool is_end = at == static_cast<int32_t>(plan.steps.size());
   for (Life& life : plan.lives) {
     const bool is_kept =
-        life.buffer != kScratch && (subject.problem.buffers[life.buffer].kind == BufferKind::Variable ||
+        life.buffer != kWorkspace && (subject.problem.buffers[life.buffer].kind == BufferKind::Variable ||
                                     subject.problem.buffers[life.buffer].kind == BufferKind::Output);
     if (life.first_step >= at) ++life.first_step;
     if (life.last_step >= at || (is_end && is_kept && life.last_step == at - 1)) ++life.last_step;
   }
   plan.steps.insert(plan.steps.begin() + at, step);
   if (is_run(subject, step))
-    if (const Bytes bytes = scratch_bytes(work_at(subject, at), plan.part_samples.at(step.part)); bytes > 0)
-      plan.lives.push_back({kScratch, at, at, plan.arena_bytes, bytes});
+    if (const Bytes bytes = workspace_bytes(work_at(subject, at), plan.part_samples.at(step.part)); bytes > 0)
+      plan.lives.push_back({kWorkspace, at, at, plan.arena_bytes, bytes});
   for (Life& life : plan.lives)  // variables are there from step 0, also when this is it
-    if (at == 0 && life.first_step == 1 && life.buffer != kScratch &&
+    if (at == 0 && life.first_step == 1 && life.buffer != kWorkspace &&
         (subject.problem.buffers[life.buffer].kind == BufferKind::Variable ||
          subject.problem.buffers[life.buffer].kind == BufferKind::Input))
       life.first_step = 0;
@@ -368,9 +368,9 @@ void insert_step(Subject& subject, int32_t at, const Action& step) {
 
 void move_step(Subject& subject, int32_t from, int32_t to) {
   const Action step = subject.plan.steps[from];
-  const Bytes top = subject.plan.arena_bytes;  // scratch goes where nothing else is: it is not what is wrong
+  const Bytes top = subject.plan.arena_bytes;  // workspace goes where nothing else is: it is not what is wrong
   for (Life& life : subject.plan.lives)
-    if (life.buffer == kScratch) move_life(subject.plan, life, top);
+    if (life.buffer == kWorkspace) move_life(subject.plan, life, top);
   remove_step(subject, from);
   insert_step(subject, to, step);
 }

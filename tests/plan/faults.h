@@ -58,7 +58,7 @@ bool hands_place_on(const Plan& plan, int32_t step);
 void move_life(Plan& plan, Life& life, Bytes offset);  // the arena grows with it, and shrinks to what is left
 void sort_lives(Plan& plan);
 void remove_step(Subject& subject, int32_t step);
-void insert_step(Subject& subject, int32_t at, const Action& step);  // with its scratch
+void insert_step(Subject& subject, int32_t at, const Action& step);  // with its workspace
 void move_step(Subject& subject, int32_t from, int32_t to);
 void fit_arena(Plan& plan);
 

@@ -41,7 +41,7 @@ Words remove_sum(Subject& s, Dice& dice, int32_t part, const char* words) {
 Words shrink_whole(Subject& s, Dice& dice, BufferKind kind) {
   if (!is_split(s)) return {};
   const int32_t i = pick(s.plan.lives, dice, [&](const Life& l, int32_t) {
-    return l.buffer != kScratch && s.problem.buffers[l.buffer].kind == kind &&
+    return l.buffer != kWorkspace && s.problem.buffers[l.buffer].kind == kind &&
            s.problem.buffers[l.buffer].per_sample_bytes >= kAlignment;
   });
   if (i < 0) return {};
@@ -54,7 +54,7 @@ Words shrink_whole(Subject& s, Dice& dice, BufferKind kind) {
 Words split_life(Subject& s, Dice& dice, BufferKind kind, bool has_rows, const char* words) {
   if (!is_split(s)) return {};
   const int32_t i = pick(s.plan.lives, dice, [&](const Life& l, int32_t) {
-    return l.buffer != kScratch && s.problem.buffers[l.buffer].kind == kind &&
+    return l.buffer != kWorkspace && s.problem.buffers[l.buffer].kind == kind &&
            (s.problem.buffers[l.buffer].per_sample_bytes > 0) == has_rows && l.last_step > l.first_step + 1 &&
            s.plan.steps[l.first_step].part == 0;
   });
@@ -75,7 +75,7 @@ Words split_life(Subject& s, Dice& dice, BufferKind kind, bool has_rows, const c
 Words renumber(Subject& s, Dice& dice, int32_t from, int32_t to, const char* words) {
   if (parts_of(s) <= std::max(from, to)) return {};
   const int32_t i = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    return is_run(s, step) && step.part == from && scratch_bytes(work_at(s, n), 1) == 0 &&
+    return is_run(s, step) && step.part == from && workspace_bytes(work_at(s, n), 1) == 0 &&
            std::any_of(work_at(s, n).reads.begin(), work_at(s, n).reads.end(), [&](BufferId id) {
              return s.problem.buffers[id].kind == BufferKind::Temporary && s.problem.buffers[id].per_sample_bytes > 0;
            });
@@ -142,15 +142,15 @@ std::vector<Fault> part_faults() {
          if (s.plan.part_samples.back() == 0) s.plan.part_samples.back() = 1, s.plan.part_samples[1] -= 1;
          return {"needs"};
        }},
-      {"scratch for another part's samples",
+      {"workspace for another part's samples",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.lives, d, [&](const Life& l, int32_t) {
-           return l.buffer == kScratch && s.plan.steps[l.first_step].part == parts_of(s) - 1 &&
-                  work_at(s, l.first_step).scratch_per_sample_bytes >= kAlignment;
+           return l.buffer == kWorkspace && s.plan.steps[l.first_step].part == parts_of(s) - 1 &&
+                  work_at(s, l.first_step).workspace_per_sample_bytes >= kAlignment;
          });
          if (i < 0 || !is_split(s) || s.plan.part_samples.front() == s.plan.part_samples.back()) return {};
-         s.plan.lives[i].bytes = scratch_bytes(work_at(s, s.plan.lives[i].first_step), s.plan.part_samples.front());
-         return {"needs", "scratch"};
+         s.plan.lives[i].bytes = workspace_bytes(work_at(s, s.plan.lives[i].first_step), s.plan.part_samples.front());
+         return {"needs", "workspace"};
        }},
       {"first part of a sum missing",
        [](Subject& s, Dice& d) { return remove_sum(s, d, 0, "before part|lacks the parts before|before anything"); }},
@@ -170,7 +170,7 @@ std::vector<Fault> part_faults() {
          const Action again = s.plan.steps[i];
          insert_step(s, i + 1, again);
          for (Life& life : s.plan.lives)
-           if (life.buffer != kScratch && life.last_step == i && reads(task, life.buffer)) ++life.last_step;
+           if (life.buffer != kWorkspace && life.last_step == i && reads(task, life.buffer)) ++life.last_step;
          return {"lacks the parts before", s.problem.buffers[task.writes[0]].name};
        }},
       {"first part again after the others",

@@ -21,18 +21,18 @@ int32_t pick_loose(Subject& s, Dice& dice) {
 
 int32_t pick_value(Subject& s, Dice& dice) {
   return pick(s.plan.lives, dice,
-              [&](const Life& life, int32_t) { return is_loose(s, life) && life.buffer != kScratch; });
+              [&](const Life& life, int32_t) { return is_loose(s, life) && life.buffer != kWorkspace; });
 }
 
 int32_t pick_scratch(Subject& s, Dice& dice) {
-  return pick(s.plan.lives, dice, [](const Life& life, int32_t) { return life.buffer == kScratch && life.bytes > 0; });
+  return pick(s.plan.lives, dice, [](const Life& life, int32_t) { return life.buffer == kWorkspace && life.bytes > 0; });
 }
 
 // Changes one life and expects these words beside its name.
 Words change(Subject& s, int32_t i, void (*to)(Life&), const char* words) {
   if (i < 0) return {};
   to(s.plan.lives[i]);
-  return {words, s.plan.lives[i].buffer == kScratch ? "scratch" : name_of(s, s.plan.lives[i])};
+  return {words, s.plan.lives[i].buffer == kWorkspace ? "workspace" : name_of(s, s.plan.lives[i])};
 }
 
 // Moves a life onto another that it meets, from `shift` bytes past its start.
@@ -40,7 +40,7 @@ Words collide(Subject& s, Dice& dice, bool (*may)(const Life&, const Life&), Byt
   const std::vector<Life>& lives = s.plan.lives;
   int32_t other = -1;
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {
-    return is_loose(s, life) && life.buffer != kScratch && std::any_of(lives.begin(), lives.end(), [&](const Life& o) {
+    return is_loose(s, life) && life.buffer != kWorkspace && std::any_of(lives.begin(), lives.end(), [&](const Life& o) {
              return is_loose(s, o) && meet(life, o) && may(life, o) && place(life, o) >= 0;
            });
   });
@@ -57,15 +57,15 @@ Words collide(Subject& s, Dice& dice, bool (*may)(const Life&, const Life&), Byt
 bool any(const Life&, const Life&) { return true; }
 bool is_below(const Life& a, const Life& b) { return a.offset + a.bytes == b.offset; }
 
-// A scratch onto something that is alive at its step.
-Words scratch_onto(Subject& s, Dice& dice, bool (*may)(const Subject&, const Life&, int32_t)) {
+// A workspace onto something that is alive at its step.
+Words workspace_onto(Subject& s, Dice& dice, bool (*may)(const Subject&, const Life&, int32_t)) {
   std::vector<Life>& lives = s.plan.lives;
-  const auto fits = [&](const Life& scratch, const Life& o) {
-    return o.buffer != kScratch && o.bytes > 0 && o.first_step <= scratch.first_step &&
-           o.last_step >= scratch.first_step && may(s, o, scratch.first_step);
+  const auto fits = [&](const Life& workspace, const Life& o) {
+    return o.buffer != kWorkspace && o.bytes > 0 && o.first_step <= workspace.first_step &&
+           o.last_step >= workspace.first_step && may(s, o, workspace.first_step);
   };
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {
-    return life.buffer == kScratch && life.bytes > 0 &&
+    return life.buffer == kWorkspace && life.bytes > 0 &&
            std::any_of(lives.begin(), lives.end(), [&](const Life& o) { return fits(life, o); });
   });
   if (i < 0) return {};
@@ -79,12 +79,12 @@ Words scratch_onto(Subject& s, Dice& dice, bool (*may)(const Subject&, const Lif
 Words write_onto_read(Subject& s, Dice& dice, bool (*may)(const Subject&, const Life&, const Life&)) {
   std::vector<Life>& lives = s.plan.lives;
   const auto fits = [&](const Life& after, const Life& before) {
-    if (before.buffer == kScratch || before.bytes == 0 || before.offset == after.offset) return false;
+    if (before.buffer == kWorkspace || before.bytes == 0 || before.offset == after.offset) return false;
     if (before.first_step > after.first_step || before.last_step < after.first_step) return false;
     return reads(work_at(s, after.first_step), before.buffer) && may(s, before, after);
   };
   const auto starts = [&](const Life& life) {
-    return is_loose(s, life) && life.buffer != kScratch && is_run(s, s.plan.steps[life.first_step]) &&
+    return is_loose(s, life) && life.buffer != kWorkspace && is_run(s, s.plan.steps[life.first_step]) &&
            writes(work_at(s, life.first_step), life.buffer);
   };
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {
@@ -107,12 +107,12 @@ bool may_share(const Subject& s, const Life& before, const Life& after) {
 // A value that took the place of another.
 int32_t pick_heir(Subject& s, Dice& dice, int32_t& before) {
   const auto gave = [&](const Life& after, const Life& o) {
-    return o.buffer != kScratch && o.buffer != after.buffer && o.bytes > 0 && o.offset == after.offset &&
+    return o.buffer != kWorkspace && o.buffer != after.buffer && o.bytes > 0 && o.offset == after.offset &&
            o.last_step == after.first_step && o.first_step < o.last_step;
   };
   const std::vector<Life>& lives = s.plan.lives;
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {
-    return is_loose(s, life) && life.buffer != kScratch && life.last_step > life.first_step &&
+    return is_loose(s, life) && life.buffer != kWorkspace && life.last_step > life.first_step &&
            std::any_of(lives.begin(), lives.end(), [&](const Life& o) { return gave(life, o); });
   });
   if (i >= 0) before = pick(lives, dice, [&](const Life& o, int32_t) { return gave(lives[i], o); });
@@ -169,24 +169,24 @@ std::vector<Fault> place_faults() {
          move_life(s.plan, s.plan.lives[i], s.plan.lives[v].offset);
          return {"overlaps", name_of(s, s.plan.lives[i])};
        }},
-      {"scratch onto what the task reads",
+      {"workspace onto what the task reads",
        [](Subject& s, Dice& d) {
-         return scratch_onto(s, d, [](const Subject& x, const Life& o, int32_t at) {
+         return workspace_onto(s, d, [](const Subject& x, const Life& o, int32_t at) {
            return reads(work_at(x, at), o.buffer) && !is_variable(x, o);
          });
        }},
-      {"scratch onto what the task writes",
+      {"workspace onto what the task writes",
        [](Subject& s, Dice& d) {
-         return scratch_onto(
+         return workspace_onto(
              s, d, [](const Subject& x, const Life& o, int32_t at) { return writes(work_at(x, at), o.buffer); });
        }},
-      {"scratch onto a variable",
+      {"workspace onto a variable",
        [](Subject& s, Dice& d) {
-         return scratch_onto(s, d, [](const Subject& x, const Life& o, int32_t) { return is_variable(x, o); });
+         return workspace_onto(s, d, [](const Subject& x, const Life& o, int32_t) { return is_variable(x, o); });
        }},
-      {"scratch onto what others need later",
+      {"workspace onto what others need later",
        [](Subject& s, Dice& d) {
-         return scratch_onto(s, d, [](const Subject& x, const Life& o, int32_t at) {
+         return workspace_onto(s, d, [](const Subject& x, const Life& o, int32_t at) {
            return !reads(work_at(x, at), o.buffer) && !writes(work_at(x, at), o.buffer) && !is_variable(x, o);
          });
        }},
@@ -258,12 +258,12 @@ std::vector<Fault> place_faults() {
              s, pick(s.plan.lives, d, [&](const Life& l, int32_t) { return is_variable(s, l) && l.bytes > 0; }),
              [](Life& l) { l.bytes -= kAlignment; }, "needs");
        }},
-      {"scratch too small",
+      {"workspace too small",
        [](Subject& s, Dice& d) {
          return change(
              s, pick_scratch(s, d), [](Life& l) { l.bytes -= kAlignment; }, "needs");
        }},
-      {"scratch too large",
+      {"workspace too large",
        [](Subject& s, Dice& d) {
          return change(
              s, pick_scratch(s, d), [](Life& l) { l.bytes += kAlignment; }, "needs");
@@ -271,7 +271,7 @@ std::vector<Fault> place_faults() {
       {"value of one sample less",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.lives, d, [&](const Life& l, int32_t) {
-           return l.buffer != kScratch && s.problem.buffers[l.buffer].per_sample_bytes >= kAlignment;
+           return l.buffer != kWorkspace && s.problem.buffers[l.buffer].per_sample_bytes >= kAlignment;
          });
          if (i < 0) return {};
          Life& life = s.plan.lives[i];
@@ -385,13 +385,13 @@ std::vector<Fault> place_faults() {
          int32_t before = -1;
          const int32_t i = pick_heir(s, d, before);
          if (i < 0 || s.plan.lives[before].bytes <= s.plan.lives[i].bytes) return {};
-         s.plan.lives.push_back({kScratch, s.plan.lives[i].first_step, s.plan.lives[i].first_step,
+         s.plan.lives.push_back({kWorkspace, s.plan.lives[i].first_step, s.plan.lives[i].first_step,
                                  s.plan.lives[i].offset + s.plan.lives[i].bytes, kAlignment});
          TaskId task = s.plan.steps[s.plan.lives[i].first_step].task;
-         if (s.problem.tasks[task].scratch_fixed_bytes != 0) return {};
-         s.problem.tasks[task].scratch_fixed_bytes = kAlignment;
+         if (s.problem.tasks[task].workspace_fixed_bytes != 0) return {};
+         s.problem.tasks[task].workspace_fixed_bytes = kAlignment;
          sort_lives(s.plan);
-         return {"overlaps", "scratch of " + s.problem.tasks[task].name};
+         return {"overlaps", "workspace of " + s.problem.tasks[task].name};
        }},
   };
 }

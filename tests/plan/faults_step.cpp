@@ -158,7 +158,7 @@ std::vector<Fault> step_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
            return is_run(s, step) && !work_at(s, n).writes.empty() && !hands_place_on(s.plan, n) &&
-                  scratch_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0 && step.part == 0 &&
+                  workspace_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0 && step.part == 0 &&
                   std::none_of(s.plan.steps.begin(), s.plan.steps.end(),
                                [&](const Action& other) { return is_save(s, other); });
          });
@@ -176,7 +176,7 @@ std::vector<Fault> step_faults() {
       {"no steps and no lives but variables",
        [](Subject& s, Dice&) -> Words {
          s.plan.steps.clear();
-         std::erase_if(s.plan.lives, [&](const Life& l) { return l.buffer == kScratch || !is_variable(s, l.buffer); });
+         std::erase_if(s.plan.lives, [&](const Life& l) { return l.buffer == kWorkspace || !is_variable(s, l.buffer); });
          for (Life& life : s.plan.lives) life.last_step = 0;
          s.plan.peak_step = -1;
          fit_arena(s.plan);
@@ -224,7 +224,7 @@ std::vector<Fault> step_faults() {
            if (count_runs(s, step) < 2 || is_first_run(s, n)) return false;
            // It starts a life that is read later.
            return std::any_of(s.plan.lives.begin(), s.plan.lives.end(), [&](const Life& life) {
-             return life.first_step == n && life.last_step > n && life.buffer != kScratch &&
+             return life.first_step == n && life.last_step > n && life.buffer != kWorkspace &&
                     is_run(s, s.plan.steps[life.last_step]) && reads(work_at(s, life.last_step), life.buffer);
            });
          });
@@ -234,7 +234,7 @@ std::vector<Fault> step_faults() {
          return remove_one(s, d, [&](const Action& step, int32_t n) {
            if (count_runs(s, step) < 2 || !is_first_run(s, n)) return false;
            return std::any_of(s.plan.lives.begin(), s.plan.lives.end(), [&](const Life& life) {
-             return life.first_step == n && life.last_step > n && life.buffer != kScratch &&
+             return life.first_step == n && life.last_step > n && life.buffer != kWorkspace &&
                     is_run(s, s.plan.steps[life.last_step]) && reads(work_at(s, life.last_step), life.buffer) &&
                     task_of(s, life.last_step).name != s.problem.tasks[step.task].name;
            });
@@ -270,7 +270,7 @@ std::vector<Fault> step_faults() {
          const std::string made = operands(s, work_at(s, i));  // or what is missing instead
          s.plan.steps[i].task = other;
          s.plan.steps[i].variant = -1;
-         return {"scratch|needs|runs|reads|writes|adds", made + s.problem.tasks[other].name};
+         return {"workspace|needs|runs|reads|writes|adds", made + s.problem.tasks[other].name};
        }},
       {"late read of a value that was dropped",
        [](Subject& s, Dice& d) -> Words {

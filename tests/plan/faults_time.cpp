@@ -10,7 +10,7 @@ using Kind = BufferKind;
 
 bool is(const Subject& s, const Life& life, Kind kind) {
   if (kind == Kind::Variable) return is_variable(s, life.buffer);
-  return life.buffer != kScratch && s.problem.buffers[life.buffer].kind == kind;
+  return life.buffer != kWorkspace && s.problem.buffers[life.buffer].kind == kind;
 }
 
 int32_t pick_kind(Subject& s, Dice& dice, Kind kind) {
@@ -103,7 +103,7 @@ Words double_life(Subject& s, int32_t i, Words words) {
 int32_t pick_scratch(Subject& s, Dice& dice, int32_t first, int32_t last_but) {
   const auto steps = static_cast<int32_t>(s.plan.steps.size());
   return pick(s.plan.lives, dice, [&](const Life& life, int32_t) {
-    return life.buffer == kScratch && life.first_step >= first && life.first_step < steps - last_but;
+    return life.buffer == kWorkspace && life.first_step >= first && life.first_step < steps - last_but;
   });
 }
 
@@ -154,31 +154,31 @@ std::vector<Fault> time_faults() {
        [](Subject& s, Dice& d) { return drop(s, pick_kind(s, d, Kind::Output), {"no place|before it has"}); }},
       {"variable without a life",
        [](Subject& s, Dice& d) { return drop(s, pick_kind(s, d, Kind::Variable), {"has no place"}); }},
-      {"step without its scratch",
+      {"step without its workspace",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 0, 0);
          if (i < 0 || s.plan.lives[i].bytes == 0) return {};
          const std::string task = s.problem.tasks[s.plan.steps[s.plan.lives[i].first_step].task].name;
          s.plan.lives.erase(s.plan.lives.begin() + i);
          fit_arena(s.plan);
-         return {"has no scratch", task};
+         return {"has no workspace", task};
        }},
-      {"no scratch at all",
+      {"no workspace at all",
        [](Subject& s, Dice&) -> Words {
-         if (std::erase_if(s.plan.lives, [](const Life& l) { return l.buffer == kScratch && l.bytes > 0; }) == 0)
+         if (std::erase_if(s.plan.lives, [](const Life& l) { return l.buffer == kWorkspace && l.bytes > 0; }) == 0)
            return {};
          fit_arena(s.plan);
-         return {"has no scratch"};
+         return {"has no workspace"};
        }},
       {"no lives at all",
        [](Subject& s, Dice&) -> Words {
          s.plan.lives.clear();
          s.plan.arena_bytes = s.plan.variable_bytes;
-         return {"has no scratch|has no place|before it has a place"};
+         return {"has no workspace|has no place|before it has a place"};
        }},
       {"the same life twice",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.lives, d, [](const Life& l, int32_t) { return l.buffer != kScratch; });
+         const int32_t i = pick(s.plan.lives, d, [](const Life& l, int32_t) { return l.buffer != kWorkspace; });
          const Life copy = s.plan.lives[i];
          s.plan.lives.insert(s.plan.lives.begin() + i, copy);
          return {"overlaps|two places", name_of(s, copy)};
@@ -193,34 +193,34 @@ std::vector<Fault> time_faults() {
        [](Subject& s, Dice& d) {
          return double_life(s, pick_kind(s, d, Kind::Variable), {"two places|lies at byte"});
        }},
-      {"scratch twice",
+      {"workspace twice",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 0, 0);
          if (i < 0) return {};
          const Life copy = s.plan.lives[i];
          s.plan.lives.insert(s.plan.lives.begin() + i, copy);
-         return {"has scratch twice"};
+         return {"has workspace twice"};
        }},
-      {"scratch a step longer",
+      {"workspace a step longer",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 0, 1);
          if (i < 0) return {};
          ++s.plan.lives[i].last_step;
-         return {"scratch outlives step"};
+         return {"workspace outlives step"};
        }},
-      {"scratch a step early",
+      {"workspace a step early",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 1, 0);
          if (i < 0) return {};
          --s.plan.lives[i].first_step;
          sort_lives(s.plan);
-         return {"scratch outlives step"};
+         return {"workspace outlives step"};
        }},
-      {"scratch at another task's step",
+      {"workspace at another task's step",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 0, 0);
          const int32_t at = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return is_run(s, step) && scratch_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0;
+           return is_run(s, step) && workspace_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0;
          });
          if (i < 0 || at < 0 || s.plan.lives[i].bytes == 0) return {};
          s.plan.lives[i].first_step = s.plan.lives[i].last_step = at;

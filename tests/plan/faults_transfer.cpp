@@ -189,7 +189,7 @@ std::vector<Fault> transfer_faults() {
            return life.buffer == moved_at(s, i) && life.first_step == i;
          });
          const int32_t other = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
-           return life.buffer != kScratch && life.first_step < i && life.last_step > i && life.bytes > 0 &&
+           return life.buffer != kWorkspace && life.first_step < i && life.last_step > i && life.bytes > 0 &&
                   s.problem.buffers[life.buffer].kind != BufferKind::Variable;
          });
          if (l < 0 || other < 0) return {};
@@ -236,10 +236,10 @@ std::vector<Fault> transfer_faults() {
          return set_transfer(
              s, d, Kind::Save, [](Subject&, Task& task) { task.updates.push_back(0); }, "more or less than one buffer");
        }},
-      {"transfer with scratch",
+      {"transfer with workspace",
        [](Subject& s, Dice& d) {
          return set_transfer(
-             s, d, Kind::Load, [](Subject&, Task& task) { task.scratch_fixed_bytes = 64; }, "has scratch, but only");
+             s, d, Kind::Load, [](Subject&, Task& task) { task.workspace_fixed_bytes = 64; }, "has workspace, but only");
        }},
       {"transfer with a variant",
        [](Subject& s, Dice& d) {
@@ -266,14 +266,14 @@ std::vector<Fault> transfer_faults() {
          s.problem.buffers[moved_at(s, i)].space = 1;
          return {"is not in the host's memory"};
        }},
-      {"scratch at a transfer",
+      {"workspace at a transfer",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
-         s.plan.lives.push_back({kScratch, i, i, s.plan.arena_bytes, kAlignment});
+         s.plan.lives.push_back({kWorkspace, i, i, s.plan.arena_bytes, kAlignment});
          sort_lives(s.plan);
          fit_arena(s.plan);
-         return {"has scratch but runs nothing"};
+         return {"has workspace but runs nothing"};
        }},
       {"transfer that became a run",
        [](Subject& s, Dice& d) -> Words {
@@ -338,7 +338,7 @@ std::vector<Fault> transfer_faults() {
        }},
       {"own work where the variant's operands are kept",
        [](Subject& s, Dice&) -> Words {
-         std::erase_if(s.plan.lives, [](const Life& life) { return life.buffer == kScratch; });
+         std::erase_if(s.plan.lives, [](const Life& life) { return life.buffer == kWorkspace; });
          fit_arena(s.plan);
          return set_variant(s, -1, {"reads x", "dropped after"});
        }},
@@ -346,11 +346,11 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice&) {
          return set_variant(s, 1, {"writes mask", "no place"});
        }},
-      {"variant without its scratch",
+      {"variant without its workspace",
        [](Subject& s, Dice&) -> Words {
-         const auto scratch = std::erase_if(s.plan.lives, [](const Life& life) { return life.buffer == kScratch; });
+         const auto workspace = std::erase_if(s.plan.lives, [](const Life& life) { return life.buffer == kWorkspace; });
          fit_arena(s.plan);
-         return scratch == 0 ? Words{} : set_variant(s, 0, {"has no scratch", "back"});
+         return workspace == 0 ? Words{} : set_variant(s, 0, {"has no workspace", "back"});
        }},
       {"variant whose operand was dropped",
        [](Subject& s, Dice&) -> Words {

@@ -54,15 +54,15 @@ TEST(MakePlan, ReusesTheSpaceOfTheDead) {
   EXPECT_EQ(must_plan(b.problem, never_in_place).arena_bytes, 2 * 1024);
 }
 
-// The task's own work is the fastest; a variant with less scratch is taken where the line asks for it.
+// The task's own work is the fastest; a variant with less workspace is taken where the line asks for it.
 TEST(MakePlan, TakesAVariantWhenTheLineAsksForIt) {
   Builder b;
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 1024);
   const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 1024);
   Task& task = b.task("loss", {x}, {y});
-  task.scratch_fixed_bytes = 8192;
+  task.workspace_fixed_bytes = 8192;
   Variant slim{task, "in tiles"};
-  slim.scratch_fixed_bytes = 64;
+  slim.workspace_fixed_bytes = 64;
   slim.fixed_ns = 1300;
   task.variants = {slim};
   const Plan wide = must_plan(b.problem, {.bytes = 10240});
@@ -92,7 +92,7 @@ TEST(MakePlan, AVariantMayReadSomethingElse) {
   const BufferId dx = b.buffer("dx", BufferKind::Output, Tag::Activations, 1024);
   b.task("make", {in}, {x});
   b.task("relu", {x}, {y}).may_share = {{0, 0}};
-  b.task("use", {y}, {dy}).scratch_fixed_bytes = 1024;
+  b.task("use", {y}, {dy}).workspace_fixed_bytes = 1024;
   Task& back = b.task("back", {dy, x}, {dx});
   Variant from_output{back, "from output"};
   from_output.reads = {dy, y};
@@ -105,11 +105,11 @@ TEST(MakePlan, AVariantMayReadSomethingElse) {
   EXPECT_EQ(must_plan(b.problem, limits).steps[3].variant, -1);
 }
 
-TEST(MakePlan, AScratchIsAloneInItsStep) {
+TEST(MakePlan, AWorkspaceIsAloneInItsAction) {
   Builder b;
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 64);
   const BufferId y = b.buffer("y", BufferKind::Output, Tag::Activations, 64);
-  b.task("a", {x}, {y}).scratch_fixed_bytes = 1000;
+  b.task("a", {x}, {y}).workspace_fixed_bytes = 1000;
   const Plan plan = must_plan(b.problem, {});
   EXPECT_EQ(plan.arena_bytes, 128 + 1024);
   EXPECT_EQ(plan.peak_by_tag[static_cast<size_t>(Tag::Workspace)], 1024);

@@ -12,21 +12,21 @@ TEST(Plan, PlacesFollowTheLives) {
   testing::Builder b;
   const BufferId w = b.variable("w", 64), x = b.buffer("x", BufferKind::Input, Tag::Data, 64);
   const BufferId h = b.temporary("h", 64);
-  b.task("a", {x}, {h}).scratch_fixed_bytes = 64;
+  b.task("a", {x}, {h}).workspace_fixed_bytes = 64;
   b.task("b", {h}, {}, {w});
   Plan plan;
   const Action save = testing::save_step(plan, b.problem, h), load = testing::load_step(plan, b.problem, h);
   plan.steps = {{.task = 0}, save, load, {.task = 1}};
-  plan.lives = {{kScratch, 0, 0, 192, 64}, {w, 0, 3, 0, 64}, {x, 0, 0, 64, 64}, {h, 0, 1, 128, 64}, {h, 2, 3, 64, 64}};
+  plan.lives = {{kWorkspace, 0, 0, 192, 64}, {w, 0, 3, 0, 64}, {x, 0, 0, 64, 64}, {h, 0, 1, 128, 64}, {h, 2, 3, 64, 64}};
   const std::vector<StepPlaces> places = find_places(b.problem, plan);
   EXPECT_EQ(places[0].reads, std::vector<Bytes>{64});
   EXPECT_EQ(places[0].writes, std::vector<Bytes>{128});
-  EXPECT_EQ(places[0].scratch, 192);
+  EXPECT_EQ(places[0].workspace, 192);
   EXPECT_EQ(places[1].reads, std::vector<Bytes>{128});
   EXPECT_EQ(places[2].writes, std::vector<Bytes>{64});
   EXPECT_EQ(places[3].reads, std::vector<Bytes>{64});
   EXPECT_EQ(places[3].updates, std::vector<Bytes>{0});
-  EXPECT_EQ(places[3].scratch, -1);
+  EXPECT_EQ(places[3].workspace, -1);
 }
 
 TEST(Plan, AShortfallIsOneSentence) {

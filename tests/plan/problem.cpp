@@ -38,7 +38,7 @@ TEST(Problem, RefusalsNameTheTaskOrBuffer) {
   expect_refusal(broken([](Problem& p) { p.tasks[0].reads = {7}; }), "task 't': buffer 7 does not exist");
   expect_refusal(broken([](Problem& p) { p.tasks[0].reads = {1}; }), "'h' is written and also read");
   expect_refusal(broken([](Problem& p) { p.tasks[0].may_share = {{1, 0}}; }), "in-place pair");
-  expect_refusal(broken([](Problem& p) { p.tasks[0].scratch_fixed_bytes = -1; }), "scratch is below zero");
+  expect_refusal(broken([](Problem& p) { p.tasks[0].workspace_fixed_bytes = -1; }), "workspace is below zero");
   expect_refusal(broken([](Problem& p) { p.tasks[0].fixed_ns = -1; }), "cost is below zero");
   expect_refusal(broken([](Problem& p) { p.tasks[0].variants.emplace_back().reads = {9}; }), "buffer 9 does not exist");
   expect_refusal(broken([](Problem& p) { p.buffers[1].fixed_bytes = -1; }), "buffer 'h': size is below zero");

@@ -66,7 +66,7 @@ inline Problem training_chain(int layers, Bytes row_bytes, Bytes weight_bytes) {
     Task& forward = b.task("linear" + n, {x, weights[i]}, {linear});
     forward.batch_rule = BatchRule::Rows;
     forward.recomputable = true;
-    forward.scratch_fixed_bytes = 512;
+    forward.workspace_fixed_bytes = 512;
     inputs.push_back(x);
     Task& activation = b.task("relu" + n, {linear}, {relu});
     activation.batch_rule = BatchRule::Rows;
@@ -133,8 +133,8 @@ inline Problem random_problem(uint64_t seed, int tasks) {
           b.problem.buffers[writes[w]].per_sample_bytes = from.per_sample_bytes;
         }
       }
-    if (dice.below(3) == 0) task.scratch_fixed_bytes = size();
-    if (dice.below(3) == 0) task.scratch_per_sample_bytes = dice.below(100);
+    if (dice.below(3) == 0) task.workspace_fixed_bytes = size();
+    if (dice.below(3) == 0) task.workspace_per_sample_bytes = dice.below(100);
     task.per_sample_ns = static_cast<double>(dice.below(1000)) / 7;
   }
   return b.problem;

@@ -22,7 +22,7 @@ TEST(Text, AProblemReadsLikeThis) {
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 3136), w = b.variable("w", 4096);
   Task& task = b.task("fc1", {x, w}, {b.temporary("reads", 16, 512)});
   task.per_sample_ns = 2.5;
-  task.scratch_per_sample_bytes = 64;
+  task.workspace_per_sample_bytes = 64;
   task.may_share = {{0, 0}};
   task.batch_rule = BatchRule::Rows;
   task.recomputable = true;
@@ -35,7 +35,7 @@ TEST(Text, AProblemReadsLikeThis) {
             "buffer x input data fixed 0 per_sample 3136\n"
             "buffer w variable weights fixed 4096 per_sample 0\n"
             "buffer \"reads\" temporary activations fixed 16 per_sample 512\n"
-            "task fc1 reads x w writes \"reads\" scratch 0 64 cost 1000 2.5 share 0 0 batch rows recomputable\n"
+            "task fc1 reads x w writes \"reads\" workspace 0 64 cost 1000 2.5 share 0 0 batch rows recomputable\n"
             "  variant slim reads x\n");
   EXPECT_EQ(parse_problem(to_text(b.problem)), b.problem);
 }

@@ -15,8 +15,8 @@ namespace plimsoll::plan {
 namespace {
 
 std::string name_of_life(const Problem& problem, const Plan& plan, const Life& life) {
-  if (life.buffer != kScratch) return problem.buffers[life.buffer].name;
-  return "scratch of " + task_of(problem, plan, plan.steps[life.first_step]).name;
+  if (life.buffer != kWorkspace) return problem.buffers[life.buffer].name;
+  return "workspace of " + task_of(problem, plan, plan.steps[life.first_step]).name;
 }
 
 std::string check_parts(const Plan& plan, const Limits& limits) {
@@ -41,12 +41,12 @@ std::string check_sizes(const Problem& problem, const Limits& limits) {
   for (const Buffer& buffer : problem.buffers)
     if (overflows(buffer.fixed_bytes, buffer.per_sample_bytes))
       return fmt::format("{} has more bytes than can be counted for {} samples", buffer.name, limits.batch);
-  const auto scratch_overflows = [&](const Work& work) {
-    return overflows(work.scratch_fixed_bytes, work.scratch_per_sample_bytes);
+  const auto workspace_overflows = [&](const Work& work) {
+    return overflows(work.workspace_fixed_bytes, work.workspace_per_sample_bytes);
   };
   for (const Task& task : problem.tasks)
-    if (scratch_overflows(task) || std::any_of(task.variants.begin(), task.variants.end(), scratch_overflows))
-      return fmt::format("the scratch of {} has more bytes than can be counted for {} samples", task.name,
+    if (workspace_overflows(task) || std::any_of(task.variants.begin(), task.variants.end(), workspace_overflows))
+      return fmt::format("the workspace of {} has more bytes than can be counted for {} samples", task.name,
                          limits.batch);
   return "";
 }
@@ -62,8 +62,8 @@ std::string check_transfers(const Problem& problem, const Plan& plan) {
       return fmt::format("transfer {} moves buffer {}, which does not exist", i, moved_by(task));
     if (problem.buffers[moved_by(task)].space != kHost)
       return fmt::format("{} moves what is not in the host's memory", task.name);
-    if (task.scratch_fixed_bytes != 0 || task.scratch_per_sample_bytes != 0)
-      return fmt::format("{} has scratch, but only moves", task.name);
+    if (task.workspace_fixed_bytes != 0 || task.workspace_per_sample_bytes != 0)
+      return fmt::format("{} has workspace, but only moves", task.name);
     if (!task.variants.empty()) return fmt::format("{} has variants, but only moves", task.name);
     if (!(task.fixed_ns >= 0) || !std::isfinite(task.fixed_ns) || task.per_sample_ns != 0)
       return fmt::format("{} is said to take {} ns", task.name, task.fixed_ns);
@@ -93,7 +93,7 @@ std::string check_arenas(const Problem& problem, const Plan& plan, const Limits&
   std::vector<Bytes> top(problem.spaces.size(), 0);
   top[kHost] = plan.variable_bytes;
   for (const Life& life : plan.lives) {
-    Bytes& highest = top[life.buffer == kScratch ? kHost : problem.buffers[life.buffer].space];
+    Bytes& highest = top[life.buffer == kWorkspace ? kHost : problem.buffers[life.buffer].space];
     highest = std::max(highest, life.offset + life.bytes);
   }
   for (SpaceId space = 0; space < std::ssize(problem.spaces); ++space) {
@@ -116,24 +116,24 @@ std::string check_arenas(const Problem& problem, const Plan& plan, const Limits&
 std::string check_lives(const Problem& problem, const Plan& plan, const Limits& limits) {
   const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
   const int64_t samples = *std::max_element(plan.part_samples.begin(), plan.part_samples.end());
-  std::vector<char> has_scratch(plan.steps.size(), 0);
+  std::vector<char> has_workspace(plan.steps.size(), 0);
   for (SpaceId space = 0; space <= std::ssize(plan.more_arenas); ++space)
     if (plan.arena_of(space) < 0) return fmt::format("the arena has {} bytes", plan.arena_of(space));
   for (size_t i = 0; i < plan.lives.size(); ++i) {
     const Life& life = plan.lives[i];
-    if (life.buffer < kScratch || life.buffer >= static_cast<BufferId>(problem.buffers.size()))
+    if (life.buffer < kWorkspace || life.buffer >= static_cast<BufferId>(problem.buffers.size()))
       return fmt::format("life {} is of buffer {}, which does not exist", i, life.buffer);
     if (life.first_step < 0 || life.last_step > last_step || life.first_step > life.last_step)
       return fmt::format("life {} spans steps {}-{} of 0-{}", i, life.first_step, life.last_step, last_step);
     Bytes wanted = 0;
     SpaceId space = kHost;
-    if (life.buffer == kScratch) {
-      if (plan.steps.empty()) return "there is scratch but no step";
+    if (life.buffer == kWorkspace) {
+      if (plan.steps.empty()) return "there is workspace but no step";
       const Action& step = plan.steps[life.first_step];
-      if (life.first_step != life.last_step) return fmt::format("scratch outlives step {}", life.first_step);
-      if (is_transfer(problem, step)) return fmt::format("step {} has scratch but runs nothing", life.first_step);
-      if (has_scratch[life.first_step]++) return fmt::format("step {} has scratch twice", life.first_step);
-      wanted = scratch_bytes(work_of(problem, plan, step), plan.part_samples[step.part]);
+      if (life.first_step != life.last_step) return fmt::format("workspace outlives step {}", life.first_step);
+      if (is_transfer(problem, step)) return fmt::format("step {} has workspace but runs nothing", life.first_step);
+      if (has_workspace[life.first_step]++) return fmt::format("step {} has workspace twice", life.first_step);
+      wanted = workspace_bytes(work_of(problem, plan, step), plan.part_samples[step.part]);
     } else {
       const Buffer& buffer = problem.buffers[life.buffer];
       space = buffer.space;
@@ -149,9 +149,9 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
       return fmt::format("{} ends past the arena of {} bytes", name, plan.arena_of(space));
   }
   for (size_t s = 0; s < plan.steps.size(); ++s)
-    if (!has_scratch[s] &&
-        scratch_bytes(work_of(problem, plan, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
-      return fmt::format("{} has no scratch at step {}", task_of(problem, plan, plan.steps[s]).name, s);
+    if (!has_workspace[s] &&
+        workspace_bytes(work_of(problem, plan, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
+      return fmt::format("{} has no workspace at step {}", task_of(problem, plan, plan.steps[s]).name, s);
   return check_arenas(problem, plan, limits);
 }
 
@@ -166,7 +166,7 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
   const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
   std::vector<int32_t> life_of(problem.buffers.size(), -1);
   for (size_t i = 0; i < plan.lives.size(); ++i)
-    if (plan.lives[i].buffer != kScratch) life_of[plan.lives[i].buffer] = static_cast<int32_t>(i);
+    if (plan.lives[i].buffer != kWorkspace) life_of[plan.lives[i].buffer] = static_cast<int32_t>(i);
   Bytes offset = 0;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer& buffer = problem.buffers[b];
@@ -252,7 +252,7 @@ bool moves_with_part(const Problem& problem, const Action& step, BufferId id) {
 
 // May `after`, which starts at this step, take the place of `before`, which ends at it?
 bool may_take_place(const Problem& problem, const Plan& plan, const Life& before, const Life& after) {
-  if (before.buffer == kScratch || after.buffer == kScratch || before.offset != after.offset) return false;
+  if (before.buffer == kWorkspace || after.buffer == kWorkspace || before.offset != after.offset) return false;
   const int32_t s = after.first_step;
   if (before.last_step != s || s >= static_cast<int32_t>(plan.steps.size())) return false;
   const Action& step = plan.steps[s];
@@ -334,14 +334,14 @@ std::string check(const Problem& problem, const Plan& plan, const Limits& limits
   const auto start = [&](int32_t i) {
     const Life& life = plan.lives[i];
     return std::pair(life.first_step,
-                     life.buffer == kScratch || problem.buffers[life.buffer].kind != BufferKind::Input);
+                     life.buffer == kWorkspace || problem.buffers[life.buffer].kind != BufferKind::Input);
   };
   std::stable_sort(by_start.begin(), by_start.end(), [&](int32_t a, int32_t b) { return start(a) < start(b); });
   for (SpaceId space = 0; space < std::ssize(problem.spaces) && fault.empty(); ++space) {
     std::vector<int32_t> of_space;
     std::copy_if(by_start.begin(), by_start.end(), std::back_inserter(of_space), [&](int32_t i) {
       const BufferId id = plan.lives[i].buffer;
-      return (id == kScratch ? kHost : problem.buffers[id].space) == space;
+      return (id == kWorkspace ? kHost : problem.buffers[id].space) == space;
     });
     fault = check_overlaps(problem, plan, of_space);
   }

@@ -70,7 +70,7 @@ class Replay {
       has_rows_[b] = problem_.buffers[b].kind == BufferKind::Input && problem_.buffers[b].per_sample_bytes > 0;
     for (size_t t = 0; t < tasks; ++t) {
       const Task& task = problem_.tasks[t];
-      bool in_parts = task.scratch_per_sample_bytes > 0;
+      bool in_parts = task.workspace_per_sample_bytes > 0;
       for (const auto* list : {&task.reads, &task.updates})
         for (const BufferId id : *list) {
           meant_[t].push_back(last_writer_[id]);
@@ -114,7 +114,7 @@ class Replay {
   // A task that needs the whole batch may run once after all parts, on rows that were collected.
   bool waits_for_all_rows(const Task& task) const {
     const auto grows = [&](BufferId id) { return problem_.buffers[id].per_sample_bytes > 0; };
-    return task.scratch_per_sample_bytes == 0 && std::none_of(task.writes.begin(), task.writes.end(), grows) &&
+    return task.workspace_per_sample_bytes == 0 && std::none_of(task.writes.begin(), task.writes.end(), grows) &&
            std::none_of(task.updates.begin(), task.updates.end(), grows) &&
            std::all_of(task.reads.begin(), task.reads.end(),
                        [&](BufferId id) { return !has_rows_[id] || holds_whole_batch(problem_.buffers[id]); });
@@ -122,7 +122,7 @@ class Replay {
 
   std::string begin_life(int32_t index, int32_t s) {
     const Life& life = plan_.lives[index];
-    if (life.buffer == kScratch) return "";
+    if (life.buffer == kWorkspace) return "";
     const Buffer& buffer = problem_.buffers[life.buffer];
     if (life_[life.buffer] >= 0 && plan_.lives[life_[life.buffer]].last_step >= s)
       return fmt::format("{} has two places at step {}", buffer.name, s);

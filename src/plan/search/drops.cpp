@@ -433,7 +433,7 @@ Bytes Drops::find_local_peak(int32_t stage) {
       extra += sizes_->buffers[id];
     }
     const Bytes shared = in_place_ ? shared_in(task, m) : 0;
-    highest = std::max(highest, extra + sizes_->scratch[program_->order[task]] - shared);
+    highest = std::max(highest, extra + sizes_->workspace[program_->order[task]] - shared);
     for (const auto* list : {&program_->reads[task], &program_->writes[task]})
       for (const BufferId id : *list) {
         Presence& presence = presence_[id];

@@ -89,7 +89,7 @@ std::vector<Life> make_lives(const Staged& staged, const Candidate& candidate, c
     const PackItem& item = candidate.items[i];
     const auto step = static_cast<int32_t>(item.lower);
     unfold.unfold(step, step, [&](int32_t first, int32_t last) {
-      lives.push_back({kScratch, first, last, staged.sizes.variables + candidate.packing.offsets[i], item.size});
+      lives.push_back({kWorkspace, first, last, staged.sizes.variables + candidate.packing.offsets[i], item.size});
     });
   }
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
@@ -122,8 +122,8 @@ std::vector<Holder> holders_at(const Option& option, const Candidate& candidate,
     if (i >= 0) push(stays.stays[i].buffer);
   if (step < static_cast<int32_t>(candidate.steps.size())) {
     const TaskId task = candidate.steps[step];
-    if (staged.sizes.scratch[task] > 0)
-      holders.push_back({"scratch of " + staged.problem.tasks[task].name, Tag::Workspace, staged.sizes.scratch[task]});
+    if (staged.sizes.workspace[task] > 0)
+      holders.push_back({"workspace of " + staged.problem.tasks[task].name, Tag::Workspace, staged.sizes.workspace[task]});
   }
   std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
   return holders;

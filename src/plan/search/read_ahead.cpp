@@ -75,7 +75,7 @@ std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& 
   LiveTree alive(std::max(count, 1));
   alive.add(0, count - 1, staged.sizes.variables);
   for (const Slot& slot : stays.slots) alive.add(slot.first_step, slot.last_step, slot.bytes);
-  for (int32_t s = 0; s < count; ++s) alive.add(s, s, staged.sizes.scratch[steps[s]]);
+  for (int32_t s = 0; s < count; ++s) alive.add(s, s, staged.sizes.workspace[steps[s]]);
 
   const std::vector<double> clock = find_clock(staged, steps);
   const std::vector<double> latest = find_latest_starts(staged, steps, clock, how);

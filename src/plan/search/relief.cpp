@@ -18,7 +18,7 @@ Bytes own_bytes(const Problem& problem, const Sizes& sizes, TaskId id, bool in_p
       if (problem.buffers[b].kind != BufferKind::Variable) own.push_back(b);
   std::sort(own.begin(), own.end());
   own.erase(std::unique(own.begin(), own.end()), own.end());
-  Bytes bytes = sizes.scratch[id];
+  Bytes bytes = sizes.workspace[id];
   for (const BufferId b : own) bytes += sizes.buffers[b];
   for (const InPlace& pair : task.may_share)
     if (in_place && problem.buffers[task.writes[pair.write]].kind != BufferKind::Variable)

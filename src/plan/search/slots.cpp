@@ -66,8 +66,8 @@ Sizes measure(const Problem& problem, int64_t batch, int64_t part_samples) {
     sizes.buffers.push_back(placed_bytes(buffer, holds_whole_batch(buffer) ? batch : part_samples));
     if (buffer.kind == BufferKind::Variable) sizes.variables += sizes.buffers.back();
   }
-  sizes.scratch.reserve(problem.tasks.size());
-  for (const Task& task : problem.tasks) sizes.scratch.push_back(scratch_bytes(task, part_samples));
+  sizes.workspace.reserve(problem.tasks.size());
+  for (const Task& task : problem.tasks) sizes.workspace.push_back(workspace_bytes(task, part_samples));
   return sizes;
 }
 
@@ -81,10 +81,10 @@ Peak find_peak(const Sizes& sizes, const std::vector<Slot>& slots, const std::ve
   Peak peak{.bytes = alive + (steps.empty() ? change[0] : 0)};
   for (size_t s = 0; s < steps.size(); ++s) {
     alive += change[s];
-    const Bytes with_scratch = alive + sizes.scratch[steps[s]];
+    const Bytes with_workspace = alive + sizes.workspace[steps[s]];
     peak.area += static_cast<double>(alive);
-    if (peak.step >= 0 && with_scratch <= peak.bytes) continue;
-    peak.bytes = with_scratch;
+    if (peak.step >= 0 && with_workspace <= peak.bytes) continue;
+    peak.bytes = with_workspace;
     peak.step = static_cast<int32_t>(s);
   }
   return peak;

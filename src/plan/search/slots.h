@@ -10,7 +10,7 @@ namespace plimsoll::plan {
 // What everything occupies, with the whole batch at once or in parts.
 struct Sizes {
   std::vector<Bytes> buffers;
-  std::vector<Bytes> scratch;  // by task
+  std::vector<Bytes> workspace;  // by task
   Bytes variables = 0;
 };
 Sizes measure(const Problem& problem, int64_t batch, int64_t part_samples);
@@ -22,11 +22,11 @@ struct Slot {
   Bytes bytes = 0;
 };
 
-// The step with the most bytes alive, variables and its own scratch included; -1 when there are no steps.
+// The step with the most bytes alive, variables and its own workspace included; -1 when there are no steps.
 struct Peak {
   Bytes bytes = 0;
   int32_t step = -1;
-  double area = 0;  // bytes alive without scratch, summed over the steps
+  double area = 0;  // bytes alive without workspace, summed over the steps
 };
 Peak find_peak(const Sizes& sizes, const std::vector<Slot>& slots, const std::vector<TaskId>& steps);
 

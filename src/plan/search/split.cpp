@@ -38,12 +38,12 @@ class Finder {
   void place(TaskId t) {
     const Task& task = problem_.tasks[t];
     const bool reads_rows = any(task.reads, rows_) || any(task.updates, rows_);
-    const bool has_rows = reads_rows || grows(task.writes) || task.scratch_per_sample_bytes > 0;
+    const bool has_rows = reads_rows || grows(task.writes) || task.workspace_per_sample_bytes > 0;
     const bool reads_late = any(task.reads, is_late_) || any(task.updates, is_late_);
     if (!has_rows) return finish(t, reads_late || changes_touched(task) ? When::After : When::Before);
     if (task.batch_rule == BatchRule::Mixes) {
       // It can wait for all rows, unless rows come out of it.
-      if (grows(task.writes) || grows(task.updates) || task.scratch_per_sample_bytes > 0) return forbid(t);
+      if (grows(task.writes) || grows(task.updates) || task.workspace_per_sample_bytes > 0) return forbid(t);
       for (const BufferId id : task.reads)
         if (rows_[id] && problem_.buffers[id].kind == BufferKind::Temporary) split_.is_collected[id] = true;
       return finish(t, When::After);

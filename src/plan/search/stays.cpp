@@ -100,7 +100,7 @@ std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const s
   items.reserve(stays.slots.size() + steps.size());
   for (const Slot& slot : stays.slots) items.push_back({slot.first_step, slot.last_step + 1, slot.bytes});
   for (size_t s = 0; s < steps.size(); ++s)
-    if (const Bytes bytes = sizes.scratch[steps[s]]; bytes > 0)
+    if (const Bytes bytes = sizes.workspace[steps[s]]; bytes > 0)
       items.push_back({static_cast<int64_t>(s), static_cast<int64_t>(s) + 1, bytes});
   return items;
 }

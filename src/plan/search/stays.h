@@ -27,7 +27,7 @@ struct Stays {
 // A value ends with its last use before the task that first writes it runs again.
 Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place);
 
-// Slots first, then the scratch of each step that has some.
+// Slots first, then the workspace of each step that has some.
 std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const std::vector<TaskId>& steps);
 
 }  // namespace plimsoll::plan

@@ -191,7 +191,7 @@ std::string to_text(const Plan& plan, const Problem& problem) {
   for (const Task& transfer : plan.transfers) print_task(text, "transfer", transfer, buffers);
   for (const Action& step : plan.steps) print_step(text, step, tasks);
   for (const Life& life : plan.lives)
-    text += fmt::format("life {} {} {} offset {} bytes {}\n", life.buffer == kScratch ? "-" : buffers.word(life.buffer),
+    text += fmt::format("life {} {} {} offset {} bytes {}\n", life.buffer == kWorkspace ? "-" : buffers.word(life.buffer),
                         life.first_step, life.last_step, life.offset, life.bytes);
   return text;
 }

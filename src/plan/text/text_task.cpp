@@ -15,8 +15,8 @@ void print_work(std::string& text, const Work& work, const Names& buffers) {
   list(" reads", work.reads);
   list(" writes", work.writes);
   list(" updates", work.updates);
-  if (work.scratch_fixed_bytes != 0 || work.scratch_per_sample_bytes != 0)
-    fmt::format_to(out, " scratch {} {}", work.scratch_fixed_bytes, work.scratch_per_sample_bytes);
+  if (work.workspace_fixed_bytes != 0 || work.workspace_per_sample_bytes != 0)
+    fmt::format_to(out, " workspace {} {}", work.workspace_fixed_bytes, work.workspace_per_sample_bytes);
   if (work.fixed_ns != 0 || work.per_sample_ns != 0)
     fmt::format_to(out, " cost {} {}", work.fixed_ns, work.per_sample_ns);
   for (const InPlace& pair : work.may_share) fmt::format_to(out, " share {} {}", pair.read, pair.write);
@@ -38,9 +38,9 @@ bool parse_clause(WordReader& reader, const Names& buffers, Work& work) {
     parse_list(reader, buffers, work.writes);
   } else if (reader.take("updates")) {
     parse_list(reader, buffers, work.updates);
-  } else if (reader.take("scratch")) {
-    work.scratch_fixed_bytes = reader.integer("the fixed scratch");
-    work.scratch_per_sample_bytes = reader.integer("the scratch for each sample");
+  } else if (reader.take("workspace")) {
+    work.workspace_fixed_bytes = reader.integer("the fixed workspace");
+    work.workspace_per_sample_bytes = reader.integer("the workspace for each sample");
   } else if (reader.take("cost")) {
     work.fixed_ns = reader.number("the fixed cost");
     work.per_sample_ns = reader.number("the cost for each sample");
