@@ -257,7 +257,8 @@ void KernelGradPieces::run(const Args& args) noexcept {
   }
   if (sums_in_workspace() == 0) return;
   add_sums(args.output<float>(0), 0, kernel_bytes_, args.workspace);
-  if (bias_bytes_ > 0) add_sums(args.output<float>(1), round_up(kernel_bytes_, kAlignment), bias_bytes_, args.workspace);
+  if (bias_bytes_ > 0)
+    add_sums(args.output<float>(1), round_up(kernel_bytes_, kAlignment), bias_bytes_, args.workspace);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// One matrix product of floats, c = activation(a b + bias) or c += a b. Operands are packed block by block into workspace
-// memory of the caller, so that nothing is allocated; the sums run in the same order for any number of threads.
+// One matrix product of floats, c = activation(a b + bias) or c += a b. Operands are packed block by block into
+// workspace memory of the caller, so that nothing is allocated; the sums run in the same order for any number of
+// threads.
 #pragma once
 
 #include <plimsoll/bytes.h>

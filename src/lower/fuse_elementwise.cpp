@@ -103,16 +103,16 @@ class ElementwiseFusion {
     const Chain& chain = *chains_[index];
     DraftNode& node = draft_.nodes[index];
     const std::vector<ValueId> inputs = chain.inputs();
-    const int first_step = static_cast<int>(inputs.size());
+    const int first_action = static_cast<int>(inputs.size());
     std::vector<ops::FusedStep> steps;
     for (const ChainStep& step : chain.steps) {
       ops::FusedStep& fused = steps.emplace_back(ops::FusedStep{step.op, *step.attrs, {}});
       for (const ChainOperand& operand : step.in)
-        fused.in.push_back(operand.step >= 0 ? first_step + operand.step
+        fused.in.push_back(operand.step >= 0 ? first_action + operand.step
                                              : static_cast<int>(std::find(inputs.begin(), inputs.end(), operand.value) -
                                                                 inputs.begin()));
     }
-    node.attrs = draft_.keep(fused_attrs(steps, {first_step + static_cast<int>(steps.size()) - 1}));
+    node.attrs = draft_.keep(fused_attrs(steps, {first_action + static_cast<int>(steps.size()) - 1}));
     node.op = kFused;
     node.in = inputs;
   }

@@ -33,7 +33,7 @@ std::optional<Program> lower_in_micro_batches(const graph::Body& graph, std::spa
   const int half_values = options.half_values ? store_in_half(draft, options.batch) : 0;
   Program program;
   program.batch = options.batch;
-  program.micro_batch = program.problem.part_samples = options.micro_batch;
+  program.micro_batch = program.problem.micro_batch = options.micro_batch;
   program.half_values = half_values;
   const BatchSizes sizes(draft, options.batch, options.micro_batch);
   ValueBuffers buffers(draft, sizes, options.gives_feeds, program);

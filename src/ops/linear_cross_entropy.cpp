@@ -214,7 +214,8 @@ class Loss {
   }
 
   // Makes a tile of logits, which stays where there is room, and takes it into the statistics of the rows.
-  void take_tile(const TileRows& rows, int64_t c, int64_t classes, const float* kernel, void* workspace) const noexcept {
+  void take_tile(const TileRows& rows, int64_t c, int64_t classes, const float* kernel,
+                 void* workspace) const noexcept {
     float* stats = stats_in(workspace);
     for (int64_t i = 0; i < rows.count && c == 0; ++i) {
       stats[3 * i] = -INFINITY;

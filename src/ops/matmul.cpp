@@ -117,7 +117,8 @@ Prepared prepare_many(const Facts& facts) {
             const auto run = [&](int64_t i, int slot) {
               product.run(args.input<float>(0) + offset_of(i, result, a),
                           args.input<float>(1) + offset_of(i, result, b), has_bias ? args.input<float>(2) : nullptr,
-                          args.output<float>(0) + i * size, static_cast<std::byte*>(args.workspace) + slot * slot_bytes);
+                          args.output<float>(0) + i * size,
+                          static_cast<std::byte*>(args.workspace) + slot * slot_bytes);
             };
             if (are_many) return parallel_items(products, slots, run);
             for (int64_t i = 0; i < products; ++i) run(i, 0);

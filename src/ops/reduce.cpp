@@ -70,8 +70,8 @@ Prepared prepare(const Facts& facts, Reduce how, double factor) {
   }
   const Reduction reduction(how, geometry_of(dims, axes), factor, facts.accumulate);
   prepared.workspace_bytes = reduction.workspace_bytes();
-  prepared.kernel =
-      make_kernel([=](const Args& args) { reduction.run(args.input<float>(0), args.output<float>(0), args.workspace); });
+  prepared.kernel = make_kernel(
+      [=](const Args& args) { reduction.run(args.input<float>(0), args.output<float>(0), args.workspace); });
   return prepared;
 }
 

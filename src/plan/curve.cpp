@@ -12,7 +12,7 @@ CurvePoint describe(const Problem& problem, const Plan& plan, Bytes limit) {
   point.limit_bytes = limit;
   point.arena_bytes = plan.arena_bytes;
   point.predicted_ns = plan.predicted_ns;
-  point.parts = std::max<int64_t>(1, static_cast<int64_t>(plan.part_samples.size()));
+  point.micro_batches = std::max<int64_t>(1, static_cast<int64_t>(plan.micro_batches.size()));
   const Tally tally = count_work(problem, plan);
   point.reruns = tally.reruns;
   point.variants = tally.variants;
@@ -26,7 +26,7 @@ std::vector<CurvePoint> make_curve(const Problem& whole, std::span<const Problem
                                    int points) {
   LineSearch search(whole, problems, limits);
   const auto widest = std::get<Plan>(search.plan_at(std::numeric_limits<Bytes>::max()).answer);
-  const Bytes largest = widest.arena_bytes + limits.bytes_of_steps(std::ssize(widest.steps));
+  const Bytes largest = widest.arena_bytes + limits.bytes_of_actions(std::ssize(widest.actions));
   Bytes smallest = largest;
   const Choice refused = search.plan_at(0);
   if (const auto* shortfall = std::get_if<Shortfall>(&refused.answer)) smallest = shortfall->need_bytes;

@@ -17,7 +17,7 @@ struct CurvePoint {
   int64_t reruns = 0;    // tasks run more than once
   int64_t variants = 0;  // tasks with less workspace
   int64_t saves = 0;     // values written to disk
-  int64_t parts = 1;
+  int64_t micro_batches = 1;
   bool operator==(const CurvePoint&) const = default;
 };
 

@@ -6,8 +6,8 @@
 
 namespace plimsoll::plan {
 
-// Most micro-batches that a step is cut into: each has steps of its own in the plan.
-constexpr int64_t kMostParts = 1024;
+// Most micro-batches that a step is cut into: each has actions of its own in the plan.
+constexpr int64_t kMostMicroBatches = 1024;
 
 // One way to set the step up: its tasks in order, the lifetimes of its buffers, their packing.
 Bytes bytes_of_option(const Problem& problem);

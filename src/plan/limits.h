@@ -15,9 +15,9 @@ struct Limits {
   Bytes bytes = std::numeric_limits<Bytes>::max();  // the arena, and what the plan itself takes, never pass this
   std::vector<Bytes> more_spaces = {};              // the same for each space behind the host
   int64_t batch = 1;
-  // A plan and its executor take memory too: so much for each step.
-  Bytes step_bytes = 0;
-  Bytes bytes_of_steps(int64_t steps) const { return steps * step_bytes; }
+  // A plan and its executor take memory too: so much for each action.
+  Bytes action_bytes = 0;
+  Bytes bytes_of_actions(int64_t actions) const { return actions * action_bytes; }
   // What planning may take for itself, counted by plan/effort.h. The first way to set the step up is always looked at.
   Bytes search_bytes = std::numeric_limits<Bytes>::max();
   Bytes disk_bytes = 0;                             // room for spilling

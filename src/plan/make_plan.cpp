@@ -116,11 +116,11 @@ class Planner {
 
   void add_options(size_t index) {
     const Problem& problem = *problems_[index];
-    const bool in_parts = problem.part_samples > 0 && problem.part_samples < limits_.batch;
-    const Split split = in_parts ? find_split(problem) : Split{};
-    if (in_parts && !split.is_possible()) {
+    const bool in_micro_batches = problem.micro_batch > 0 && problem.micro_batch < limits_.batch;
+    const Split split = in_micro_batches ? find_split(problem) : Split{};
+    if (in_micro_batches && !split.is_possible()) {
       if (problems_.size() > 1) return;
-      throw Error(fmt::format("a batch in parts cannot be planned: {} needs the whole batch at once",
+      throw Error(fmt::format("a batch in micro-batches cannot be planned: {} needs the whole batch at once",
                               problem.tasks[split.mixing].name));
     }
     for (const Variants& variants : list_variants(problem)) {
@@ -133,9 +133,10 @@ class Planner {
   }
 
   void add_options(size_t index, const Problem& problem, const Split& split, const Variants& variants) {
-    const int64_t part = problem.part_samples > 0 ? problem.part_samples : limits_.batch;
-    const std::vector<TaskId> order = order_of(problem, measure(problem, limits_.batch, std::min(part, limits_.batch)));
-    const bool is_plain = part >= limits_.batch && variants.empty();
+    const int64_t micro_batch = problem.micro_batch > 0 ? problem.micro_batch : limits_.batch;
+    const std::vector<TaskId> order =
+        order_of(problem, measure(problem, limits_.batch, std::min(micro_batch, limits_.batch)));
+    const bool is_plain = micro_batch >= limits_.batch && variants.empty();
     add_options(index, problem, split, variants, order, is_plain ? Stores::All : Stores::Few);
     if (is_plain) plain_orders_.emplace_back(index, order);
   }
@@ -210,19 +211,19 @@ class Planner {
       look(entry, entry.option.plain());
       if (entry.option.is_searched()) look(entry, entry.option.recomputing());
     }
-    // Among parts of the batch: the whole of it is not one of the options, but known to be as fast as can be.
+    // Among micro-batches: the whole of it is not one of the options, but known to be as fast as can be.
     const bool has_whole = std::find(problems_.begin(), problems_.end(), &whole_) != problems_.end();
     if (!has_whole && unconstrained_ns_ < best_ns_)
-      least = std::min(least,
-                       std::max(ordered_bytes() + limits_.bytes_of_steps(std::ssize(whole_.tasks)), limits_.bytes + 1));
+      least = std::min(
+          least, std::max(ordered_bytes() + limits_.bytes_of_actions(std::ssize(whole_.tasks)), limits_.bytes + 1));
     return least == std::numeric_limits<Bytes>::max() ? 0 : least;
   }
 
   Plan finish(Entry& entry, const Candidate& candidate) {
     Plan plan = expand(*problems_[entry.problem], entry.option, candidate);
     if (!entry.variants.empty())
-      for (Action& step : plan.steps)
-        if (!is_transfer(*problems_[entry.problem], step)) step.variant = entry.variants[step.task];
+      for (Action& action : plan.actions)
+        if (!is_transfer(*problems_[entry.problem], action)) action.variant = entry.variants[action.task];
     plan.predicted_ns = candidate.ns;
     plan.unconstrained_ns = unconstrained_ns_;
     plan.next_faster_bytes = find_next_faster_bytes();
@@ -239,8 +240,9 @@ class Planner {
     std::vector<Decision> decisions;
     if (unconstrained_bytes_ > ordered_bytes())
       decisions.push_back({"order and in place", unconstrained_bytes_ - ordered_bytes(), 0});
-    if (staged.parts.size() > 1)
-      decisions.push_back({fmt::format("run in {} parts of {} samples", staged.parts.size(), staged.parts.front()),
+    if (staged.micro_batches.size() > 1)
+      decisions.push_back({fmt::format("run in {} micro-batches of {} samples", staged.micro_batches.size(),
+                                       staged.micro_batches.front()),
                            std::max<Bytes>(ordered_bytes() - entry.option.plain().front().peak_bytes, 0),
                            std::max(staged.ns - unconstrained_ns_, 0.0)});
     std::vector<Decision> single = describe_reruns(staged, candidate);
@@ -259,7 +261,7 @@ class Planner {
   // One for each task that runs again, under the name of the largest value it makes.
   std::vector<Decision> describe_reruns(const Staged& staged, const Candidate& candidate) const {
     std::vector<int32_t> runs(staged.problem.tasks.size(), 0);
-    for (const TaskId task : candidate.steps) ++runs[task];
+    for (const TaskId task : candidate.actions) ++runs[task];
     std::vector<Decision> decisions;
     for (size_t t = 0; t < runs.size(); ++t) {
       const std::vector<BufferId>& writes = staged.problem.tasks[t].writes;
@@ -275,15 +277,16 @@ class Planner {
   }
 
   void describe_variants(const Entry& entry, std::vector<Decision>& decisions) const {
-    const std::vector<int64_t>& parts = entry.option.staged().parts;
+    const std::vector<int64_t>& micro_batches = entry.option.staged().micro_batches;
     for (size_t t = 0; t < entry.variants.size(); ++t) {
       if (entry.variants[t] < 0) continue;
       const Task& task = problems_[entry.problem]->tasks[t];
       const Variant& variant = task.variants[entry.variants[t]];
       double ns = 0;
-      for (const int64_t samples : parts) ns += cost_ns(variant, samples) - cost_ns(task, samples);
-      decisions.push_back({fmt::format("{} at {}", variant.name, task.name),
-                           workspace_bytes(task, parts.front()) - workspace_bytes(variant, parts.front()), ns});
+      for (const int64_t samples : micro_batches) ns += cost_ns(variant, samples) - cost_ns(task, samples);
+      decisions.push_back(
+          {fmt::format("{} at {}", variant.name, task.name),
+           workspace_bytes(task, micro_batches.front()) - workspace_bytes(variant, micro_batches.front()), ns});
     }
   }
 
@@ -327,8 +330,8 @@ class Planner {
   // The lowest of all candidates, each packed as well as it can be: what is named here fits when it is asked for.
   Choice refuse() {
     const auto [entry, lowest, need] = find_lowest();
-    const int32_t peak_step = std::max(lowest->stays.peak_step, 0);
-    std::vector<Holder> holders = holders_at(entry->option, *lowest, peak_step);
+    const int32_t peak_action = std::max(lowest->stays.peak_action, 0);
+    std::vector<Holder> holders = holders_at(entry->option, *lowest, peak_action);
     const BytesByTag by_tag = sum_by_tag(holders);
     constexpr size_t kLargestHolders = 10;
     holders.resize(std::min(holders.size(), kLargestHolders));
@@ -337,7 +340,7 @@ class Planner {
             Shortfall{.need_bytes = need,
                       .limit_bytes = limits_.bytes,
                       .deficit_bytes = need - limits_.bytes,
-                      .tightest_task = lowest->steps.empty() ? -1 : task_of(*entry, lowest->steps[peak_step]),
+                      .tightest_task = lowest->actions.empty() ? -1 : task_of(*entry, lowest->actions[peak_action]),
                       .holders = std::move(holders),
                       .by_tag = by_tag,
                       .lower_bound_bytes = bound.bytes,

@@ -15,8 +15,8 @@ namespace plimsoll::plan {
 // Throws Error when the problem or the limits make no sense.
 std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& limits);
 
-// The fastest plan among several ways to set up the same step, which `whole` describes as it was written: in parts of
-// several sizes.
+// The fastest plan among several ways to set up the same step, which `whole` describes as it was written: in
+// micro-batches of several sizes.
 struct Choice {
   size_t problem = 0;  // which of them
   std::variant<Plan, Shortfall> answer;

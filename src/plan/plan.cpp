@@ -49,32 +49,32 @@ Task make_load(const Problem& problem, BufferId id, double ns) {
 
 double busy_ns(const Problem& problem, const Plan& plan, Lane lane) {
   double ns = 0;
-  for (const Action& step : plan.steps)
-    if (task_of(problem, plan, step).lane == lane)
-      ns += cost_ns(work_of(problem, plan, step), plan.part_samples[step.part]);
+  for (const Action& action : plan.actions)
+    if (task_of(problem, plan, action).lane == lane)
+      ns += cost_ns(work_of(problem, plan, action), plan.micro_batches[action.micro_batch]);
   return ns;
 }
 
 Tally count_work(const Problem& problem, const Plan& plan) {
   Tally tally;
-  const int64_t samples = plan.part_samples.empty() ? 1 : plan.part_samples.front();
+  const int64_t samples = plan.micro_batches.empty() ? 1 : plan.micro_batches.front();
   std::set<std::pair<TaskId, int32_t>> seen;
   std::set<BufferId> moved;
-  for (const Action& step : plan.steps) {
-    const Task& task = task_of(problem, plan, step);
-    if (is_transfer(problem, step)) {
+  for (const Action& action : plan.actions) {
+    const Task& task = task_of(problem, plan, action);
+    if (is_transfer(problem, action)) {
       ++(is_load(task) ? tally.loads : tally.saves);
       if (!std::binary_search(plan.stored.begin(), plan.stored.end(), moved_by(task))) moved.insert(moved_by(task));
       continue;
     }
-    const int64_t of_part = plan.part_samples.empty() ? 1 : plan.part_samples[step.part];
-    const double ns = cost_ns(work_of(problem, plan, step), of_part);
-    if (!seen.emplace(step.task, step.part).second) {
+    const int64_t of_micro_batch = plan.micro_batches.empty() ? 1 : plan.micro_batches[action.micro_batch];
+    const double ns = cost_ns(work_of(problem, plan, action), of_micro_batch);
+    if (!seen.emplace(action.task, action.micro_batch).second) {
       ++tally.reruns;
       tally.rerun_ns += ns;
-    } else if (step.variant >= 0) {
-      tally.variants += step.part == 0 ? 1 : 0;
-      tally.variant_ns += ns - cost_ns(task, of_part);
+    } else if (action.variant >= 0) {
+      tally.variants += action.micro_batch == 0 ? 1 : 0;
+      tally.variant_ns += ns - cost_ns(task, of_micro_batch);
     }
   }
   for (const BufferId id : plan.stored) tally.streamed_bytes += placed_bytes(problem.buffers[id], samples);
@@ -82,18 +82,18 @@ Tally count_work(const Problem& problem, const Plan& plan) {
   return tally;
 }
 
-std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan) {
-  std::vector<StepPlaces> places(plan.steps.size());
+std::vector<ActionPlaces> find_places(const Problem& problem, const Plan& plan) {
+  std::vector<ActionPlaces> places(plan.actions.size());
   std::vector<Bytes> now(problem.buffers.size(), -1);
   size_t next = 0;
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const Action& step = plan.steps[s];
-    StepPlaces& place = places[s];
-    for (; next < plan.lives.size() && plan.lives[next].first_step <= static_cast<int32_t>(s); ++next) {
+  for (size_t s = 0; s < plan.actions.size(); ++s) {
+    const Action& action = plan.actions[s];
+    ActionPlaces& place = places[s];
+    for (; next < plan.lives.size() && plan.lives[next].first_action <= static_cast<int32_t>(s); ++next) {
       const Life& life = plan.lives[next];
       (life.buffer == kWorkspace ? place.workspace : now[life.buffer]) = life.offset;
     }
-    const Work& work = work_of(problem, plan, step);
+    const Work& work = work_of(problem, plan, action);
     for (const BufferId id : work.reads) place.reads.push_back(now[id]);
     for (const BufferId id : work.writes) place.writes.push_back(now[id]);
     for (const BufferId id : work.updates) place.updates.push_back(now[id]);

@@ -1,4 +1,4 @@
-// What the planner answers: every step and every byte's place, or why it does not fit.
+// What the planner answers: every action and every byte's place, or why it does not fit.
 #pragma once
 
 #include <array>
@@ -14,20 +14,20 @@
 namespace plimsoll::plan {
 
 struct Action {
-  TaskId task = -1;      // of the problem, or behind those one of Plan::transfers
-  int32_t part = 0;      // which part of the batch; sums add from part 1 on
-  int32_t variant = -1;  // index into Task::variants; -1 is the task's own work
+  TaskId task = -1;         // of the problem, or behind those one of Plan::transfers
+  int32_t micro_batch = 0;  // which micro-batch; sums add from micro-batch 1 on
+  int32_t variant = -1;     // index into Task::variants; -1 is the task's own work
   bool operator==(const Action&) const = default;
 };
 
 constexpr BufferId kWorkspace = -1;
 
-// A buffer's stay at one place, both steps included. A buffer that was dropped and made again, or spilled and loaded,
-// has several; workspace has one for its step. The content is lost at the end of a life.
+// A buffer's stay at one place, both actions included. A buffer that was dropped and made again, or spilled and loaded,
+// has several; workspace has one for its action. The content is lost at the end of a life.
 struct Life {
   BufferId buffer = kWorkspace;
-  int32_t first_step = 0;
-  int32_t last_step = 0;
+  int32_t first_action = 0;
+  int32_t last_action = 0;
   Bytes offset = 0;
   Bytes bytes = 0;  // a multiple of kAlignment
   bool operator==(const Life&) const = default;
@@ -50,21 +50,21 @@ struct Plan {
     return space == kHost ? arena_bytes : more_arenas[static_cast<size_t>(space) - 1];
   }
 
-  Bytes arena_bytes = 0;              // of the host
-  std::vector<Bytes> more_arenas;     // of each space behind it
-  Bytes variable_bytes = 0;           // the bottom of the arena: variables in order of id, but for stored ones
-  std::vector<int64_t> part_samples;  // one entry when the batch is whole
+  Bytes arena_bytes = 0;               // of the host
+  std::vector<Bytes> more_arenas;      // of each space behind it
+  Bytes variable_bytes = 0;            // the bottom of the arena: variables in order of id, but for stored ones
+  std::vector<int64_t> micro_batches;  // one entry when the batch is whole
   // Saves to and loads from the scratch file: tasks on the disk lane. A save reads its buffer, a load writes it.
   std::vector<Task> transfers;
-  std::vector<Action> steps;
-  std::vector<Life> lives;       // sorted by first step, then buffer
+  std::vector<Action> actions;
+  std::vector<Life> lives;       // sorted by first action, then buffer
   std::vector<BufferId> stored;  // variables that live in the scratch file between steps, by id
   double predicted_ns = 0;
   double unconstrained_ns = 0;
   Bytes next_faster_bytes = 0;    // the least with which a faster plan was found; 0: there is none
   Bytes unconstrained_bytes = 0;  // peak of the program as written: given order, nothing shared
-  Bytes live_bytes = 0;           // most bytes alive at one step of this plan; the arena is this plus fragmentation
-  int32_t peak_step = -1;
+  Bytes live_bytes = 0;           // most bytes alive at one action of this plan; the arena is this plus fragmentation
+  int32_t peak_action = -1;
   BytesByTag peak_by_tag{};
   Bytes lower_bound_bytes = 0;  // no plan is lower, because this task needs its buffers at once
   TaskId lower_bound_task = -1;
@@ -73,15 +73,17 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-inline bool is_transfer(const Problem& problem, const Action& step) { return step.task >= std::ssize(problem.tasks); }
-inline const Task& task_of(const Problem& problem, const Plan& plan, const Action& step) {
-  return is_transfer(problem, step) ? plan.transfers[static_cast<size_t>(step.task) - problem.tasks.size()]
-                                    : problem.tasks[static_cast<size_t>(step.task)];
+inline bool is_transfer(const Problem& problem, const Action& action) {
+  return action.task >= std::ssize(problem.tasks);
 }
-// What a step does.
-inline const Work& work_of(const Problem& problem, const Plan& plan, const Action& step) {
-  const Task& task = task_of(problem, plan, step);
-  return step.variant < 0 ? static_cast<const Work&>(task) : task.variants[static_cast<size_t>(step.variant)];
+inline const Task& task_of(const Problem& problem, const Plan& plan, const Action& action) {
+  return is_transfer(problem, action) ? plan.transfers[static_cast<size_t>(action.task) - problem.tasks.size()]
+                                      : problem.tasks[static_cast<size_t>(action.task)];
+}
+// What an action does.
+inline const Work& work_of(const Problem& problem, const Plan& plan, const Action& action) {
+  const Task& task = task_of(problem, plan, action);
+  return action.variant < 0 ? static_cast<const Work&>(task) : task.variants[static_cast<size_t>(action.variant)];
 }
 
 Task make_save(const Problem& problem, BufferId id, double ns);
@@ -111,7 +113,7 @@ std::string_view name_of(Exactness exactness);  // "bit-identical"
 
 // What a plan does beyond running each task once.
 struct Tally {
-  int64_t reruns = 0;  // tasks run again for the same part of the batch
+  int64_t reruns = 0;  // tasks run again for the same micro-batch
   double rerun_ns = 0;
   int64_t variants = 0;   // tasks that do not do their own work
   double variant_ns = 0;  // what that takes more
@@ -125,11 +127,11 @@ Tally count_work(const Problem& problem, const Plan& plan);
 // "does not fit: needs 611 MiB of 512 MiB; tightest at conv5 backward; ..."
 std::string describe(const Problem& problem, const Shortfall& shortfall);
 
-// Where every operand of every step lies, in the order of its work's lists: what an executor binds.
-struct StepPlaces {
+// Where every operand of every action lies, in the order of its work's lists: what an executor binds.
+struct ActionPlaces {
   std::vector<Bytes> reads, writes, updates;
   Bytes workspace = -1;
 };
-std::vector<StepPlaces> find_places(const Problem& problem, const Plan& plan);
+std::vector<ActionPlaces> find_places(const Problem& problem, const Plan& plan);
 
 }  // namespace plimsoll::plan

@@ -38,7 +38,8 @@ void require_valid(const Problem& problem, const Task& task, const Work& work) {
         pair.write >= static_cast<int32_t>(work.writes.size()))
       refuse("an in-place pair names a read or write that does not exist");
   if (work.workspace_fixed_bytes < 0 || work.workspace_per_sample_bytes < 0) refuse("workspace is below zero");
-  if (work.workspace_fixed_bytes > kLargest || work.workspace_per_sample_bytes > kLargest) refuse("workspace is too large");
+  if (work.workspace_fixed_bytes > kLargest || work.workspace_per_sample_bytes > kLargest)
+    refuse("workspace is too large");
   if (!(work.fixed_ns >= 0) || !(work.per_sample_ns >= 0) || !std::isfinite(work.fixed_ns + work.per_sample_ns))
     refuse("cost is below zero or not a number");
 }
@@ -62,7 +63,7 @@ std::string_view name_of(BatchRule rule) { return kRules[static_cast<size_t>(rul
 std::string_view name_of(Lane lane) { return kLanes[static_cast<size_t>(lane)]; }
 
 void require_valid(const Problem& problem) {
-  if (problem.part_samples < 0) throw Error(fmt::format("a part of {} samples is none", problem.part_samples));
+  if (problem.micro_batch < 0) throw Error(fmt::format("a micro-batch of {} samples is none", problem.micro_batch));
   if (problem.spaces.empty()) throw Error("a problem without a space has no place for its buffers");
   std::vector<bool> defined(problem.buffers.size(), false);
   for (size_t i = 0; i < problem.buffers.size(); ++i) {

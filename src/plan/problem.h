@@ -23,8 +23,8 @@ constexpr SpaceId kHost = 0;  // the memory of the process
 
 enum class BufferKind : uint8_t {
   Variable,   // lives before, during and after the step, at the same place in every plan of the arena
-  Input,      // the caller fills it with the whole batch before step 0
-  Output,     // whole batch, alive after the last step
+  Input,      // the caller fills it with the whole batch before action 0
+  Output,     // whole batch, alive after the last action
   Temporary,  // lives between its first writer and its last user
 };
 
@@ -34,13 +34,13 @@ struct Buffer {
   BufferKind kind = BufferKind::Temporary;
   Bytes fixed_bytes = 0;
   Bytes per_sample_bytes = 0;
-  bool is_collected = false;  // a temporary whose rows are kept for all parts of the batch
+  bool is_collected = false;  // a temporary whose rows are kept for all micro-batches
   bool is_given = false;      // an input that stays in the caller's memory: no place in the arena, never changed
   SpaceId space = kHost;      // which memory it lies in: each has places of its own
   bool operator==(const Buffer&) const = default;
 };
 
-// Sized for all samples even when the step runs in parts; part k works on its own rows.
+// Sized for all samples even when the step runs in micro-batches; micro-batch k works on its own rows.
 inline bool holds_whole_batch(const Buffer& buffer) {
   return buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output || buffer.is_collected;
 }
@@ -81,7 +81,7 @@ struct Task : Work {
 struct Problem {
   std::string name;
   std::vector<std::string> spaces = {"host"};
-  int64_t part_samples = 0;  // the step runs in parts of so many samples, the last one may be smaller; 0: whole
+  int64_t micro_batch = 0;  // the step runs in micro-batches of so many samples, the last one may be smaller; 0: whole
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;
   bool operator==(const Problem&) const = default;

@@ -10,7 +10,7 @@ constexpr int kPlotWidth = 40;
 
 std::string what_was_done(const plan::CurvePoint& point) {
   std::string text;
-  if (point.parts > 1) text += fmt::format("{} micro-batches ", point.parts);
+  if (point.micro_batches > 1) text += fmt::format("{} micro-batches ", point.micro_batches);
   if (point.reruns > 0) text += fmt::format("{} recomputed ", point.reruns);
   if (point.variants > 0) text += fmt::format("{} with less workspace ", point.variants);
   if (point.saves > 0) text += fmt::format("{} spilled ", point.saves);
@@ -47,7 +47,7 @@ std::string curve_json(const Curve& curve, int indent) {
                       {"reruns", point.reruns},
                       {"variants", point.variants},
                       {"saves", point.saves},
-                      {"micro_batches", point.parts}});
+                      {"micro_batches", point.micro_batches}});
   return nlohmann::json{{"event", "curve"}, {"version", 1}, {"model", curve.model}, {"points", points}}.dump(indent);
 }
 

@@ -46,7 +46,7 @@ Forecast make_forecast(const PlanFacts& facts) {
   forecast.smallest_line = facts.smallest_line;
   if (plan.unconstrained_ns > 0) forecast.slowdown_percent = percent_of(plan.predicted_ns / plan.unconstrained_ns);
   forecast.is_bit_identical = exactness_word(plan, facts.changes) == name_of(plan::Exactness::BitIdentical);
-  forecast.micro_batches = static_cast<int64_t>(plan.part_samples.size());
+  forecast.micro_batches = static_cast<int64_t>(plan.micro_batches.size());
   forecast.text = plan_text(facts);
   forecast.json = plan_json(facts);
   return Forecast(std::make_shared<const ForecastFacts>(std::move(forecast)));

@@ -97,7 +97,7 @@ std::string plan_file_text(const PlanFile& file, const std::string& fault, const
   // Numbers of a faulty plan may be out of range.
   const bool holds = fault.empty();
   std::string text = fmt::format("plan    {} · batch {} · {} tasks in {} steps\n", file.problem.name, file.limits.batch,
-                                 file.problem.tasks.size(), plan.steps.size());
+                                 file.problem.tasks.size(), plan.actions.size());
   const bool is_limited = file.limits.bytes != std::numeric_limits<Bytes>::max();
   text += fmt::format("arena   {} of {}\n", format_exact_bytes(plan.arena_bytes),
                       is_limited ? format_exact_bytes(file.limits.bytes) : "no limit");
@@ -120,9 +120,9 @@ std::string plan_file_json(const PlanFile& file, const std::string& fault, const
                       {"batch", file.limits.batch},
                       {"limit_bytes", file.limits.bytes},
                       {"arena_bytes", plan.arena_bytes},
-                      {"micro_batches", plan.part_samples},
+                      {"micro_batches", plan.micro_batches},
                       {"tasks", file.problem.tasks.size()},
-                      {"steps", plan.steps.size()},
+                      {"steps", plan.actions.size()},
                       {"predicted_step_ns", plan.predicted_ns},
                       {"unconstrained_step_ns", plan.unconstrained_ns},
                       {"exactness", std::string(name_of(plan.exactness))},

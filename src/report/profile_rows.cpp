@@ -71,9 +71,9 @@ ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, 
   const auto id = static_cast<size_t>(step.task);
   const plan::Task& task = problem.tasks[id];
   const lower::ProgramTask& work = program.tasks[id];
-  const std::vector<int64_t>& parts = plan.part_samples;
+  const std::vector<int64_t>& parts = plan.micro_batches;
   const int64_t most = program.micro_batch > 0 ? program.micro_batch : program.batch;
-  const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.part)] : most;
+  const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.micro_batch)] : most;
   const double share = static_cast<double>(samples) / static_cast<double>(most);
   row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);
   row.task = task.name;
@@ -98,8 +98,8 @@ Profile make_profile(const lower::Program& program, const plan::Plan& plan, cons
   profile.fastest_step_ns = *std::min_element(whole.begin(), whole.end());
   profile.slowest_step_ns = *std::max_element(whole.begin(), whole.end());
   ProfileRows rows(most_tasks);
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    ProfileRow row = describe_step(program, plan, plan.steps[i]);
+  for (size_t i = 0; i < plan.actions.size(); ++i) {
+    ProfileRow row = describe_step(program, plan, plan.actions[i]);
     std::vector<double> ns;
     for (const std::vector<int64_t>& run : times) ns.push_back(static_cast<double>(run[i]));
     row.ns = median(ns);

@@ -21,19 +21,20 @@ Tag track_of(const plan::Problem& problem, const plan::Action& step) {
 
 // Bytes that each tag holds during each step. A life that starts in the very place of one that ends takes it over.
 std::vector<plan::BytesByTag> held_by_step(const plan::Problem& problem, const plan::Plan& plan) {
-  std::vector<plan::BytesByTag> held(plan.steps.size());
-  std::vector<std::vector<std::pair<Bytes, const plan::Life*>>> ending(plan.steps.size());
+  std::vector<plan::BytesByTag> held(plan.actions.size());
+  std::vector<std::vector<std::pair<Bytes, const plan::Life*>>> ending(plan.actions.size());
   for (const plan::Life& life : plan.lives)
-    ending[static_cast<size_t>(life.last_step)].emplace_back(life.offset, &life);
+    ending[static_cast<size_t>(life.last_action)].emplace_back(life.offset, &life);
   std::vector<const plan::Life*> taken_over;
   for (const plan::Life& life : plan.lives)
-    for (const auto& [offset, other] : ending[static_cast<size_t>(life.first_step)])
-      if (offset == life.offset && other != &life && other->first_step < life.first_step) taken_over.push_back(other);
+    for (const auto& [offset, other] : ending[static_cast<size_t>(life.first_action)])
+      if (offset == life.offset && other != &life && other->first_action < life.first_action)
+        taken_over.push_back(other);
   for (const plan::Life& life : plan.lives) {
     const Tag tag =
         life.buffer == plan::kWorkspace ? Tag::Workspace : problem.buffers[static_cast<size_t>(life.buffer)].tag;
     const bool ends_early = std::find(taken_over.begin(), taken_over.end(), &life) != taken_over.end();
-    for (int32_t step = life.first_step; step <= life.last_step - (ends_early ? 1 : 0); ++step)
+    for (int32_t step = life.first_action; step <= life.last_action - (ends_early ? 1 : 0); ++step)
       held[static_cast<size_t>(step)][static_cast<size_t>(tag)] += life.bytes;
   }
   return held;
@@ -57,14 +58,14 @@ void write_trace(const Profile& profile, const lower::Program& program, const pl
     write(name_of_track("thread_name", static_cast<int>(i), name_of(static_cast<Tag>(i))));
   const std::vector<plan::BytesByTag> held = held_by_step(program.problem, plan);
   double now_us = 0;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const ProfileRow row = describe_step(program, plan, plan.steps[i]);
+  for (size_t i = 0; i < plan.actions.size(); ++i) {
+    const ProfileRow row = describe_step(program, plan, plan.actions[i]);
     const double us = static_cast<double>(profile.fastest_run_ns[i]) / 1e3;
     write({{"name", row.task},
            {"cat", row.name},
            {"ph", "X"},
            {"pid", kProcess},
-           {"tid", static_cast<int>(track_of(program.problem, plan.steps[i]))},
+           {"tid", static_cast<int>(track_of(program.problem, plan.actions[i]))},
            {"ts", now_us},
            {"dur", us},
            {"args",

@@ -41,13 +41,13 @@ std::string percent_more(double now, double before) {
 
 std::string exactness_word(const plan::Plan& plan, const ResultChanges& changes) {
   if (changes.is_lossy()) return "lossy";
-  if (changes.splits_the_norm && plan.part_samples.size() > 1) return "differs";
+  if (changes.splits_the_norm && plan.micro_batches.size() > 1) return "differs";
   return std::string(name_of(plan.exactness));
 }
 
 std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes) {
   const std::string half = half_storage_text(changes.half_values, changes.half_state);
-  if (changes.splits_the_norm && plan.part_samples.size() > 1)
+  if (changes.splits_the_norm && plan.micro_batches.size() > 1)
     return fmt::format("differ: batch_norm takes each micro-batch for a batch{}, as asked",
                        changes.is_lossy() ? fmt::format(", {} kept in 16 bits", half) : "");
   if (changes.is_lossy()) {
@@ -59,8 +59,8 @@ std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes)
     case plan::Exactness::BitIdentical:
       return "bit-identical";
     case plan::Exactness::WithinTolerance:
-      return plan.part_samples.size() > 1 ? "equal up to rounding (in micro-batches; within 1e-4 in a few steps)"
-                                          : "equal up to rounding";
+      return plan.micro_batches.size() > 1 ? "equal up to rounding (in micro-batches; within 1e-4 in a few steps)"
+                                           : "equal up to rounding";
   }
   return "unknown";
 }
@@ -69,9 +69,9 @@ std::string actions_text(const plan::Problem& problem, const plan::Plan& plan, c
                          const ResultChanges& changes) {
   const plan::Tally tally = count_work(problem, plan);
   const std::string folder = scratch_folder.empty() ? "the scratch file" : scratch_folder;
-  std::string text = plan.part_samples.size() > 1 ? fmt::format("in {} micro-batches of {} samples · ",
-                                                                plan.part_samples.size(), plan.part_samples.front())
-                                                  : "batch whole · ";
+  std::string text = plan.micro_batches.size() > 1 ? fmt::format("in {} micro-batches of {} samples · ",
+                                                                 plan.micro_batches.size(), plan.micro_batches.front())
+                                                   : "batch whole · ";
   text += tally.reruns > 0 ? fmt::format("recomputes {} {} ({}) · ", tally.reruns, tally.reruns == 1 ? "task" : "tasks",
                                          percent_more(plan.unconstrained_ns + tally.rerun_ns, plan.unconstrained_ns))
                            : "nothing recomputed · ";
@@ -98,10 +98,10 @@ std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Byt
   std::string text = "memory";
   if (const double disk_ns = busy_ns(problem, plan, plan::Lane::Disk); disk_ns >= kMost * plan.predicted_ns) {
     Bytes moved = 0;
-    for (const plan::Action& step : plan.steps)
+    for (const plan::Action& step : plan.actions)
       if (is_transfer(problem, step)) {
         const plan::BufferId id = moved_by(task_of(problem, plan, step));
-        moved += placed_bytes(problem.buffers[static_cast<size_t>(id)], plan.part_samples.front());
+        moved += placed_bytes(problem.buffers[static_cast<size_t>(id)], plan.micro_batches.front());
       }
     text = fmt::format("the disk, which moves {} in a step and takes {} for it", format_bytes(moved), time_of(disk_ns));
   }
@@ -124,10 +124,10 @@ std::string decisions_text(const plan::Plan& plan, size_t most, const std::strin
 }
 
 std::string peak_task(const plan::Problem& problem, const plan::Plan& plan) {
-  if (plan.peak_step < 0 || static_cast<size_t>(plan.peak_step) >= plan.steps.size()) return "start";
-  const plan::Action& step = plan.steps[static_cast<size_t>(plan.peak_step)];
+  if (plan.peak_action < 0 || static_cast<size_t>(plan.peak_action) >= plan.actions.size()) return "start";
+  const plan::Action& step = plan.actions[static_cast<size_t>(plan.peak_action)];
   const std::string part =
-      plan.part_samples.size() > 1 ? fmt::format(" (micro-batch {})", step.part + 1) : std::string();
+      plan.micro_batches.size() > 1 ? fmt::format(" (micro-batch {})", step.micro_batch + 1) : std::string();
   return task_of(problem, plan, step).name + part;
 }
 

@@ -15,37 +15,37 @@ class Executor::Binder {
         base_(base),
         file_(file),
         places_(find_places(program.problem, plan)) {
-    for (const int64_t samples : plan.part_samples) {
+    for (const int64_t samples : plan.micro_batches) {
       to_.states_.push_back({.first_sample = first_});
       first_ += samples;
     }
-    const auto& parts = plan.part_samples;
-    has_smaller_last_ = parts.size() > 1 && parts.back() < parts.front();
+    const auto& micro_batches = plan.micro_batches;
+    has_smaller_last_ = micro_batches.size() > 1 && micro_batches.back() < micro_batches.front();
     loaded_by_.assign(program.problem.buffers.size(), 0);
   }
 
   void run() {
     size_t ins = 0, outs = 0, moves = 0;
-    for (const plan::Action& step : plan_.steps) {
-      if (is_transfer(program_.problem, step)) {
+    for (const plan::Action& action : plan_.actions) {
+      if (is_transfer(program_.problem, action)) {
         ++moves;
         continue;
       }
-      ins += program_.tasks[static_cast<size_t>(step.task)].of(step).in.size();
-      outs += work_of(program_.problem, plan_, step).writes.size();
+      ins += program_.tasks[static_cast<size_t>(action.task)].of(action).in.size();
+      outs += work_of(program_.problem, plan_, action).writes.size();
     }
-    // Sized once: the steps point into these.
+    // Sized once: the actions point into these.
     to_.in_.reserve(ins);
     to_.out_.reserve(outs);
-    to_.steps_.reserve(plan_.steps.size());
+    to_.actions_.reserve(plan_.actions.size());
     to_.transfers_.reserve(moves);
     for (const lower::ProgramTask& task : program_.tasks)
       for (const lower::Kernels* kernels : {&task.own, &task.slim})
         for (const auto& kernel : {kernels->first, kernels->later, kernels->last})
           if (kernel != nullptr && (to_.kernels_.empty() || to_.kernels_.back() != kernel))
             to_.kernels_.push_back(kernel);
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (is_transfer(program_.problem, plan_.steps[i]))
+    for (size_t i = 0; i < plan_.actions.size(); ++i) {
+      if (is_transfer(program_.problem, plan_.actions[i]))
         bind_transfer(i);
       else
         bind_task(i);
@@ -54,57 +54,60 @@ class Executor::Binder {
   }
 
  private:
-  kernels::Kernel* kernel_for(const lower::Kernels& kernels, int32_t part) const {
-    const bool is_last = part + 1 == static_cast<int32_t>(plan_.part_samples.size());
+  kernels::Kernel* kernel_for(const lower::Kernels& kernels, int32_t micro_batch) const {
+    const bool is_last = micro_batch + 1 == static_cast<int32_t>(plan_.micro_batches.size());
     if (is_last && has_smaller_last_ && kernels.last != nullptr) return kernels.last.get();
-    return part > 0 && kernels.later != nullptr ? kernels.later.get() : kernels.first.get();
+    return micro_batch > 0 && kernels.later != nullptr ? kernels.later.get() : kernels.first.get();
   }
 
-  // Of a buffer with the whole batch a part sees its own rows.
-  Bytes first_byte(plan::BufferId id, int32_t part) const {
+  // Of a buffer with the whole batch a micro-batch sees its own rows.
+  Bytes first_byte(plan::BufferId id, int32_t micro_batch) const {
     const plan::Buffer& buffer = program_.problem.buffers[static_cast<size_t>(id)];
-    const int64_t first = holds_whole_batch(buffer) ? to_.states_[static_cast<size_t>(part)].first_sample : 0;
+    const int64_t first = holds_whole_batch(buffer) ? to_.states_[static_cast<size_t>(micro_batch)].first_sample : 0;
     return first * buffer.per_sample_bytes;
   }
-  std::byte* locate(plan::BufferId id, Bytes place, int32_t part) const { return base_ + place + first_byte(id, part); }
+  std::byte* locate(plan::BufferId id, Bytes place, int32_t micro_batch) const {
+    return base_ + place + first_byte(id, micro_batch);
+  }
 
   void bind_task(size_t i) {
-    const plan::Action& step = plan_.steps[i];
-    const plan::StepPlaces& places = places_[i];
-    const lower::ProgramTask& task = program_.tasks[static_cast<size_t>(step.task)];
-    const plan::Work& work = work_of(program_.problem, plan_, step);
-    BoundStep bound{kernel_for(task.of(step), step.part),
-                    to_.in_.data() + to_.in_.size(),
-                    to_.out_.data() + to_.out_.size(),
-                    nullptr,
-                    step.part,
-                    0};
-    for (const lower::Operand& operand : task.of(step).in) {
+    const plan::Action& action = plan_.actions[i];
+    const plan::ActionPlaces& places = places_[i];
+    const lower::ProgramTask& task = program_.tasks[static_cast<size_t>(action.task)];
+    const plan::Work& work = work_of(program_.problem, plan_, action);
+    BoundAction bound{kernel_for(task.of(action), action.micro_batch),
+                      to_.in_.data() + to_.in_.size(),
+                      to_.out_.data() + to_.out_.size(),
+                      nullptr,
+                      action.micro_batch,
+                      0};
+    for (const lower::Operand& operand : task.of(action).in) {
       const bool updated = operand.list == lower::Operand::List::Updates;
       const auto index = static_cast<size_t>(operand.index);
       const plan::BufferId id = (updated ? work.updates : work.reads)[index];
       if (program_.problem.buffers[static_cast<size_t>(id)].is_given) {
-        to_.given_.push_back({id, to_.in_.size(), first_byte(id, step.part) + operand.offset});
+        to_.given_.push_back({id, to_.in_.size(), first_byte(id, action.micro_batch) + operand.offset});
         to_.in_.push_back(nullptr);
         continue;
       }
-      to_.in_.push_back(locate(id, (updated ? places.updates : places.reads)[index], step.part) + operand.offset);
+      to_.in_.push_back(locate(id, (updated ? places.updates : places.reads)[index], action.micro_batch) +
+                        operand.offset);
     }
     for (size_t w = 0; w < work.writes.size(); ++w)
-      to_.out_.push_back(locate(work.writes[w], places.writes[w], step.part));
+      to_.out_.push_back(locate(work.writes[w], places.writes[w], action.micro_batch));
     if (places.workspace >= 0) bound.workspace = base_ + places.workspace;
     for (const auto* list : {&work.reads, &work.updates})
       for (const plan::BufferId id : *list)
         bound.wait_for = std::max(bound.wait_for, loaded_by_[static_cast<size_t>(id)]);
-    to_.steps_.push_back(bound);
+    to_.actions_.push_back(bound);
   }
 
   void bind_transfer(size_t i) {
-    const plan::Task& task = task_of(program_.problem, plan_, plan_.steps[i]);
+    const plan::Task& task = task_of(program_.problem, plan_, plan_.actions[i]);
     const auto id = static_cast<size_t>(moved_by(task));
-    const int64_t samples = *std::max_element(plan_.part_samples.begin(), plan_.part_samples.end());
+    const int64_t samples = *std::max_element(plan_.micro_batches.begin(), plan_.micro_batches.end());
     const Bytes bytes = placed_bytes(program_.problem.buffers[id], samples);
-    to_.steps_.push_back({nullptr, nullptr, nullptr, nullptr, static_cast<int32_t>(to_.transfers_.size()), 0});
+    to_.actions_.push_back({nullptr, nullptr, nullptr, nullptr, static_cast<int32_t>(to_.transfers_.size()), 0});
     to_.transfers_.push_back({is_load(task), base_ + moved_place(i), file_.places[id], bytes});
     if (is_load(task)) loaded_by_[id] = static_cast<int32_t>(to_.transfers_.size());
   }
@@ -117,22 +120,22 @@ class Executor::Binder {
   // Memory that is being saved must not change before that is done. Loads wait by themselves: transfers keep their
   // order.
   void wait_for_saves() {
-    for (size_t i = 0; i < to_.steps_.size(); ++i) {
-      const BoundStep& save = to_.steps_[i];
-      if (save.kernel != nullptr || to_.transfers_[static_cast<size_t>(save.part)].is_load) continue;
-      const Bytes first = moved_place(i), last = first + to_.transfers_[static_cast<size_t>(save.part)].bytes;
-      for (size_t j = i + 1; j < to_.steps_.size(); ++j) {
-        if (to_.steps_[j].kernel == nullptr || !changes(j, first, last)) continue;
-        to_.steps_[j].wait_for = std::max(to_.steps_[j].wait_for, save.part + 1);
+    for (size_t i = 0; i < to_.actions_.size(); ++i) {
+      const BoundAction& save = to_.actions_[i];
+      if (save.kernel != nullptr || to_.transfers_[static_cast<size_t>(save.micro_batch)].is_load) continue;
+      const Bytes first = moved_place(i), last = first + to_.transfers_[static_cast<size_t>(save.micro_batch)].bytes;
+      for (size_t j = i + 1; j < to_.actions_.size(); ++j) {
+        if (to_.actions_[j].kernel == nullptr || !changes(j, first, last)) continue;
+        to_.actions_[j].wait_for = std::max(to_.actions_[j].wait_for, save.micro_batch + 1);
         break;
       }
     }
   }
 
-  bool changes(size_t step, Bytes first, Bytes last) const {
-    const plan::Work& work = work_of(program_.problem, plan_, plan_.steps[step]);
-    const plan::StepPlaces& places = places_[step];
-    const int64_t samples = plan_.part_samples.front();
+  bool changes(size_t action, Bytes first, Bytes last) const {
+    const plan::Work& work = work_of(program_.problem, plan_, plan_.actions[action]);
+    const plan::ActionPlaces& places = places_[action];
+    const int64_t samples = plan_.micro_batches.front();
     const auto hits = [&](Bytes place, Bytes bytes) { return place < last && place + bytes > first; };
     const auto any_hits = [&](const std::vector<plan::BufferId>& ids, const std::vector<Bytes>& at) {
       for (size_t k = 0; k < ids.size(); ++k) {
@@ -150,7 +153,7 @@ class Executor::Binder {
   const plan::Plan& plan_;
   std::byte* base_;
   const FilePlaces& file_;
-  const std::vector<plan::StepPlaces> places_;
+  const std::vector<plan::ActionPlaces> places_;
   int64_t first_ = 0;  // in the end the samples of the whole batch
   bool has_smaller_last_ = false;
   std::vector<int32_t> loaded_by_;  // by buffer: the transfer that last loaded it, counted from 1
@@ -167,20 +170,21 @@ void Executor::give(plan::BufferId input, const std::byte* data) noexcept {
 }
 
 void Executor::begin(const kernels::StepState& state) noexcept {
-  for (kernels::StepState& part : states_) {
-    part.seed = state.seed;
-    part.step = state.step;
-    part.status = state.status;
+  for (kernels::StepState& micro_batch : states_) {
+    micro_batch.seed = state.seed;
+    micro_batch.step = state.step;
+    micro_batch.status = state.status;
   }
   if (queue_ != nullptr) tickets_before_ = queue_->started();
 }
 
-void Executor::run_step(const BoundStep& step) noexcept {
-  if (step.wait_for > 0) queue_->wait(tickets_before_ + step.wait_for);
-  if (step.kernel != nullptr)
-    return step.kernel->run({step.in, step.out, step.workspace, &states_[static_cast<size_t>(step.part)],
-                             static_cast<int32_t>(&step - steps_.data())});
-  const BoundTransfer& transfer = transfers_[static_cast<size_t>(step.part)];
+void Executor::run_action(const BoundAction& action) noexcept {
+  if (action.wait_for > 0) queue_->wait(tickets_before_ + action.wait_for);
+  if (action.kernel != nullptr)
+    return action.kernel->run({action.in, action.out, action.workspace,
+                               &states_[static_cast<size_t>(action.micro_batch)],
+                               static_cast<int32_t>(&action - actions_.data())});
+  const BoundTransfer& transfer = transfers_[static_cast<size_t>(action.micro_batch)];
   if (transfer.is_load)
     queue_->start_read(transfer.place, transfer.memory, transfer.bytes);
   else
@@ -189,7 +193,7 @@ void Executor::run_step(const BoundStep& step) noexcept {
 
 void Executor::run(const kernels::StepState& state) noexcept {
   begin(state);
-  for (const BoundStep& step : steps_) run_step(step);
+  for (const BoundAction& action : actions_) run_action(action);
   if (queue_ != nullptr) queue_->wait_all();
 }
 
@@ -197,8 +201,8 @@ void Executor::run_timed(const kernels::StepState& state, std::span<int64_t> ste
   using Clock = std::chrono::steady_clock;
   begin(state);
   auto last = Clock::now();
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    run_step(steps_[i]);
+  for (size_t i = 0; i < actions_.size(); ++i) {
+    run_action(actions_[i]);
     const auto now = Clock::now();
     step_ns[i] = std::chrono::duration_cast<std::chrono::nanoseconds>(now - last).count();
     last = now;

@@ -1,4 +1,5 @@
-// Walks the steps of a plan with pointers bound beforehand. Between construction and destruction it allocates nothing.
+// Walks the actions of a plan with pointers bound beforehand. Between construction and destruction it allocates
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +31,18 @@ class Executor {
   // After a failure of the file (see Transfers) the values are garbage.
   void run(const kernels::StepState& state) noexcept;
 
-  size_t steps() const { return steps_.size(); }
-  // The same, with the time of each step.
+  size_t actions() const { return actions_.size(); }
+  // The same, with the time of each action.
   void run_timed(const kernels::StepState& state, std::span<int64_t> step_ns) noexcept;
 
  private:
-  struct BoundStep {
+  struct BoundAction {
     kernels::Kernel* kernel;  // null: a transfer
     const void* const* in;
     void* const* out;
     void* workspace;
-    int32_t part;      // or the number of the transfer
-    int32_t wait_for;  // so many transfers of this run must be done before; 0: none
+    int32_t micro_batch;  // or the number of the transfer
+    int32_t wait_for;     // so many transfers of this run must be done before; 0: none
   };
   struct BoundTransfer {
     bool is_load;
@@ -56,15 +57,15 @@ class Executor {
   class Binder;
 
   void begin(const kernels::StepState& state) noexcept;
-  void run_step(const BoundStep& step) noexcept;
+  void run_action(const BoundAction& action) noexcept;
 
   std::vector<std::shared_ptr<kernels::Kernel>> kernels_;  // keeps them alive
   std::vector<const void*> in_;
   std::vector<GivenOperand> given_;
   std::vector<void*> out_;
-  std::vector<BoundStep> steps_;
+  std::vector<BoundAction> actions_;
   std::vector<BoundTransfer> transfers_;
-  std::vector<kernels::StepState> states_;  // of each part
+  std::vector<kernels::StepState> states_;  // of each micro-batch
   Transfers* queue_ = nullptr;
   int64_t tickets_before_ = 0;  // given out before this run
 };

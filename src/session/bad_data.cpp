@@ -42,8 +42,8 @@ std::string describe_bad_value(const kernels::StepStatus& status, const graph::B
   const TensorType& type = graph.value(graph.inputs(node)[static_cast<size_t>(status.bad.input)]).type;
   const auto part = static_cast<size_t>(in_part);
   int64_t first_sample = 0;
-  for (size_t i = 0; i < part; ++i) first_sample += planned.plan.part_samples[i];
-  const Place place = place_of(type.shape, planned.plan.part_samples[part], status.bad.index);
+  for (size_t i = 0; i < part; ++i) first_sample += planned.plan.micro_batches[i];
+  const Place place = place_of(type.shape, planned.plan.micro_batches[part], status.bad.index);
   std::string where = fmt::format("at position {}", place.position);
   if (place.sample >= 0) {
     where = fmt::format("of sample {} of the batch", first_sample + place.sample);

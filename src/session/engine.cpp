@@ -103,11 +103,11 @@ void Engine::bind(PlannedStep& step) {
   step.executor = std::make_unique<run::Executor>(step.program, step.plan, arena_->data(),
                                                   run::FilePlaces{homes_.transfers(), step.file_places});
   step.origins.clear();
-  step.origins.reserve(step.plan.steps.size());
-  for (const plan::Action& action : step.plan.steps)
+  step.origins.reserve(step.plan.actions.size());
+  for (const plan::Action& action : step.plan.actions)
     step.origins.push_back(
         {is_transfer(step.program.problem, action) ? -1 : step.program.tasks[static_cast<size_t>(action.task)].origin,
-         action.part});
+         action.micro_batch});
   step.feed_places.clear();
   for (const lower::Port& port : step.program.feeds) {
     const bool is_given = step.program.problem.buffers[static_cast<size_t>(port.buffer)].is_given;
@@ -297,8 +297,8 @@ std::span<const View> Engine::run_step(size_t number, std::span<const Feed> feed
 std::span<const View> Engine::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> action_ns) {
   const Turn turn(*this);
   PlannedStep& step = take_feeds(number, feeds);
-  if (action_ns.size() < step.executor->steps())
-    throw Error(fmt::format("{} times have no room in {}", step.executor->steps(), action_ns.size()));
+  if (action_ns.size() < step.executor->actions())
+    throw Error(fmt::format("{} times have no room in {}", step.executor->actions(), action_ns.size()));
   step.executor->run_timed(state_, action_ns);
   return finish(step);
 }

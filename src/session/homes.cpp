@@ -11,11 +11,11 @@ std::vector<Bytes> Homes::place_in_file(const plan::Problem& problem, const plan
   const auto place = [&](plan::BufferId id) {
     if (places[static_cast<size_t>(id)] >= 0) return;
     places[static_cast<size_t>(id)] = end;
-    const int64_t samples = plan.part_samples.empty() ? 1 : plan.part_samples.front();
+    const int64_t samples = plan.micro_batches.empty() ? 1 : plan.micro_batches.front();
     end += round_up(placed_bytes(problem.buffers[static_cast<size_t>(id)], samples), kDiskBlock);
   };
   for (const plan::BufferId id : plan.stored) place(id);
-  for (const plan::Action& step : plan.steps)
+  for (const plan::Action& step : plan.actions)
     if (is_transfer(problem, step)) place(moved_by(task_of(problem, plan, step)));
   *file_bytes = std::max(*file_bytes, end);
   return places;

@@ -41,7 +41,7 @@ std::vector<int64_t> StepLowering::split_sizes(const Request& request, const low
   if (!options_.levers.micro_batch) return sizes;
   for (int64_t samples = request.batch; samples > 1;) {
     samples = (samples + stride - 1) / stride;
-    if ((request.batch + samples - 1) / samples > plan::kMostParts) break;
+    if ((request.batch + samples - 1) / samples > plan::kMostMicroBatches) break;
     sizes.push_back(samples);
   }
   return sizes;

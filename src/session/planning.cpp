@@ -173,7 +173,7 @@ plan::Limits StepPlanner::limits_for(const PlannedStep& step) const {
   limits.bytes = budget_.limit_for_arena();
   limits.batch = step.request.batch;
   limits.levers = options_.levers;
-  limits.step_bytes = budget_.action_bytes();
+  limits.action_bytes = budget_.action_bytes();
   // Planning is done before the arena is taken, in the memory that will be the arena's.
   if (budget_.covers_process() && limits.bytes < MemoryLine::kUnlimited)
     limits.search_bytes =
@@ -222,15 +222,15 @@ Bytes StepPlanner::plan_step(PlannedStep& step) {
 
 Bytes StepPlanner::accept(PlannedStep& step, plan::Plan plan, const plan::Limits& limits) {
   step.plan = std::move(plan);
-  step.plan.steps.shrink_to_fit();
+  step.plan.actions.shrink_to_fit();
   step.plan.lives.shrink_to_fit();
   step.limits = limits;
-  step.planned_actions = std::ssize(step.plan.steps);
+  step.planned_actions = std::ssize(step.plan.actions);
   const std::string fault = check(step.program.problem, step.plan, limits);
   if (!fault.empty()) throw Error("the planner made a plan that its check refuses: " + fault);
   const Bytes staging = staging_bytes(step);
   const Bytes own = std::max(step.plan.arena_bytes, step.plan.variable_bytes + staging);
-  const Bytes for_actions = limits.bytes_of_steps(std::ssize(step.plan.steps));
+  const Bytes for_actions = limits.bytes_of_actions(std::ssize(step.plan.actions));
   if (own > limits.bytes - for_actions) {
     plan::Shortfall shortfall;
     shortfall.need_bytes = own + for_actions;

@@ -88,7 +88,7 @@ void StepPlanner::expect_room_for_planning(const plan::Problem& problem, const p
   planning_peak_bytes_ = std::max(planning_peak_bytes_, peak);
   if (peak <= budget_.line().limit()) return;
   plan::Shortfall shortfall;
-  shortfall.need_bytes = plan.arena_bytes + std::ssize(plan.steps) * budget_.action_bytes();
+  shortfall.need_bytes = plan.arena_bytes + std::ssize(plan.actions) * budget_.action_bytes();
   throw DoesNotFit(describe(problem, shortfall, bytes_to_plan(problem)));
 }
 

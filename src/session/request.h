@@ -38,7 +38,7 @@ struct PlannedStep {
   std::vector<std::byte*> feed_places;      // of program.feeds; null for one that is read where the caller has it
   std::vector<View> views;                  // of program.fetches
   std::vector<ActionOrigin> origins;        // by action, once bound
-  int64_t lowered_tasks = 0;                // sizes of program.tasks and plan.steps, which forget_details empties
+  int64_t lowered_tasks = 0;                // sizes of program.tasks and plan.actions, which forget_details empties
   int64_t planned_actions = 0;
   int64_t last_used = 0;  // the session's run count at the last use
 

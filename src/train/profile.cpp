@@ -25,7 +25,7 @@ report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestio
   model::fill_synthetic(model.labels(), training.batch, model.classes, labels);
   const Feed feeds[] = {{training.passes.input(), model.input().dtype, slot.data(), input_bytes},
                         {training.passes.labels(), model.labels().dtype, labels, label_bytes}};
-  report::StepTimes times(static_cast<size_t>(runs), std::vector<int64_t>(training.main_step().plan.steps.size()));
+  report::StepTimes times(static_cast<size_t>(runs), std::vector<int64_t>(training.main_step().plan.actions.size()));
   for (int64_t i = -kWarmUp; i < runs; ++i) {
     expect_not_stopped(is_stop_asked);
     training.session->run_timed(Training::Train, feeds, times[static_cast<size_t>(std::max<int64_t>(0, i))]);
@@ -36,7 +36,7 @@ report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestio
 // The work of all steps at the peak of this machine.
 double predict_here_ns(const session::PlannedStep& planned, const lower::MachineSpeed& peak) {
   double ns = 0;
-  for (const plan::Action& step : planned.plan.steps)
+  for (const plan::Action& step : planned.plan.actions)
     if (!is_transfer(planned.program.problem, step))
       ns += predict_ns(planned.program.tasks[static_cast<size_t>(step.task)].of(step).cost, peak);
   return ns;

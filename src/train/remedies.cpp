@@ -141,7 +141,7 @@ class RemedySearch {
     split.split_ops = {"batch_norm"};
     const Attempt tried = plan(split);
     // A model without it is cut into micro-batches anyway.
-    if (tried.training && tried.training->main_step().plan.part_samples.size() > 1)
+    if (tried.training && tried.training->main_step().plan.micro_batches.size() > 1)
       keep(split, *tried.training, "statistics of each micro-batch instead of the batch: other results", true);
   }
 

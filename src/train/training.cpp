@@ -149,7 +149,7 @@ report::LowerBound find_lower_bound(const Training& training) {
   const plan::Limits& limits = training.main_step().limits;
   const plan::Floor floor = plan::LineSearch(ways.problems.front(), ways.pointers, limits).floor();
   const plan::Problem& problem = ways.problems[floor.problem];
-  const int64_t samples = problem.part_samples > 0 ? problem.part_samples : limits.batch;
+  const int64_t samples = problem.micro_batch > 0 ? problem.micro_batch : limits.batch;
   std::string reason = report::needs_text(problem, floor.task, samples, 4);
   if (samples < limits.batch) reason += fmt::format(", in micro-batches of {}", samples);
   return {floor.bytes + training.session->runtime_bytes() + training.data_bytes, reason};

@@ -194,7 +194,7 @@ TEST(HalfStorageParts, AgreeWithinTolerance) {
   Trained free("mlp", {}, 1024, true, true);
   const std::vector<float> without = free.steps(4);
   Trained tight("mlp", {}, 1024, true, true, smallest, options);
-  ASSERT_GT(tight.planned().plan.part_samples.size(), 1U);
+  ASSERT_GT(tight.planned().plan.micro_batches.size(), 1U);
   EXPECT_EQ(tight.planned().program.half_values, free.planned().program.half_values);
   const std::vector<float> with = tight.steps(4);
   for (size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i], without[i], 5e-3 * without[i]) << i;

@@ -53,7 +53,7 @@ TEST(LowerInMicroBatches, TheSameAsTheWhole) {
     const Ran cut = run_once(net.graph, {net.loss, net.dw}, options(net.graph, 8, samples));
     ASSERT_FALSE(cut.program.tasks.empty()) << samples;
     EXPECT_EQ(cut.program.micro_batch, samples);
-    EXPECT_EQ(cut.program.problem.part_samples, samples);
+    EXPECT_EQ(cut.program.problem.micro_batch, samples);
     expect_close(cut, whole);
   }
 }
@@ -171,11 +171,11 @@ TEST(LowerInMicroBatches, AVariantGivesTheSameBits) {
     ASSERT_FALSE(own.program.tasks.empty()) << samples;
     const Ran slim = run_once(graph, wanted, options(graph, 8, samples), {}, own.plan.arena_bytes - 1);
     const auto variants = [](const Ran& ran) {
-      return std::count_if(ran.plan.steps.begin(), ran.plan.steps.end(),
+      return std::count_if(ran.plan.actions.begin(), ran.plan.actions.end(),
                            [](const Action& s) { return s.variant >= 0; });
     };
     EXPECT_EQ(variants(own), 0);
-    EXPECT_EQ(variants(slim), std::ssize(slim.plan.part_samples));
+    EXPECT_EQ(variants(slim), std::ssize(slim.plan.micro_batches));
     EXPECT_EQ(slim.fetches, own.fetches);
   }
 }

@@ -13,8 +13,8 @@ namespace {
 
 using testing::Builder;
 using ::testing::HasSubstr;
-using testing::load_step;
-using testing::save_step;
+using testing::load_action;
+using testing::save_action;
 using testing::training_chain;
 
 // x -> a -> h -> b -> g -> c -> y, with a weight that c's follower updates.
@@ -41,10 +41,10 @@ Plan roomy_plan() {
   plan.arena_bytes = kEnd + 64;
   plan.variable_bytes = 4096;
   plan.predicted_ns = 1e6;
-  plan.part_samples = {4};
-  plan.steps = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}};
+  plan.micro_batches = {4};
+  plan.actions = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}};
   plan.lives = {{kWorkspace, 0, 0, kEnd, 64}, {0, 0, 3, kW, 4096}, {1, 0, 0, kX, 4096},
-                {2, 0, 2, kH, 4096},        {3, 1, 2, kG, 4096}, {4, 2, 3, kY, 4096}};
+                {2, 0, 2, kH, 4096},          {3, 1, 2, kG, 4096}, {4, 2, 3, kY, 4096}};
   return plan;
 }
 
@@ -62,10 +62,10 @@ TEST(Check, AcceptsAPlanWithoutSharing) {
 
 TEST(Check, NamesEveryPlantedFault) {
   const std::vector<Fault> faults{
-      {"overlap", [](Plan& p) { p.lives[kLifeG].offset = kH + 64; }, "g overlaps h at step 1 (bytes 8256-12287)"},
+      {"overlap", [](Plan& p) { p.lives[kLifeG].offset = kH + 64; }, "g overlaps h at action 1 (bytes 8256-12287)"},
       {"overlap from below", [](Plan& p) { p.lives[kLifeY].offset = kG - 64; },
-       "y overlaps g at step 2 (bytes 12288-16319)"},
-      {"same place", [](Plan& p) { p.lives[kLifeG].offset = kH; }, "g overlaps h at step 1"},
+       "y overlaps g at action 2 (bytes 12288-16319)"},
+      {"same place", [](Plan& p) { p.lives[kLifeG].offset = kH; }, "g overlaps h at action 1"},
       {"workspace overlap",
        [](Plan& p) {
          p.lives[kWorkspaceLife].offset = kX;
@@ -73,44 +73,44 @@ TEST(Check, NamesEveryPlantedFault) {
        },
        "overlaps"},
       {"variable overwritten", [](Plan& p) { p.lives[kLifeY].offset = kW; }, "overlaps w"},
-      {"swapped steps", [](Plan& p) { std::swap(p.steps[1], p.steps[2]); },
-       "c reads g at step 1, before anything wrote it"},
+      {"swapped actions", [](Plan& p) { std::swap(p.actions[1], p.actions[2]); },
+       "c reads g at action 1, before anything wrote it"},
       {"missing task",
        [](Plan& p) {
-         p.steps[1] = p.steps[0];
-         p.lives[kLifeX].last_step = 1;
+         p.actions[1] = p.actions[0];
+         p.lives[kLifeX].last_action = 1;
          p.lives.push_back({kWorkspace, 1, 1, kEnd, 64});
        },
-       "c reads g at step 2, before anything wrote it"},
+       "c reads g at action 2, before anything wrote it"},
       {"missing last task",
        [](Plan& p) {
-         p.steps.pop_back();
-         p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 2;
+         p.actions.pop_back();
+         p.lives[kLifeW].last_action = p.lives[kLifeY].last_action = 2;
        },
        "sgd never runs"},
-      {"dropped early", [](Plan& p) { p.lives[kLifeH].last_step = 1; },
-       "c reads h at step 2, but it was dropped after step 1"},
-      {"life starts late", [](Plan& p) { p.lives[kLifeG].first_step = 2; },
-       "b writes g at step 1, where it has no place"},
+      {"dropped early", [](Plan& p) { p.lives[kLifeH].last_action = 1; },
+       "c reads h at action 2, but it was dropped after action 1"},
+      {"life starts late", [](Plan& p) { p.lives[kLifeG].first_action = 2; },
+       "b writes g at action 1, where it has no place"},
       {"input starts late",
        [](Plan& p) {
          p.lives[kLifeX] = {1, 1, 1, kX, 4096};
        },
-       "a reads x at step 0, before it has a place"},
-      {"output dies", [](Plan& p) { p.lives[kLifeY].last_step = 2; }, "sgd reads y at step 3, but it was dropped"},
+       "a reads x at action 0, before it has a place"},
+      {"output dies", [](Plan& p) { p.lives[kLifeY].last_action = 2; }, "sgd reads y at action 3, but it was dropped"},
       {"variable moved", [](Plan& p) { p.lives[kLifeW].offset = 64; }, "variable w lies at byte 64, not 0"},
-      {"variable dies", [](Plan& p) { p.lives[kLifeW].last_step = 2; }, "variable w lives only"},
+      {"variable dies", [](Plan& p) { p.lives[kLifeW].last_action = 2; }, "variable w lives only"},
       {"variable lost", [](Plan& p) { p.lives.erase(p.lives.begin() + kLifeW); }, "variable w has no place"},
       {"input lost", [](Plan& p) { p.lives.erase(p.lives.begin() + kLifeX); },
-       "a reads x at step 0, before it has a place"},
+       "a reads x at action 0, before it has a place"},
       {"workspace lost",
        [](Plan& p) {
          p.lives.erase(p.lives.begin());
          p.arena_bytes = kEnd;
        },
-       "a has no workspace at step 0"},
-      {"workspace twice", [](Plan& p) { p.lives.push_back(p.lives[0]); }, "step 0 has workspace twice"},
-      {"workspace lingers", [](Plan& p) { p.lives[0].last_step = 1; }, "workspace outlives step 0"},
+       "a has no workspace at action 0"},
+      {"workspace twice", [](Plan& p) { p.lives.push_back(p.lives[0]); }, "action 0 has workspace twice"},
+      {"workspace lingers", [](Plan& p) { p.lives[0].last_action = 1; }, "workspace outlives action 0"},
       {"unaligned", [](Plan& p) { p.lives[kLifeX].offset = kX + 8; }, "x at byte 4104 is not aligned to 64"},
       {"negative", [](Plan& p) { p.lives[kLifeX].offset = -64; }, "not aligned"},
       {"too small", [](Plan& p) { p.lives[kLifeX].bytes = 4032; }, "x needs 4096 bytes but has 4032"},
@@ -122,39 +122,39 @@ TEST(Check, NamesEveryPlantedFault) {
        [](Plan& p) {
          p.lives.push_back({3, 2, 2, kX, 4096});
        },
-       "g has two places at step 2"},
+       "g has two places at action 2"},
       {"unknown buffer", [](Plan& p) { p.lives[kLifeX].buffer = 9; }, "does not exist"},
-      {"unknown task", [](Plan& p) { p.steps[1].task = 9; }, "does not exist"},
-      {"unknown variant", [](Plan& p) { p.steps[1].variant = 0; }, "does not exist"},
-      {"unknown part", [](Plan& p) { p.steps[1].part = 1; }, "does not exist"},
-      {"backwards life", [](Plan& p) { p.lives[kLifeG].last_step = 0; }, "spans steps 1-0"},
-      {"endless life", [](Plan& p) { p.lives[kLifeG].last_step = 4; }, "spans steps 1-4"},
-      {"no parts", [](Plan& p) { p.part_samples.clear(); }, "no parts"},
-      {"too few samples", [](Plan& p) { p.part_samples = {3}; }, "hold 3 samples of 4"},
-      {"too many samples", [](Plan& p) { p.part_samples = {5}; }, "more than its 4 samples"},
-      {"empty part",
+      {"unknown task", [](Plan& p) { p.actions[1].task = 9; }, "does not exist"},
+      {"unknown variant", [](Plan& p) { p.actions[1].variant = 0; }, "does not exist"},
+      {"unknown micro-batch", [](Plan& p) { p.actions[1].micro_batch = 1; }, "does not exist"},
+      {"backwards life", [](Plan& p) { p.lives[kLifeG].last_action = 0; }, "spans actions 1-0"},
+      {"endless life", [](Plan& p) { p.lives[kLifeG].last_action = 4; }, "spans actions 1-4"},
+      {"no micro-batches", [](Plan& p) { p.micro_batches.clear(); }, "no micro-batches"},
+      {"too few samples", [](Plan& p) { p.micro_batches = {3}; }, "hold 3 samples of 4"},
+      {"too many samples", [](Plan& p) { p.micro_batches = {5}; }, "more than its 4 samples"},
+      {"empty micro-batch",
        [](Plan& p) {
-         p.part_samples = {4, 0};
+         p.micro_batches = {4, 0};
        },
-       "a part of the batch has 0 samples"},
+       "a micro-batch has 0 samples"},
       {"updated twice",
        [](Plan& p) {
-         p.steps.push_back({.task = 3});
-         p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
+         p.actions.push_back({.task = 3});
+         p.lives[kLifeW].last_action = p.lives[kLifeY].last_action = 4;
        },
-       "sgd runs again at step 4, but it cannot be recomputed"},
+       "sgd runs again at action 4, but it cannot be recomputed"},
       {"load without save",
        [](Plan& p) {
-         p.steps.push_back(load_step(p, small_problem(), 4));
-         p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
+         p.actions.push_back(load_action(p, small_problem(), 4));
+         p.lives[kLifeW].last_action = p.lives[kLifeY].last_action = 4;
        },
-       "y is loaded at step 4, but never saved"},
+       "y is loaded at action 4, but never saved"},
       {"move without place",
        [](Plan& p) {
-         p.steps.push_back(save_step(p, small_problem(), 3));
-         p.lives[kLifeW].last_step = p.lives[kLifeY].last_step = 4;
+         p.actions.push_back(save_action(p, small_problem(), 3));
+         p.lives[kLifeW].last_action = p.lives[kLifeY].last_action = 4;
        },
-       "g is moved at step 4, where it has no place"},
+       "g is moved at action 4, where it has no place"},
   };
   const Problem problem = small_problem();
   for (const Fault& fault : faults) {
@@ -172,19 +172,19 @@ TEST(Check, RefusesAPlanOverTheLine) {
 }
 
 TEST(Check, CountsWhatThePlanItselfTakes) {
-  Limits limits{.bytes = kEnd + 64 + 4 * 100, .batch = 4, .step_bytes = 100};
+  Limits limits{.bytes = kEnd + 64 + 4 * 100, .batch = 4, .action_bytes = 100};
   EXPECT_EQ(check(small_problem(), roomy_plan(), limits), "");
-  limits.step_bytes = 101;
+  limits.action_bytes = 101;
   EXPECT_EQ(check(small_problem(), roomy_plan(), limits),
-            "the arena of 20544 bytes with 404 for 4 steps is over the line of 20944");
+            "the arena of 20544 bytes with 404 for 4 actions is over the line of 20944");
 }
 
 TEST(Check, OutputsStayUntilTheEnd) {
   Problem problem = small_problem();
   Plan plan = roomy_plan();
-  plan.steps = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}};
+  plan.actions = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 3}};
   problem.tasks[3].reads.clear();
-  plan.lives[kLifeY].last_step = 2;
+  plan.lives[kLifeY].last_action = 2;
   EXPECT_EQ(check(problem, plan, {.batch = 4}), "output y is dropped before the end");
 }
 
@@ -192,25 +192,25 @@ TEST(Check, SharesAPlaceOnlyWhereTheTaskAllowsIt) {
   Problem problem = small_problem();
   Plan plan = roomy_plan();
   plan.lives[kLifeY].offset = kG;  // c writes y over g
-  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps g at step 2"));
+  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps g at action 2"));
   problem.tasks[2].may_share = {{0, 0}};
   EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
   plan.lives[kLifeY].offset = kG - 64;  // the same place or none
-  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps g at step 2"));
+  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps g at action 2"));
   plan.lives[kLifeY].offset = kH;  // c may replace g, not h
-  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps h at step 2"));
+  EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps h at action 2"));
 }
 
 TEST(Check, AcceptsARecomputedValueAndRefusesAStaleOne) {
   const Problem problem = small_problem();
   Plan plan = roomy_plan();
-  plan.steps = {{.task = 0}, {.task = 1}, {.task = 0}, {.task = 2}, {.task = 3}};
-  plan.lives = {{kWorkspace, 0, 0, kEnd, 64}, {0, 0, 4, kW, 4096},        {1, 0, 2, kX, 4096}, {2, 0, 1, kH, 4096},
-                {3, 1, 3, kG, 4096},        {kWorkspace, 2, 2, kEnd, 64}, {2, 2, 3, kY, 4096}, {4, 3, 4, kH, 4096}};
+  plan.actions = {{.task = 0}, {.task = 1}, {.task = 0}, {.task = 2}, {.task = 3}};
+  plan.lives = {{kWorkspace, 0, 0, kEnd, 64}, {0, 0, 4, kW, 4096},          {1, 0, 2, kX, 4096}, {2, 0, 1, kH, 4096},
+                {3, 1, 3, kG, 4096},          {kWorkspace, 2, 2, kEnd, 64}, {2, 2, 3, kY, 4096}, {4, 3, 4, kH, 4096}};
   EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
-  plan.steps[2].task = 1;  // the second life of h is never filled
+  plan.actions[2].task = 1;  // the second life of h is never filled
   plan.lives.erase(plan.lives.begin() + 5);
-  EXPECT_EQ(check(problem, plan, {.batch = 4}), "b reads h at step 2, before anything wrote it");
+  EXPECT_EQ(check(problem, plan, {.batch = 4}), "b reads h at action 2, before anything wrote it");
 
   // The update runs before the recompute that needs the old weight.
   Builder b;
@@ -224,30 +224,30 @@ TEST(Check, AcceptsARecomputedValueAndRefusesAStaleOne) {
   Plan stale;
   stale.arena_bytes = 256;
   stale.variable_bytes = 64;
-  stale.part_samples = {1};
-  stale.steps = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 0}, {.task = 3}};
+  stale.micro_batches = {1};
+  stale.actions = {{.task = 0}, {.task = 1}, {.task = 2}, {.task = 0}, {.task = 3}};
   stale.lives = {{0, 0, 4, 0, 64}, {1, 0, 1, 64, 64}, {1, 3, 4, 64, 64}, {2, 1, 2, 128, 64}, {3, 4, 4, 192, 64}};
   EXPECT_EQ(check(b.problem, stale, {}),
-            "forward reads w at step 3, which holds the value of sgd instead of the value before the step");
+            "forward reads w at action 3, which holds the value of sgd instead of the value before the step");
 }
 
 TEST(Check, FollowsSpilledValues) {
   const Problem problem = small_problem();
   Plan plan = roomy_plan();
-  const Action save = save_step(plan, problem, 2), load = load_step(plan, problem, 2);
-  plan.steps = {{.task = 0}, {.task = 1}, save, load, {.task = 2}, {.task = 3}};
+  const Action save = save_action(plan, problem, 2), load = load_action(plan, problem, 2);
+  plan.actions = {{.task = 0}, {.task = 1}, save, load, {.task = 2}, {.task = 3}};
   plan.lives = {{kWorkspace, 0, 0, kEnd, 64}, {0, 0, 5, kW, 4096}, {1, 0, 0, kX, 4096}, {2, 0, 2, kH, 4096},
-                {3, 1, 4, kG, 4096},        {2, 3, 4, kX, 4096}, {4, 4, 5, kY, 4096}};
+                {3, 1, 4, kG, 4096},          {2, 3, 4, kX, 4096}, {4, 4, 5, kY, 4096}};
   EXPECT_EQ(check(problem, plan, {.batch = 4, .disk_bytes = MiB}), "");
   Plan late = plan;
-  std::swap(late.steps[3], late.steps[4]);
-  EXPECT_EQ(check(problem, late, {.batch = 4, .disk_bytes = MiB}), "c reads h at step 3, before anything wrote it");
+  std::swap(late.actions[3], late.actions[4]);
+  EXPECT_EQ(check(problem, late, {.batch = 4, .disk_bytes = MiB}), "c reads h at action 3, before anything wrote it");
   Plan early = plan;
-  std::swap(early.steps[0], early.steps[2]);
+  std::swap(early.actions[0], early.actions[2]);
   EXPECT_NE(check(problem, early, {.batch = 4, .disk_bytes = MiB}), "");
 }
 
-// One layer in two parts: rows run for each part, the gradient adds up, the update runs once.
+// One layer in two micro-batches: rows run for each micro-batch, the gradient adds up, the update runs once.
 class CheckParts : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -264,12 +264,12 @@ class CheckParts : public ::testing::Test {
     problem = b.problem;
     plan.arena_bytes = 64 + 4 * 64 + 2 * 64 + 64 + 4 * 64;
     plan.variable_bytes = 64;
-    plan.part_samples = {2, 2};
+    plan.micro_batches = {2, 2};
     plan.predicted_ns = 1e6;
     plan.exactness = Exactness::WithinTolerance;
-    for (int32_t part : {0, 1})
-      for (TaskId task : {0, 1, 2}) plan.steps.push_back({.task = task, .part = part});
-    plan.steps.push_back({.task = 3});
+    for (int32_t micro_batch : {0, 1})
+      for (TaskId task : {0, 1, 2}) plan.actions.push_back({.task = task, .micro_batch = micro_batch});
+    plan.actions.push_back({.task = 3});
     plan.lives = {{w, 0, 6, 0, 64},    {x, 0, 5, 64, 256},  {h, 0, 2, 320, 128},
                   {y, 1, 6, 512, 256}, {dw, 2, 6, 448, 64}, {h, 3, 5, 320, 128}};
   }
@@ -284,34 +284,34 @@ TEST_F(CheckParts, AcceptsSumsOverParts) { EXPECT_EQ(answer(), ""); }
 TEST_F(CheckParts, RefusesALostSum) {
   plan.lives[4] = {dw, 2, 3, 448, 64};
   plan.lives.push_back({dw, 5, 6, 448, 64});
-  EXPECT_EQ(answer(), "back adds part 1 into dw at step 5, which lacks the parts before");
+  EXPECT_EQ(answer(), "back adds micro-batch 1 into dw at action 5, which lacks the micro-batches before");
 }
 
 TEST_F(CheckParts, RefusesAMissingPart) {
-  plan.steps[5].part = 0;
+  plan.actions[5].micro_batch = 0;
   problem.tasks[2].recomputable = true;
   EXPECT_EQ(answer(),
-            "back reads h at step 5, which holds the value of forward for part 1 instead of the value of "
-            "forward for part 0");
+            "back reads h at action 5, which holds the value of forward for micro-batch 1 instead of the value of "
+            "forward for micro-batch 0");
 }
 
 TEST_F(CheckParts, RefusesAnEarlyUpdate) {
-  std::swap(plan.steps[6], plan.steps[5]);
-  std::swap(plan.steps[5], plan.steps[4]);
-  std::swap(plan.steps[4], plan.steps[3]);
+  std::swap(plan.actions[6], plan.actions[5]);
+  std::swap(plan.actions[5], plan.actions[4]);
+  std::swap(plan.actions[4], plan.actions[3]);
   EXPECT_EQ(answer(),
-            "sgd reads dw at step 3, which holds the value of back for part 0 instead of the value of back "
-            "for part 1");
+            "sgd reads dw at action 3, which holds the value of back for micro-batch 0 instead of the value of back "
+            "for micro-batch 1");
 }
 
 TEST_F(CheckParts, RefusesRowsOfAnotherPart) {
-  std::swap(plan.steps[2], plan.steps[3]);
-  plan.lives[2].last_step = 5;
+  std::swap(plan.actions[2], plan.actions[3]);
+  plan.lives[2].last_action = 5;
   plan.lives.pop_back();
-  plan.lives[4].first_step = 3;
+  plan.lives[4].first_action = 3;
   EXPECT_EQ(answer(),
-            "back reads h at step 3, which holds the value of forward for part 1 instead of the value of "
-            "forward for part 0");
+            "back reads h at action 3, which holds the value of forward for micro-batch 1 instead of the value of "
+            "forward for micro-batch 0");
 }
 
 TEST_F(CheckParts, RefusesToSplitWhatMixes) {
@@ -320,14 +320,14 @@ TEST_F(CheckParts, RefusesToSplitWhatMixes) {
 }
 
 TEST_F(CheckParts, RefusesAnUpdateForEachPart) {
-  plan.steps[6].part = 1;
-  EXPECT_EQ(answer(), "sgd runs in part 1 at step 6, but it runs once");
+  plan.actions[6].micro_batch = 1;
+  EXPECT_EQ(answer(), "sgd runs in micro-batch 1 at action 6, but it runs once");
 }
 
 TEST_F(CheckParts, RefusesToLoseRowsOfAnOutput) {
-  plan.lives[3].last_step = 3;
+  plan.lives[3].last_action = 3;
   plan.lives.push_back({y, 4, 6, 512, 256});
-  EXPECT_EQ(answer(), "output y loses the rows of earlier parts at step 4");
+  EXPECT_EQ(answer(), "output y loses the rows of earlier micro-batches at action 4");
 }
 
 // Any small change of a tight plan that the check accepts must be harmless; these kinds never are.
@@ -341,19 +341,19 @@ TEST(Check, MutatedPlansOfAChainAreRefused) {
     plan.lives.erase(plan.lives.begin() + static_cast<int64_t>(i));
     EXPECT_NE(check(problem, plan, limits), "") << "without life " << i;
     plan = good;
-    --plan.lives[i].last_step;
+    --plan.lives[i].last_action;
     EXPECT_NE(check(problem, plan, limits), "") << "life ends early " << i;
     plan = good;
     plan.lives[i].offset += 32;
     EXPECT_NE(check(problem, plan, limits), "") << "unaligned " << i;
   }
-  for (size_t s = 0; s < good.steps.size(); ++s) {
+  for (size_t s = 0; s < good.actions.size(); ++s) {
     Plan plan = good;
-    plan.steps.erase(plan.steps.begin() + static_cast<int64_t>(s));
-    EXPECT_NE(check(problem, plan, limits), "") << "without step " << s;
+    plan.actions.erase(plan.actions.begin() + static_cast<int64_t>(s));
+    EXPECT_NE(check(problem, plan, limits), "") << "without action " << s;
     plan = good;
-    plan.steps.insert(plan.steps.begin() + static_cast<int64_t>(s), plan.steps[s]);
-    EXPECT_NE(check(problem, plan, limits), "") << "step twice " << s;
+    plan.actions.insert(plan.actions.begin() + static_cast<int64_t>(s), plan.actions[s]);
+    EXPECT_NE(check(problem, plan, limits), "") << "action twice " << s;
   }
 }
 

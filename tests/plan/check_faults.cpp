@@ -58,8 +58,8 @@ TEST(CheckFaults, SubjectsAreValid) {
   bool makes_again = false, shares = false;
   for (const Subject& subject : subjects()) {
     EXPECT_EQ(check(subject.problem, subject.plan, subject.limits), "") << subject.name;
-    makes_again = makes_again || subject.plan.steps.size() > subject.problem.tasks.size();
-    for (int32_t s = 0; s < static_cast<int32_t>(subject.plan.steps.size()); ++s)
+    makes_again = makes_again || subject.plan.actions.size() > subject.problem.tasks.size();
+    for (int32_t s = 0; s < static_cast<int32_t>(subject.plan.actions.size()); ++s)
       shares = shares || testing::hands_place_on(subject.plan, s);
   }
   EXPECT_TRUE(makes_again) << "none of the plans runs a task again";
@@ -68,16 +68,16 @@ TEST(CheckFaults, SubjectsAreValid) {
 
 TEST(CheckFaults, OfPlace) { expect_refused(testing::place_faults()); }
 TEST(CheckFaults, OfTime) { expect_refused(testing::time_faults()); }
-TEST(CheckFaults, OfSteps) { expect_refused(testing::step_faults()); }
-TEST(CheckFaults, OfParts) { expect_refused(testing::part_faults()); }
+TEST(CheckFaults, OfSteps) { expect_refused(testing::action_faults()); }
+TEST(CheckFaults, OfParts) { expect_refused(testing::micro_batch_faults()); }
 TEST(CheckFaults, OfTransfersAndVariants) { expect_refused(testing::transfer_faults()); }
 TEST(CheckFaults, OfReports) { expect_refused(testing::report_faults()); }
 
 TEST(CheckFaults, AreMoreThanAHundredKinds) {
   std::set<std::string> names;
   size_t count = 0;
-  for (const auto& list : {testing::place_faults(), testing::time_faults(), testing::step_faults(),
-                           testing::part_faults(), testing::transfer_faults(), testing::report_faults()}) {
+  for (const auto& list : {testing::place_faults(), testing::time_faults(), testing::action_faults(),
+                           testing::micro_batch_faults(), testing::transfer_faults(), testing::report_faults()}) {
     count += list.size();
     for (const Fault& fault : list) names.insert(fault.name);
   }
@@ -109,9 +109,9 @@ void scribble_in(List& list, Dice& dice) {
 TEST(CheckFaults, RandomBytesAreAnswered) {
   int refused = 0, planted = 0;
   for (const Subject& subject : subjects()) {
-    if (subject.plan.steps.size() > 120) continue;
+    if (subject.plan.actions.size() > 120) continue;
     for (uint64_t seed = 0; seed < 1500; ++seed) {
-      Dice dice(seed * 31 + subject.plan.steps.size());
+      Dice dice(seed * 31 + subject.plan.actions.size());
       Plan plan = subject.plan;
       for (int64_t i = dice.below(3); i >= 0; --i) {
         switch (dice.below(9)) {
@@ -121,10 +121,10 @@ TEST(CheckFaults, RandomBytesAreAnswered) {
             break;
           case 2:
           case 3:
-            scribble_in(plan.steps, dice);
+            scribble_in(plan.actions, dice);
             break;
           case 4:
-            scribble_in(plan.part_samples, dice);
+            scribble_in(plan.micro_batches, dice);
             break;
           case 5:
             scribble_in(plan.stored, dice);
@@ -137,7 +137,7 @@ TEST(CheckFaults, RandomBytesAreAnswered) {
             scribble(dice.below(2) == 0 ? plan.live_bytes : plan.lower_bound_bytes, dice);
             break;
           default:
-            scribble(dice.below(2) == 0 ? plan.peak_step : plan.lower_bound_task, dice);
+            scribble(dice.below(2) == 0 ? plan.peak_action : plan.lower_bound_task, dice);
         }
       }
       const std::string answer = check(subject.problem, plan, subject.limits);
@@ -163,7 +163,7 @@ TEST(CheckFaults, AnInputMayBeTakenOverByWhatIsListedBeforeIt) {
   EXPECT_EQ(check(b.problem, plan, {}), "");
 }
 
-// Rows of the second part lie in the middle of the whole batch: their place is not where the value would go.
+// Rows of the second micro-batch lie in the middle of the whole batch: their place is not where the value would go.
 TEST(CheckFaults, RowsOfALaterPartAreNotTakenOver) {
   testing::Builder b;
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 64);
@@ -175,18 +175,19 @@ TEST(CheckFaults, RowsOfALaterPartAreNotTakenOver) {
     task.batch_rule = BatchRule::Rows;
   }
   Plan plan = testing::lay_out(
-      b.problem, testing::script_of({{.task = 0}, {.task = 1}, {.task = 0, .part = 1}, {.task = 1, .part = 1}}), {1, 3},
-      4);
+      b.problem,
+      testing::script_of({{.task = 0}, {.task = 1}, {.task = 0, .micro_batch = 1}, {.task = 1, .micro_batch = 1}}),
+      {1, 3}, 4);
   EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "");
   Bytes input = 0;
   for (const Life& life : plan.lives)
     if (life.buffer == x) input = life.offset;
   for (Life& life : plan.lives)
-    if (life.buffer == h && life.first_step == 2) testing::move_life(plan, life, input);
-  EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "h overlaps x at step 2 (bytes 0-191)");
+    if (life.buffer == h && life.first_action == 2) testing::move_life(plan, life, input);
+  EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "h overlaps x at action 2 (bytes 0-191)");
 }
 
-// The variant's own operands are held to the rule for the task's: no part may read what is not added up yet.
+// The variant's own operands are held to the rule for the task's: no micro-batch may read what is not added up yet.
 TEST(CheckFaults, AVariantDoesNotReadPartOfASum) {
   testing::Builder b;
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 0, 64);
@@ -199,14 +200,14 @@ TEST(CheckFaults, AVariantDoesNotReadPartOfASum) {
   variant.reads = {x, sum};
   variant.writes = {y};
   rows.variants = {variant};
-  std::vector<Action> steps{{.task = 0}, {.task = 1}, {.task = 0, .part = 1}, {.task = 1, .part = 1}};
-  Plan plan = testing::lay_out(b.problem, testing::script_of(steps), {2, 2}, 4);
+  std::vector<Action> actions{{.task = 0}, {.task = 1}, {.task = 0, .micro_batch = 1}, {.task = 1, .micro_batch = 1}};
+  Plan plan = testing::lay_out(b.problem, testing::script_of(actions), {2, 2}, 4);
   plan.exactness = Exactness::WithinTolerance;
   EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "");
-  for (Action& step : steps) step.variant = step.task == 1 ? 0 : -1;
-  plan = testing::lay_out(b.problem, testing::script_of(steps), {2, 2}, 4);
+  for (Action& action : actions) action.variant = action.task == 1 ? 0 : -1;
+  plan = testing::lay_out(b.problem, testing::script_of(actions), {2, 2}, 4);
   plan.exactness = Exactness::WithinTolerance;
-  EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "rows needs the whole of sum, which is a sum over parts");
+  EXPECT_EQ(check(b.problem, plan, {.batch = 4}), "rows needs the whole of sum, which is a sum over micro-batches");
 }
 
 }  // namespace

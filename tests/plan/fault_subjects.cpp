@@ -25,17 +25,17 @@ void add_plans(std::vector<Subject>& subjects, const Problem& problem, Limits li
 }
 
 Subject make_subject(const std::string& name, const Problem& problem, const Plan& script,
-                     const std::vector<int64_t>& parts) {
+                     const std::vector<int64_t>& micro_batches) {
   int64_t batch = 0;
-  for (const int64_t samples : parts) batch += samples;
-  Subject subject{name, problem, lay_out(problem, script, parts, batch), {.batch = batch}};
-  if (parts.size() > 1) subject.plan.exactness = Exactness::WithinTolerance;
+  for (const int64_t samples : micro_batches) batch += samples;
+  Subject subject{name, problem, lay_out(problem, script, micro_batches, batch), {.batch = batch}};
+  if (micro_batches.size() > 1) subject.plan.exactness = Exactness::WithinTolerance;
   subject.limits.bytes = subject.plan.arena_bytes;
   subject.limits.disk_bytes = Bytes{1} << 40;
   return subject;
 }
 
-// Two layers with rows, sums over parts, a sum of two terms and one that is scaled before its update.
+// Two layers with rows, sums over micro-batches, a sum of two terms and one that is scaled before its update.
 Problem layers_problem() {
   Builder b;
   const BufferId w1 = b.variable("w1", 640), w2 = b.variable("w2", 320);
@@ -63,16 +63,16 @@ Problem layers_problem() {
   return b.problem;
 }
 
-Plan steps_in_parts(int32_t parts, bool reruns) {
+Plan actions_in_micro_batches(int32_t micro_batches, bool reruns) {
   constexpr TaskId kTasksInParts = 8;
-  std::vector<Action> steps;
-  for (int32_t part = 0; part < parts; ++part)
+  std::vector<Action> actions;
+  for (int32_t micro_batch = 0; micro_batch < micro_batches; ++micro_batch)
     for (TaskId task = 0; task < kTasksInParts; ++task) {
-      if (reruns && task == 4) steps.push_back({.task = 0, .part = part});
-      steps.push_back({.task = task, .part = part});
+      if (reruns && task == 4) actions.push_back({.task = 0, .micro_batch = micro_batch});
+      actions.push_back({.task = task, .micro_batch = micro_batch});
     }
-  for (const TaskId task : {8, 9, 10}) steps.push_back({.task = task});
-  return script_of(std::move(steps));
+  for (const TaskId task : {8, 9, 10}) actions.push_back({.task = task});
+  return script_of(std::move(actions));
 }
 
 Subject spilling() {
@@ -87,21 +87,21 @@ Subject spilling() {
   b.task("sgd", {y}, {}, {w});
   b.problem.name = "spill";
   Plan script;
-  const Action save_h = save_step(script, b.problem, h), save_g = save_step(script, b.problem, g),
-               load_h = load_step(script, b.problem, h);
-  script.steps = {{.task = 0}, {.task = 1}, save_h, save_g, {.task = 2}, load_h, {.task = 3}, {.task = 4}};
+  const Action save_h = save_action(script, b.problem, h), save_g = save_action(script, b.problem, g),
+               load_h = load_action(script, b.problem, h);
+  script.actions = {{.task = 0}, {.task = 1}, save_h, save_g, {.task = 2}, load_h, {.task = 3}, {.task = 4}};
   return make_subject("spill", b.problem, script, {4});
 }
 
 Subject spilling_in_parts() {
   const Problem problem = layers_problem();
-  Plan script = steps_in_parts(2, false);
+  Plan script = actions_in_micro_batches(2, false);
   const BufferId h1 = 4, dw1 = 11;
-  std::vector<Action>& steps = script.steps;
-  steps.insert(steps.begin() + 12, load_step(script, problem, h1, 1));  // back_w2 of part 1 is next
-  steps.insert(steps.begin() + 10, save_step(script, problem, h1, 1));  // forward2 of part 1 was last
-  steps.insert(steps.begin() + 8, {save_step(script, problem, dw1), load_step(script, problem, dw1)});
-  return make_subject("spill in parts", problem, script, {3, 2});
+  std::vector<Action>& actions = script.actions;
+  actions.insert(actions.begin() + 12, load_action(script, problem, h1, 1));  // back_w2 of micro-batch 1 is next
+  actions.insert(actions.begin() + 10, save_action(script, problem, h1, 1));  // forward2 of micro-batch 1 was last
+  actions.insert(actions.begin() + 8, {save_action(script, problem, dw1), load_action(script, problem, dw1)});
+  return make_subject("spill in micro-batches", problem, script, {3, 2});
 }
 
 Subject with_variants() {
@@ -171,10 +171,10 @@ std::vector<Subject> planned_subjects() {
     for (Task& task : problem.tasks) task.recomputable = dice.below(5) > 0;
     add_plans(subjects, problem, {.batch = 3}, 2);
   }
-  Problem parts = training_chain(6, 4096, 1024);
-  parts.name = "parts";
-  parts.part_samples = 3;
-  add_plans(subjects, parts, {.batch = 8}, 3);
+  Problem micro_batches = training_chain(6, 4096, 1024);
+  micro_batches.name = "micro-batches";
+  micro_batches.micro_batch = 3;
+  add_plans(subjects, micro_batches, {.batch = 8}, 3);
   // Rows too large to keep, and a weight with a state that waits in the scratch file.
   Problem spilled = training_chain(6, 64 * KiB, 64 * KiB);
   spilled.name = "spilled";
@@ -185,33 +185,33 @@ std::vector<Subject> planned_subjects() {
   }
   Limits disk{.batch = 4, .disk_bytes = GiB, .disk_read_bytes_per_s = 1e9, .disk_write_bytes_per_s = 1e9};
   add_plans(subjects, spilled, disk, 3);
-  spilled.name = "spilled in parts";
-  spilled.part_samples = 2;
+  spilled.name = "spilled in micro-batches";
+  spilled.micro_batch = 2;
   add_plans(subjects, spilled, disk, 2);
   return subjects;
 }
 
 std::vector<Subject> handmade_subjects() {
-  return {make_subject("three parts", layers_problem(), steps_in_parts(3, false), {2, 2, 1}),
-          make_subject("parts made again", layers_problem(), steps_in_parts(2, true), {2, 2}),
+  return {make_subject("three micro-batches", layers_problem(), actions_in_micro_batches(3, false), {2, 2, 1}),
+          make_subject("micro-batches made again", layers_problem(), actions_in_micro_batches(2, true), {2, 2}),
           spilling(),
           spilling_in_parts(),
           with_variants(),
           sharing()};
 }
 
-Plan script_of(std::vector<Action> steps) {
+Plan script_of(std::vector<Action> actions) {
   Plan script;
-  script.steps = std::move(steps);
+  script.actions = std::move(actions);
   return script;
 }
 
-Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> part_samples, int64_t batch) {
-  const std::vector<Action>& steps = script.steps;
+Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> micro_batches, int64_t batch) {
+  const std::vector<Action>& actions = script.actions;
   Plan plan;
-  const int64_t samples = *std::max_element(part_samples.begin(), part_samples.end());
-  const auto last = static_cast<int32_t>(steps.size()) - 1;
-  std::vector<int32_t> now(problem.buffers.size(), -1), part_of(problem.buffers.size(), 0);
+  const int64_t samples = *std::max_element(micro_batches.begin(), micro_batches.end());
+  const auto last = static_cast<int32_t>(actions.size()) - 1;
+  std::vector<int32_t> now(problem.buffers.size(), -1), micro_batch_of(problem.buffers.size(), 0);
   const auto open = [&](BufferId id, int32_t s) {
     const Buffer& buffer = problem.buffers[id];
     const bool is_whole = buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
@@ -223,7 +223,7 @@ Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> part_samp
   };
   const auto touch = [&](BufferId id, int32_t s) {
     if (now[id] < 0) open(id, s);
-    plan.lives[now[id]].last_step = std::max(plan.lives[now[id]].last_step, s);
+    plan.lives[now[id]].last_action = std::max(plan.lives[now[id]].last_action, s);
   };
   for (const BufferKind kind : {BufferKind::Variable, BufferKind::Input})
     for (size_t id = 0; id < problem.buffers.size(); ++id)
@@ -231,47 +231,47 @@ Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> part_samp
   for (const Life& life : plan.lives)
     if (problem.buffers[life.buffer].kind == BufferKind::Variable) plan.variable_bytes += life.bytes;
   for (int32_t s = 0; s <= last; ++s) {
-    const Action& step = steps[s];
-    const Work& work = work_of(problem, script, step);
-    if (is_transfer(problem, step)) {
-      const BufferId id = moved_by(task_of(problem, script, step));
+    const Action& action = actions[s];
+    const Work& work = work_of(problem, script, action);
+    if (is_transfer(problem, action)) {
+      const BufferId id = moved_by(task_of(problem, script, action));
       touch(id, s);
-      const bool is_loaded = std::any_of(steps.begin() + s, steps.end(), [&](const Action& later) {
+      const bool is_loaded = std::any_of(actions.begin() + s, actions.end(), [&](const Action& later) {
         return loads(problem, script, later) && moved_by(task_of(problem, script, later)) == id;
       });
-      if (saves(problem, script, step) && is_loaded && problem.buffers[id].kind != BufferKind::Variable) now[id] = -1;
+      if (saves(problem, script, action) && is_loaded && problem.buffers[id].kind != BufferKind::Variable) now[id] = -1;
       continue;
     }
     for (const auto* list : {&work.reads, &work.updates})
       for (const BufferId id : *list) touch(id, s);
     for (const BufferId id : work.writes) {
       const Buffer& buffer = problem.buffers[id];
-      const bool is_other_part = part_of[id] != step.part && buffer.per_sample_bytes > 0;
-      if (is_other_part && buffer.kind == BufferKind::Temporary) now[id] = -1;
-      part_of[id] = step.part;
+      const bool is_other_micro_batch = micro_batch_of[id] != action.micro_batch && buffer.per_sample_bytes > 0;
+      if (is_other_micro_batch && buffer.kind == BufferKind::Temporary) now[id] = -1;
+      micro_batch_of[id] = action.micro_batch;
       touch(id, s);
     }
-    if (const Bytes bytes = workspace_bytes(work, part_samples[step.part]); bytes > 0) {
+    if (const Bytes bytes = workspace_bytes(work, micro_batches[action.micro_batch]); bytes > 0) {
       plan.lives.push_back({kWorkspace, s, s, plan.arena_bytes, bytes});
       plan.arena_bytes += bytes;
     }
   }
-  plan.steps = std::move(script.steps);
+  plan.actions = std::move(script.actions);
   plan.transfers = std::move(script.transfers);
-  plan.part_samples = std::move(part_samples);
+  plan.micro_batches = std::move(micro_batches);
   plan.predicted_ns = busy_ns(problem, plan, Lane::Compute);
   sort_lives(plan);
   return plan;
 }
 
-bool is_run(const Subject& subject, const Action& step) { return !is_transfer(subject.problem, step); }
-bool is_save(const Subject& subject, const Action& step) { return saves(subject.problem, subject.plan, step); }
-bool is_load(const Subject& subject, const Action& step) { return loads(subject.problem, subject.plan, step); }
-BufferId moved_at(const Subject& subject, int32_t step) {
-  return moved_by(task_of(subject.problem, subject.plan, subject.plan.steps[step]));
+bool is_run(const Subject& subject, const Action& action) { return !is_transfer(subject.problem, action); }
+bool is_save(const Subject& subject, const Action& action) { return saves(subject.problem, subject.plan, action); }
+bool is_load(const Subject& subject, const Action& action) { return loads(subject.problem, subject.plan, action); }
+BufferId moved_at(const Subject& subject, int32_t action) {
+  return moved_by(task_of(subject.problem, subject.plan, subject.plan.actions[action]));
 }
-const Work& work_at(const Subject& subject, int32_t step) {
-  return work_of(subject.problem, subject.plan, subject.plan.steps[step]);
+const Work& work_at(const Subject& subject, int32_t action) {
+  return work_of(subject.problem, subject.plan, subject.plan.actions[action]);
 }
 
 bool reads(const Work& work, BufferId id) {
@@ -283,7 +283,7 @@ bool writes(const Work& work, BufferId id) { return std::count(work.writes.begin
 
 std::string name_of(const Subject& subject, const Life& life) {
   if (life.buffer != kWorkspace) return subject.problem.buffers[life.buffer].name;
-  return "workspace of " + subject.problem.tasks.at(subject.plan.steps.at(life.first_step).task).name;
+  return "workspace of " + subject.problem.tasks.at(subject.plan.actions.at(life.first_action).task).name;
 }
 
 bool is_variable(const Subject& subject, BufferId id) {
@@ -292,11 +292,11 @@ bool is_variable(const Subject& subject, BufferId id) {
          std::count(stored.begin(), stored.end(), id) == 0;
 }
 
-bool hands_place_on(const Plan& plan, int32_t step) {
+bool hands_place_on(const Plan& plan, int32_t action) {
   for (const Life& before : plan.lives)
-    if (before.last_step == step && before.bytes > 0)
+    if (before.last_action == action && before.bytes > 0)
       for (const Life& after : plan.lives)
-        if (&before != &after && after.first_step == step && after.offset == before.offset && after.bytes > 0)
+        if (&before != &after && after.first_action == action && after.offset == before.offset && after.bytes > 0)
           return true;
   return false;
 }
@@ -315,64 +315,64 @@ void move_life(Plan& plan, Life& life, Bytes offset) {
 
 void sort_lives(Plan& plan) {
   std::stable_sort(plan.lives.begin(), plan.lives.end(), [](const Life& a, const Life& b) {
-    return std::pair(a.first_step, a.buffer) < std::pair(b.first_step, b.buffer);
+    return std::pair(a.first_action, a.buffer) < std::pair(b.first_action, b.buffer);
   });
 }
 
-void remove_step(Subject& subject, int32_t step) {
+void remove_action(Subject& subject, int32_t action) {
   Plan& plan = subject.plan;
-  plan.steps.erase(plan.steps.begin() + step);
+  plan.actions.erase(plan.actions.begin() + action);
   std::vector<Life> lives;
   for (Life life : plan.lives) {
     const bool is_temporary =
         life.buffer == kWorkspace || subject.problem.buffers[life.buffer].kind == BufferKind::Temporary;
-    if (is_temporary && life.first_step == step && life.last_step == step) continue;
-    if (life.first_step > step) --life.first_step;
-    if (life.last_step >= step) life.last_step = std::max(life.last_step - 1, life.first_step);
+    if (is_temporary && life.first_action == action && life.last_action == action) continue;
+    if (life.first_action > action) --life.first_action;
+    if (life.last_action >= action) life.last_action = std::max(life.last_action - 1, life.first_action);
     lives.push_back(life);
   }
-  const auto last = static_cast<int32_t>(plan.steps.size()) - 1;
+  const auto last = static_cast<int32_t>(plan.actions.size()) - 1;
   for (Life& life : lives) {
-    life.first_step = std::min(life.first_step, last);
-    life.last_step = std::min(life.last_step, last);
+    life.first_action = std::min(life.first_action, last);
+    life.last_action = std::min(life.last_action, last);
   }
   plan.lives = std::move(lives);
-  plan.peak_step = std::min(plan.peak_step, last);
+  plan.peak_action = std::min(plan.peak_action, last);
   sort_lives(plan);
   fit_arena(plan);
 }
 
-void insert_step(Subject& subject, int32_t at, const Action& step) {
+void insert_action(Subject& subject, int32_t at, const Action& action) {
   Plan& plan = subject.plan;
-  const bool is_end = at == static_cast<int32_t>(plan.steps.size());
+  const bool is_end = at == static_cast<int32_t>(plan.actions.size());
   for (Life& life : plan.lives) {
     const bool is_kept =
         life.buffer != kWorkspace && (subject.problem.buffers[life.buffer].kind == BufferKind::Variable ||
-                                    subject.problem.buffers[life.buffer].kind == BufferKind::Output);
-    if (life.first_step >= at) ++life.first_step;
-    if (life.last_step >= at || (is_end && is_kept && life.last_step == at - 1)) ++life.last_step;
+                                      subject.problem.buffers[life.buffer].kind == BufferKind::Output);
+    if (life.first_action >= at) ++life.first_action;
+    if (life.last_action >= at || (is_end && is_kept && life.last_action == at - 1)) ++life.last_action;
   }
-  plan.steps.insert(plan.steps.begin() + at, step);
-  if (is_run(subject, step))
-    if (const Bytes bytes = workspace_bytes(work_at(subject, at), plan.part_samples.at(step.part)); bytes > 0)
+  plan.actions.insert(plan.actions.begin() + at, action);
+  if (is_run(subject, action))
+    if (const Bytes bytes = workspace_bytes(work_at(subject, at), plan.micro_batches.at(action.micro_batch)); bytes > 0)
       plan.lives.push_back({kWorkspace, at, at, plan.arena_bytes, bytes});
-  for (Life& life : plan.lives)  // variables are there from step 0, also when this is it
-    if (at == 0 && life.first_step == 1 && life.buffer != kWorkspace &&
+  for (Life& life : plan.lives)  // variables are there from action 0, also when this is it
+    if (at == 0 && life.first_action == 1 && life.buffer != kWorkspace &&
         (subject.problem.buffers[life.buffer].kind == BufferKind::Variable ||
          subject.problem.buffers[life.buffer].kind == BufferKind::Input))
-      life.first_step = 0;
+      life.first_action = 0;
   sort_lives(plan);
   fit_arena(plan);
   subject.limits.bytes = std::max(subject.limits.bytes, plan.arena_bytes);
 }
 
-void move_step(Subject& subject, int32_t from, int32_t to) {
-  const Action step = subject.plan.steps[from];
+void move_action(Subject& subject, int32_t from, int32_t to) {
+  const Action action = subject.plan.actions[from];
   const Bytes top = subject.plan.arena_bytes;  // workspace goes where nothing else is: it is not what is wrong
   for (Life& life : subject.plan.lives)
     if (life.buffer == kWorkspace) move_life(subject.plan, life, top);
-  remove_step(subject, from);
-  insert_step(subject, to, step);
+  remove_action(subject, from);
+  insert_action(subject, to, action);
 }
 
 }  // namespace plimsoll::testing

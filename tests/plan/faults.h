@@ -30,8 +30,8 @@ struct Fault {
 
 std::vector<Fault> place_faults();
 std::vector<Fault> time_faults();
-std::vector<Fault> step_faults();
-std::vector<Fault> part_faults();
+std::vector<Fault> action_faults();
+std::vector<Fault> micro_batch_faults();
 std::vector<Fault> transfer_faults();
 std::vector<Fault> report_faults();
 
@@ -39,27 +39,27 @@ std::vector<Fault> report_faults();
 std::vector<Subject> planned_subjects();
 std::vector<Subject> handmade_subjects();
 
-// A plan that runs the steps of the script with every value in a place of its own.
-Plan script_of(std::vector<Action> steps);
-Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> part_samples, int64_t batch);
+// A plan that runs the actions of the script with every value in a place of its own.
+Plan script_of(std::vector<Action> actions);
+Plan lay_out(const Problem& problem, Plan script, std::vector<int64_t> micro_batches, int64_t batch);
 
 // What the faults look for and do.
-bool is_run(const Subject& subject, const Action& step);  // no transfer
-bool is_save(const Subject& subject, const Action& step);
-bool is_load(const Subject& subject, const Action& step);
-BufferId moved_at(const Subject& subject, int32_t step);
-const Work& work_at(const Subject& subject, int32_t step);
+bool is_run(const Subject& subject, const Action& action);  // no transfer
+bool is_save(const Subject& subject, const Action& action);
+bool is_load(const Subject& subject, const Action& action);
+BufferId moved_at(const Subject& subject, int32_t action);
+const Work& work_at(const Subject& subject, int32_t action);
 bool reads(const Work& work, BufferId id);  // updates included
 bool writes(const Work& work, BufferId id);
 std::string name_of(const Subject& subject, const Life& life);
 bool is_variable(const Subject& subject, BufferId id);  // one that stays in memory
-// Does a value take the place of another at this step?
-bool hands_place_on(const Plan& plan, int32_t step);
+// Does a value take the place of another at this action?
+bool hands_place_on(const Plan& plan, int32_t action);
 void move_life(Plan& plan, Life& life, Bytes offset);  // the arena grows with it, and shrinks to what is left
 void sort_lives(Plan& plan);
-void remove_step(Subject& subject, int32_t step);
-void insert_step(Subject& subject, int32_t at, const Action& step);  // with its workspace
-void move_step(Subject& subject, int32_t from, int32_t to);
+void remove_action(Subject& subject, int32_t action);
+void insert_action(Subject& subject, int32_t at, const Action& action);  // with its workspace
+void move_action(Subject& subject, int32_t from, int32_t to);
 void fit_arena(Plan& plan);
 
 // A random index of a list for which this holds; -1 when there is none.

@@ -12,8 +12,8 @@ bool is_variable(const Subject& s, const Life& life) { return testing::is_variab
 
 bool is_loose(const Subject& s, const Life& life) { return !is_variable(s, life) && life.bytes > 0; }
 
-// Both alive at a step where neither begins nor ends beside the other: sharing is no excuse.
-bool meet(const Life& a, const Life& b) { return a.first_step < b.last_step && b.first_step < a.last_step; }
+// Both alive at an action where neither begins nor ends beside the other: sharing is no excuse.
+bool meet(const Life& a, const Life& b) { return a.first_action < b.last_action && b.first_action < a.last_action; }
 
 int32_t pick_loose(Subject& s, Dice& dice) {
   return pick(s.plan.lives, dice, [&](const Life& life, int32_t) { return is_loose(s, life); });
@@ -25,7 +25,8 @@ int32_t pick_value(Subject& s, Dice& dice) {
 }
 
 int32_t pick_scratch(Subject& s, Dice& dice) {
-  return pick(s.plan.lives, dice, [](const Life& life, int32_t) { return life.buffer == kWorkspace && life.bytes > 0; });
+  return pick(s.plan.lives, dice,
+              [](const Life& life, int32_t) { return life.buffer == kWorkspace && life.bytes > 0; });
 }
 
 // Changes one life and expects these words beside its name.
@@ -40,7 +41,8 @@ Words collide(Subject& s, Dice& dice, bool (*may)(const Life&, const Life&), Byt
   const std::vector<Life>& lives = s.plan.lives;
   int32_t other = -1;
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {
-    return is_loose(s, life) && life.buffer != kWorkspace && std::any_of(lives.begin(), lives.end(), [&](const Life& o) {
+    return is_loose(s, life) && life.buffer != kWorkspace &&
+           std::any_of(lives.begin(), lives.end(), [&](const Life& o) {
              return is_loose(s, o) && meet(life, o) && may(life, o) && place(life, o) >= 0;
            });
   });
@@ -57,12 +59,12 @@ Words collide(Subject& s, Dice& dice, bool (*may)(const Life&, const Life&), Byt
 bool any(const Life&, const Life&) { return true; }
 bool is_below(const Life& a, const Life& b) { return a.offset + a.bytes == b.offset; }
 
-// A workspace onto something that is alive at its step.
+// A workspace onto something that is alive at its action.
 Words workspace_onto(Subject& s, Dice& dice, bool (*may)(const Subject&, const Life&, int32_t)) {
   std::vector<Life>& lives = s.plan.lives;
   const auto fits = [&](const Life& workspace, const Life& o) {
-    return o.buffer != kWorkspace && o.bytes > 0 && o.first_step <= workspace.first_step &&
-           o.last_step >= workspace.first_step && may(s, o, workspace.first_step);
+    return o.buffer != kWorkspace && o.bytes > 0 && o.first_action <= workspace.first_action &&
+           o.last_action >= workspace.first_action && may(s, o, workspace.first_action);
   };
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {
     return life.buffer == kWorkspace && life.bytes > 0 &&
@@ -80,12 +82,12 @@ Words write_onto_read(Subject& s, Dice& dice, bool (*may)(const Subject&, const 
   std::vector<Life>& lives = s.plan.lives;
   const auto fits = [&](const Life& after, const Life& before) {
     if (before.buffer == kWorkspace || before.bytes == 0 || before.offset == after.offset) return false;
-    if (before.first_step > after.first_step || before.last_step < after.first_step) return false;
-    return reads(work_at(s, after.first_step), before.buffer) && may(s, before, after);
+    if (before.first_action > after.first_action || before.last_action < after.first_action) return false;
+    return reads(work_at(s, after.first_action), before.buffer) && may(s, before, after);
   };
   const auto starts = [&](const Life& life) {
-    return is_loose(s, life) && life.buffer != kWorkspace && is_run(s, s.plan.steps[life.first_step]) &&
-           writes(work_at(s, life.first_step), life.buffer);
+    return is_loose(s, life) && life.buffer != kWorkspace && is_run(s, s.plan.actions[life.first_action]) &&
+           writes(work_at(s, life.first_action), life.buffer);
   };
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {
     return starts(life) && std::any_of(lives.begin(), lives.end(), [&](const Life& o) { return fits(life, o); });
@@ -98,7 +100,7 @@ Words write_onto_read(Subject& s, Dice& dice, bool (*may)(const Subject&, const 
 }
 
 bool may_share(const Subject& s, const Life& before, const Life& after) {
-  const Work& work = work_at(s, after.first_step);
+  const Work& work = work_at(s, after.first_action);
   return std::any_of(work.may_share.begin(), work.may_share.end(), [&](const InPlace& pair) {
     return work.reads[pair.read] == before.buffer && work.writes[pair.write] == after.buffer;
   });
@@ -108,11 +110,11 @@ bool may_share(const Subject& s, const Life& before, const Life& after) {
 int32_t pick_heir(Subject& s, Dice& dice, int32_t& before) {
   const auto gave = [&](const Life& after, const Life& o) {
     return o.buffer != kWorkspace && o.buffer != after.buffer && o.bytes > 0 && o.offset == after.offset &&
-           o.last_step == after.first_step && o.first_step < o.last_step;
+           o.last_action == after.first_action && o.first_action < o.last_action;
   };
   const std::vector<Life>& lives = s.plan.lives;
   const int32_t i = pick(lives, dice, [&](const Life& life, int32_t) {
-    return is_loose(s, life) && life.buffer != kWorkspace && life.last_step > life.first_step &&
+    return is_loose(s, life) && life.buffer != kWorkspace && life.last_action > life.first_action &&
            std::any_of(lives.begin(), lives.end(), [&](const Life& o) { return gave(life, o); });
   });
   if (i >= 0) before = pick(lives, dice, [&](const Life& o, int32_t) { return gave(lives[i], o); });
@@ -333,13 +335,13 @@ std::vector<Fault> place_faults() {
       {"in place where the task forbids it",
        [](Subject& s, Dice& d) {
          return write_onto_read(s, d, [](const Subject& x, const Life& before, const Life& after) {
-           return before.last_step == after.first_step && !may_share(x, before, after) && !is_variable(x, before);
+           return before.last_action == after.first_action && !may_share(x, before, after) && !is_variable(x, before);
          });
        }},
       {"in place of what is needed later",
        [](Subject& s, Dice& d) {
          return write_onto_read(s, d, [](const Subject& x, const Life& before, const Life& after) {
-           return before.last_step > after.first_step && !is_variable(x, before) && may_share(x, before, after);
+           return before.last_action > after.first_action && !is_variable(x, before) && may_share(x, before, after);
          });
        }},
       {"in place of a variable",
@@ -350,7 +352,7 @@ std::vector<Fault> place_faults() {
       {"in place of what is read twice",
        [](Subject& s, Dice& d) {
          return write_onto_read(s, d, [](const Subject& x, const Life& before, const Life& after) {
-           const Work& work = work_at(x, after.first_step);
+           const Work& work = work_at(x, after.first_action);
            return std::count(work.reads.begin(), work.reads.end(), before.buffer) > 1 && may_share(x, before, after);
          });
        }},
@@ -367,15 +369,15 @@ std::vector<Fault> place_faults() {
        [](Subject& s, Dice& d) -> Words {
          int32_t before = -1;
          if (pick_heir(s, d, before) < 0) return {};
-         ++s.plan.lives[before].last_step;
+         ++s.plan.lives[before].last_action;
          return {"overlaps", name_of(s, s.plan.lives[before])};
        }},
-      {"heir comes a step early",
+      {"heir comes an action early",
        [](Subject& s, Dice& d) -> Words {
          int32_t before = -1;
          const int32_t i = pick_heir(s, d, before);
          if (i < 0) return {};
-         --s.plan.lives[i].first_step;
+         --s.plan.lives[i].first_action;
          const std::string name = name_of(s, s.plan.lives[i]);
          sort_lives(s.plan);
          return {"overlaps", name};
@@ -385,9 +387,9 @@ std::vector<Fault> place_faults() {
          int32_t before = -1;
          const int32_t i = pick_heir(s, d, before);
          if (i < 0 || s.plan.lives[before].bytes <= s.plan.lives[i].bytes) return {};
-         s.plan.lives.push_back({kWorkspace, s.plan.lives[i].first_step, s.plan.lives[i].first_step,
+         s.plan.lives.push_back({kWorkspace, s.plan.lives[i].first_action, s.plan.lives[i].first_action,
                                  s.plan.lives[i].offset + s.plan.lives[i].bytes, kAlignment});
-         TaskId task = s.plan.steps[s.plan.lives[i].first_step].task;
+         TaskId task = s.plan.actions[s.plan.lives[i].first_action].task;
          if (s.problem.tasks[task].workspace_fixed_bytes != 0) return {};
          s.problem.tasks[task].workspace_fixed_bytes = kAlignment;
          sort_lives(s.plan);

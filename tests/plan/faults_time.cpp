@@ -17,21 +17,21 @@ int32_t pick_kind(Subject& s, Dice& dice, Kind kind) {
   return pick(s.plan.lives, dice, [&](const Life& life, int32_t) { return is(s, life, kind); });
 }
 
-bool runs(const Subject& s, int32_t step) { return is_run(s, s.plan.steps[step]); }
+bool runs(const Subject& s, int32_t action) { return is_run(s, s.plan.actions[action]); }
 
-bool is_read_at(const Subject& s, const Life& life, int32_t step) {
-  return runs(s, step) && reads(work_at(s, step), life.buffer);
+bool is_read_at(const Subject& s, const Life& life, int32_t action) {
+  return runs(s, action) && reads(work_at(s, action), life.buffer);
 }
 
-bool is_written_at(const Subject& s, const Life& life, int32_t step) {
-  return runs(s, step) && writes(work_at(s, step), life.buffer);
+bool is_written_at(const Subject& s, const Life& life, int32_t action) {
+  return runs(s, action) && writes(work_at(s, action), life.buffer);
 }
 
 // A value that is written at the start of its life and read at its end.
 int32_t pick_used(Subject& s, Dice& dice, int32_t least_steps) {
   return pick(s.plan.lives, dice, [&](const Life& life, int32_t) {
-    return is(s, life, Kind::Temporary) && life.last_step - life.first_step >= least_steps &&
-           is_read_at(s, life, life.last_step) && is_written_at(s, life, life.first_step);
+    return is(s, life, Kind::Temporary) && life.last_action - life.first_action >= least_steps &&
+           is_read_at(s, life, life.last_action) && is_written_at(s, life, life.first_action);
   });
 }
 
@@ -41,27 +41,28 @@ int32_t neighbour(const Subject& s, const Life& life, bool after) {
   for (size_t i = 0; i < s.plan.lives.size(); ++i) {
     const Life& o = s.plan.lives[i];
     if (o.offset >= life.offset + life.bytes || life.offset >= o.offset + o.bytes) continue;
-    if (after ? o.first_step <= life.last_step : o.last_step >= life.first_step) continue;
-    const bool is_nearer =
-        best < 0 || (after ? o.first_step < s.plan.lives[best].first_step : o.last_step > s.plan.lives[best].last_step);
+    if (after ? o.first_action <= life.last_action : o.last_action >= life.first_action) continue;
+    const bool is_nearer = best < 0 || (after ? o.first_action < s.plan.lives[best].first_action
+                                              : o.last_action > s.plan.lives[best].last_action);
     if (is_nearer) best = static_cast<int32_t>(i);
   }
   return best;
 }
 
-// Grows a value's life until it meets the neighbour that has its place, and a step more where there is one.
+// Grows a value's life until it meets the neighbour that has its place, and an action more where there is one.
 Words grow(Subject& s, Dice& dice, bool after) {
   const int32_t i = pick(s.plan.lives, dice, [&](const Life& life, int32_t) {
     if (!is(s, life, Kind::Temporary) || life.bytes == 0) return false;
     const int32_t n = neighbour(s, life, after);
-    return n >= 0 && s.plan.lives[n].last_step > s.plan.lives[n].first_step && s.plan.lives[n].buffer != life.buffer;
+    return n >= 0 && s.plan.lives[n].last_action > s.plan.lives[n].first_action &&
+           s.plan.lives[n].buffer != life.buffer;
   });
   if (i < 0) return {};
   const Life& other = s.plan.lives[neighbour(s, s.plan.lives[i], after)];
   if (after)
-    s.plan.lives[i].last_step = other.first_step + 1;
+    s.plan.lives[i].last_action = other.first_action + 1;
   else
-    s.plan.lives[i].first_step = other.last_step - 1;
+    s.plan.lives[i].first_action = other.last_action - 1;
   const std::string name = name_of(s, s.plan.lives[i]);
   sort_lives(s.plan);
   return {"overlaps", name};
@@ -75,10 +76,10 @@ Words drop(Subject& s, int32_t i, Words words) {
   return words;
 }
 
-Words span(Subject& s, Dice& dice, void (*to)(Life&, int32_t steps)) {
+Words span(Subject& s, Dice& dice, void (*to)(Life&, int32_t actions)) {
   const int32_t i = pick(s.plan.lives, dice, [](const Life&, int32_t) { return true; });
-  to(s.plan.lives[i], static_cast<int32_t>(s.plan.steps.size()));
-  return {"spans steps"};
+  to(s.plan.lives[i], static_cast<int32_t>(s.plan.actions.size()));
+  return {"spans actions"};
 }
 
 Words rename(Subject& s, Dice& dice, BufferId to) {
@@ -101,9 +102,9 @@ Words double_life(Subject& s, int32_t i, Words words) {
 }
 
 int32_t pick_scratch(Subject& s, Dice& dice, int32_t first, int32_t last_but) {
-  const auto steps = static_cast<int32_t>(s.plan.steps.size());
+  const auto actions = static_cast<int32_t>(s.plan.actions.size());
   return pick(s.plan.lives, dice, [&](const Life& life, int32_t) {
-    return life.buffer == kWorkspace && life.first_step >= first && life.first_step < steps - last_but;
+    return life.buffer == kWorkspace && life.first_action >= first && life.first_action < actions - last_but;
   });
 }
 
@@ -111,26 +112,26 @@ int32_t pick_scratch(Subject& s, Dice& dice, int32_t first, int32_t last_but) {
 
 std::vector<Fault> time_faults() {
   return {
-      {"ends a step early",
+      {"ends an action early",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_used(s, d, 1);
          if (i < 0) return {};
-         --s.plan.lives[i].last_step;
+         --s.plan.lives[i].last_action;
          return {"dropped after|overlaps", name_of(s, s.plan.lives[i])};
        }},
       {"ends as soon as it is written",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_used(s, d, 2);
          if (i < 0) return {};
-         s.plan.lives[i].last_step = s.plan.lives[i].first_step;
+         s.plan.lives[i].last_action = s.plan.lives[i].first_action;
          return {"dropped after|overlaps|is moved", name_of(s, s.plan.lives[i])};
        }},
-      {"starts a step late",
+      {"starts an action late",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_used(s, d, 1);
          if (i < 0) return {};
          const std::string name = name_of(s, s.plan.lives[i]);
-         ++s.plan.lives[i].first_step;
+         ++s.plan.lives[i].first_action;
          sort_lives(s.plan);
          return {"has no place|overlaps|which lacks|loses", name};
        }},
@@ -139,7 +140,7 @@ std::vector<Fault> time_faults() {
          const int32_t i = pick_used(s, d, 1);
          if (i < 0) return {};
          const std::string name = name_of(s, s.plan.lives[i]);
-         s.plan.lives[i].first_step = s.plan.lives[i].last_step;
+         s.plan.lives[i].first_action = s.plan.lives[i].last_action;
          sort_lives(s.plan);
          return {"has no place|overlaps|dropped after|before it has", name};
        }},
@@ -154,11 +155,11 @@ std::vector<Fault> time_faults() {
        [](Subject& s, Dice& d) { return drop(s, pick_kind(s, d, Kind::Output), {"no place|before it has"}); }},
       {"variable without a life",
        [](Subject& s, Dice& d) { return drop(s, pick_kind(s, d, Kind::Variable), {"has no place"}); }},
-      {"step without its workspace",
+      {"action without its workspace",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 0, 0);
          if (i < 0 || s.plan.lives[i].bytes == 0) return {};
-         const std::string task = s.problem.tasks[s.plan.steps[s.plan.lives[i].first_step].task].name;
+         const std::string task = s.problem.tasks[s.plan.actions[s.plan.lives[i].first_action].task].name;
          s.plan.lives.erase(s.plan.lives.begin() + i);
          fit_arena(s.plan);
          return {"has no workspace", task};
@@ -201,29 +202,29 @@ std::vector<Fault> time_faults() {
          s.plan.lives.insert(s.plan.lives.begin() + i, copy);
          return {"has workspace twice"};
        }},
-      {"workspace a step longer",
+      {"workspace an action longer",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 0, 1);
          if (i < 0) return {};
-         ++s.plan.lives[i].last_step;
-         return {"workspace outlives step"};
+         ++s.plan.lives[i].last_action;
+         return {"workspace outlives action"};
        }},
-      {"workspace a step early",
+      {"workspace an action early",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 1, 0);
          if (i < 0) return {};
-         --s.plan.lives[i].first_step;
+         --s.plan.lives[i].first_action;
          sort_lives(s.plan);
-         return {"workspace outlives step"};
+         return {"workspace outlives action"};
        }},
-      {"workspace at another task's step",
+      {"workspace at another task's action",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_scratch(s, d, 0, 0);
-         const int32_t at = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return is_run(s, step) && workspace_bytes(work_at(s, n), s.plan.part_samples[step.part]) == 0;
+         const int32_t at = pick(s.plan.actions, d, [&](const Action& action, int32_t n) {
+           return is_run(s, action) && workspace_bytes(work_at(s, n), s.plan.micro_batches[action.micro_batch]) == 0;
          });
          if (i < 0 || at < 0 || s.plan.lives[i].bytes == 0) return {};
-         s.plan.lives[i].first_step = s.plan.lives[i].last_step = at;
+         s.plan.lives[i].first_action = s.plan.lives[i].last_action = at;
          const std::string name = name_of(s, s.plan.lives[i]);
          sort_lives(s.plan);
          return {"needs 0 bytes", name};
@@ -231,68 +232,68 @@ std::vector<Fault> time_faults() {
       {"variable starts late",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_kind(s, d, Kind::Variable);
-         if (i < 0 || s.plan.steps.size() < 2) return {};
+         if (i < 0 || s.plan.actions.size() < 2) return {};
          const std::string name = name_of(s, s.plan.lives[i]);
-         s.plan.lives[i].first_step = 1;
+         s.plan.lives[i].first_action = 1;
          sort_lives(s.plan);
-         return {"lives only from step 1", name};
+         return {"lives only from action 1", name};
        }},
       {"variable ends early",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_kind(s, d, Kind::Variable);
-         if (i < 0 || s.plan.steps.size() < 2) return {};
-         --s.plan.lives[i].last_step;
-         return {"lives only from step 0", name_of(s, s.plan.lives[i])};
+         if (i < 0 || s.plan.actions.size() < 2) return {};
+         --s.plan.lives[i].last_action;
+         return {"lives only from action 0", name_of(s, s.plan.lives[i])};
        }},
       {"input comes late",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.lives, d, [&](const Life& l, int32_t) {
-           return is(s, l, Kind::Input) && l.first_step == 0 && l.last_step > 0;
+           return is(s, l, Kind::Input) && l.first_action == 0 && l.last_action > 0;
          });
          if (i < 0) return {};
          const std::string name = name_of(s, s.plan.lives[i]);
-         s.plan.lives[i].first_step = 1;
+         s.plan.lives[i].first_action = 1;
          sort_lives(s.plan);
-         return {"has no place before step 1|before it has a place", name};
+         return {"has no place before action 1|before it has a place", name};
        }},
       {"input dropped before its last use",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.lives, d, [&](const Life& l, int32_t) {
-           return is(s, l, Kind::Input) && l.last_step > 0 && is_read_at(s, l, l.last_step);
+           return is(s, l, Kind::Input) && l.last_action > 0 && is_read_at(s, l, l.last_action);
          });
          if (i < 0) return {};
-         --s.plan.lives[i].last_step;
+         --s.plan.lives[i].last_action;
          return {"dropped after|overlaps", name_of(s, s.plan.lives[i])};
        }},
       {"output dropped before the end",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.lives, d, [&](const Life& l, int32_t) {
-           return is(s, l, Kind::Output) && l.last_step > l.first_step;
+           return is(s, l, Kind::Output) && l.last_action > l.first_action;
          });
          if (i < 0) return {};
-         --s.plan.lives[i].last_step;
+         --s.plan.lives[i].last_action;
          return {"dropped", name_of(s, s.plan.lives[i])};
        }},
       {"lives in the wrong order",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick(s.plan.lives, d, [&](const Life& l, int32_t n) {
-           return n > 0 && l.first_step > s.plan.lives[n - 1].first_step;
+           return n > 0 && l.first_action > s.plan.lives[n - 1].first_action;
          });
          if (i < 0) return {};
          std::swap(s.plan.lives[i], s.plan.lives[i - 1]);
          return {"listed after", name_of(s, s.plan.lives[i])};
        }},
       {"ends before it starts",
-       [](Subject& s, Dice& d) { return span(s, d, [](Life& l, int32_t) { l.last_step = l.first_step - 1; }); }},
-      {"starts before the first step",
-       [](Subject& s, Dice& d) { return span(s, d, [](Life& l, int32_t) { l.first_step = -1; }); }},
-      {"ends after the last step",
-       [](Subject& s, Dice& d) { return span(s, d, [](Life& l, int32_t steps) { l.last_step = steps; }); }},
+       [](Subject& s, Dice& d) { return span(s, d, [](Life& l, int32_t) { l.last_action = l.first_action - 1; }); }},
+      {"starts before the first action",
+       [](Subject& s, Dice& d) { return span(s, d, [](Life& l, int32_t) { l.first_action = -1; }); }},
+      {"ends after the last action",
+       [](Subject& s, Dice& d) { return span(s, d, [](Life& l, int32_t actions) { l.last_action = actions; }); }},
       {"lives for all time",
        [](Subject& s, Dice& d) {
          return span(s, d, [](Life& l, int32_t) {
-           l.first_step = std::numeric_limits<int32_t>::min();
-           l.last_step = std::numeric_limits<int32_t>::max();
+           l.first_action = std::numeric_limits<int32_t>::min();
+           l.last_action = std::numeric_limits<int32_t>::max();
          });
        }},
       {"life of a buffer past the last",
@@ -304,7 +305,7 @@ std::vector<Fault> time_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_used(s, d, 0);
          if (i < 0) return {};
-         const int64_t samples = *std::max_element(s.plan.part_samples.begin(), s.plan.part_samples.end());
+         const int64_t samples = *std::max_element(s.plan.micro_batches.begin(), s.plan.micro_batches.end());
          const int32_t to = pick(s.problem.buffers, d, [&](const Buffer& b, int32_t) {
            return b.kind == Kind::Temporary && placed_bytes(b, samples) != s.plan.lives[i].bytes;
          });

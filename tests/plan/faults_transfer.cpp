@@ -8,17 +8,17 @@ namespace {
 
 enum class Kind : uint8_t { Save, Load };
 
-bool is_of(const Subject& s, const Action& step, Kind kind) {
-  return kind == Kind::Save ? is_save(s, step) : is_load(s, step);
+bool is_of(const Subject& s, const Action& action, Kind kind) {
+  return kind == Kind::Save ? is_save(s, action) : is_load(s, action);
 }
 
 // A transfer whose buffer is also moved the other way.
 int32_t pick_transfer(Subject& s, Dice& dice, Kind kind) {
   const Kind other = kind == Kind::Save ? Kind::Load : Kind::Save;
-  return pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    if (!is_of(s, step, kind)) return false;
-    for (size_t o = 0; o < s.plan.steps.size(); ++o)
-      if (is_of(s, s.plan.steps[o], other) && moved_at(s, static_cast<int32_t>(o)) == moved_at(s, n)) return true;
+  return pick(s.plan.actions, dice, [&](const Action& action, int32_t n) {
+    if (!is_of(s, action, kind)) return false;
+    for (size_t o = 0; o < s.plan.actions.size(); ++o)
+      if (is_of(s, s.plan.actions[o], other) && moved_at(s, static_cast<int32_t>(o)) == moved_at(s, n)) return true;
     return false;
   });
 }
@@ -27,7 +27,7 @@ int32_t pick_transfer(Subject& s, Dice& dice, Kind kind) {
 Words set_transfer(Subject& s, Dice& dice, Kind kind, void (*to)(Subject&, Task&), const char* words) {
   const int32_t i = pick_transfer(s, dice, kind);
   if (i < 0) return {};
-  to(s, s.plan.transfers[s.plan.steps[i].task - s.problem.tasks.size()]);
+  to(s, s.plan.transfers[s.plan.actions[i].task - s.problem.tasks.size()]);
   return {words};
 }
 
@@ -35,18 +35,18 @@ Words set_transfer(Subject& s, Dice& dice, Kind kind, void (*to)(Subject&, Task&
 bool find_gap(Subject& s, Dice& dice, int32_t& save, int32_t& load) {
   save = pick_transfer(s, dice, Kind::Save);
   if (save < 0) return false;
-  load = pick(s.plan.steps, dice, [&](const Action& step, int32_t n) {
-    return n > save && is_load(s, step) && moved_at(s, n) == moved_at(s, save);
+  load = pick(s.plan.actions, dice, [&](const Action& action, int32_t n) {
+    return n > save && is_load(s, action) && moved_at(s, n) == moved_at(s, save);
   });
   return load >= 0;
 }
 
-std::string name_at(const Subject& s, int32_t step) { return s.problem.buffers[moved_at(s, step)].name; }
+std::string name_at(const Subject& s, int32_t action) { return s.problem.buffers[moved_at(s, action)].name; }
 
 Words set_variant(Subject& s, int32_t variant, Words words) {
-  for (Action& step : s.plan.steps)
-    if (step.variant >= 0 && s.problem.tasks[step.task].variants.size() > 1) {
-      step.variant = variant;
+  for (Action& action : s.plan.actions)
+    if (action.variant >= 0 && s.problem.tasks[action.task].variants.size() > 1) {
+      action.variant = variant;
       return words;
     }
   return {};
@@ -69,7 +69,7 @@ std::vector<Fault> transfer_faults() {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
          const std::string name = name_at(s, i);
-         remove_step(s, i);
+         remove_action(s, i);
          return {"never saved before|is stored as", name};
        }},
       {"never loaded",
@@ -77,28 +77,28 @@ std::vector<Fault> transfer_faults() {
          const int32_t i = pick_transfer(s, d, Kind::Load);
          if (i < 0) return {};
          const std::string name = name_at(s, i);
-         remove_step(s, i);
-         return {"before anything wrote it|lacks the parts before|dropped after", name};
+         remove_action(s, i);
+         return {"before anything wrote it|lacks the micro-batches before|dropped after", name};
        }},
       {"loaded before it is saved",
        [](Subject& s, Dice& d) -> Words {
          int32_t save = -1, load = -1;
          if (!find_gap(s, d, save, load)) return {};
-         std::swap(s.plan.steps[save], s.plan.steps[load]);
+         std::swap(s.plan.actions[save], s.plan.actions[load]);
          return {"never saved before", name_at(s, save)};
        }},
       {"saved where it should be loaded",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Load);
          if (i < 0) return {};
-         s.plan.steps[i] = save_step(s.plan, s.problem, moved_at(s, i));
-         return {"is saved at step", "before anything wrote it", name_at(s, i)};
+         s.plan.actions[i] = save_action(s.plan, s.problem, moved_at(s, i));
+         return {"is saved at action", "before anything wrote it", name_at(s, i)};
        }},
       {"loaded where it should be saved",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
-         s.plan.steps[i] = load_step(s.plan, s.problem, moved_at(s, i));
+         s.plan.actions[i] = load_action(s.plan, s.problem, moved_at(s, i));
          return {"never saved before|is stored as", name_at(s, i)};
        }},
       {"saved before it is made",
@@ -106,8 +106,8 @@ std::vector<Fault> transfer_faults() {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0 || s.problem.buffers[moved_at(s, i)].kind == BufferKind::Variable) return {};
          const std::string name = name_at(s, i);
-         move_step(s, i, 0);
-         return {"is moved at step 0, where it has no place|is saved at step 0, before anything", name};
+         move_action(s, i, 0);
+         return {"is moved at action 0, where it has no place|is saved at action 0, before anything", name};
        }},
       {"saved after it was dropped",
        [](Subject& s, Dice& d) -> Words {
@@ -115,10 +115,10 @@ std::vector<Fault> transfer_faults() {
          if (i < 0) return {};
          const BufferId id = moved_at(s, i);
          const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
-           return life.buffer == id && life.last_step == i && life.first_step < i;
+           return life.buffer == id && life.last_action == i && life.first_action < i;
          });
          if (l < 0) return {};
-         --s.plan.lives[l].last_step;
+         --s.plan.lives[l].last_action;
          return {"where it has no place", name_at(s, i)};
        }},
       {"place comes after the load",
@@ -127,10 +127,10 @@ std::vector<Fault> transfer_faults() {
          if (i < 0) return {};
          const BufferId id = moved_at(s, i);
          const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
-           return life.buffer == id && life.first_step == i && life.last_step > i;
+           return life.buffer == id && life.first_action == i && life.last_action > i;
          });
          if (l < 0) return {};
-         ++s.plan.lives[l].first_step;
+         ++s.plan.lives[l].first_action;
          sort_lives(s.plan);
          return {"where it has no place", name_at(s, i)};
        }},
@@ -142,8 +142,9 @@ std::vector<Fault> transfer_faults() {
          const int32_t to = pick(s.problem.buffers, d, [&](const Buffer& b, int32_t n) {
            return b.kind == BufferKind::Temporary && n != moved_at(s, i);
          });
-         s.plan.steps[i] = load_step(s.plan, s.problem, to, s.plan.steps[i].part);
-         return {"is moved|never saved|before anything wrote|instead of|lacks the parts", was + "|" + name_at(s, i)};
+         s.plan.actions[i] = load_action(s.plan, s.problem, to, s.plan.actions[i].micro_batch);
+         return {"is moved|never saved|before anything wrote|instead of|lacks the micro-batches",
+                 was + "|" + name_at(s, i)};
        }},
       {"another buffer saved",
        [](Subject& s, Dice& d) -> Words {
@@ -153,7 +154,7 @@ std::vector<Fault> transfer_faults() {
          const int32_t to = pick(s.problem.buffers, d, [&](const Buffer& b, int32_t n) {
            return b.kind == BufferKind::Temporary && n != moved_at(s, i);
          });
-         s.plan.steps[i] = save_step(s.plan, s.problem, to, s.plan.steps[i].part);
+         s.plan.actions[i] = save_action(s.plan, s.problem, to, s.plan.actions[i].micro_batch);
          return {"is moved|never saved|is saved", was + "|" + name_at(s, i)};
        }},
       {"an older value loaded",
@@ -163,8 +164,8 @@ std::vector<Fault> transfer_faults() {
                return std::count(t.updates.begin(), t.updates.end(), v) > 0;
              }))
            return {};
-         insert_step(s, 0, save_step(s.plan, s.problem, v));
-         insert_step(s, static_cast<int32_t>(s.plan.steps.size()), load_step(s.plan, s.problem, v));
+         insert_action(s, 0, save_action(s.plan, s.problem, v));
+         insert_action(s, static_cast<int32_t>(s.plan.actions.size()), load_action(s.plan, s.problem, v));
          s.limits.disk_bytes = Bytes{1} << 40;
          return {"ends with the value before the step", s.problem.buffers[v].name};
        }},
@@ -173,12 +174,12 @@ std::vector<Fault> transfer_faults() {
          int32_t save = -1, load = -1;
          if (!find_gap(s, d, save, load)) return {};
          const BufferId id = moved_at(s, load);
-         const int32_t reader = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return n > load && is_run(s, step) && reads(work_at(s, n), id);
+         const int32_t reader = pick(s.plan.actions, d, [&](const Action& action, int32_t n) {
+           return n > load && is_run(s, action) && reads(work_at(s, n), id);
          });
          if (reader < 0) return {};
-         const std::string task = s.problem.tasks[s.plan.steps[reader].task].name;
-         move_step(s, reader, load);
+         const std::string task = s.problem.tasks[s.plan.actions[reader].task].name;
+         move_action(s, reader, load);
          return {"reads|writes", task};
        }},
       {"loaded onto another value",
@@ -186,10 +187,10 @@ std::vector<Fault> transfer_faults() {
          const int32_t i = pick_transfer(s, d, Kind::Load);
          if (i < 0) return {};
          const int32_t l = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
-           return life.buffer == moved_at(s, i) && life.first_step == i;
+           return life.buffer == moved_at(s, i) && life.first_action == i;
          });
          const int32_t other = pick(s.plan.lives, d, [&](const Life& life, int32_t) {
-           return life.buffer != kWorkspace && life.first_step < i && life.last_step > i && life.bytes > 0 &&
+           return life.buffer != kWorkspace && life.first_action < i && life.last_action > i && life.bytes > 0 &&
                   s.problem.buffers[life.buffer].kind != BufferKind::Variable;
          });
          if (l < 0 || other < 0) return {};
@@ -209,12 +210,12 @@ std::vector<Fault> transfer_faults() {
          return set_transfer(
              s, d, Kind::Save, [](Subject&, Task& task) { task.reads = {-1}; }, "moves buffer -1");
        }},
-      {"transfer for a part past the last",
+      {"transfer for a micro-batch past the last",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
-         s.plan.steps[i].part = 99;
-         return {"runs part 99"};
+         s.plan.actions[i].micro_batch = 99;
+         return {"runs micro-batch 99"};
        }},
       {"transfer on the lane of the computation",
        [](Subject& s, Dice& d) {
@@ -239,7 +240,8 @@ std::vector<Fault> transfer_faults() {
       {"transfer with workspace",
        [](Subject& s, Dice& d) {
          return set_transfer(
-             s, d, Kind::Load, [](Subject&, Task& task) { task.workspace_fixed_bytes = 64; }, "has workspace, but only");
+             s, d, Kind::Load, [](Subject&, Task& task) { task.workspace_fixed_bytes = 64; },
+             "has workspace, but only");
        }},
       {"transfer with a variant",
        [](Subject& s, Dice& d) {
@@ -251,11 +253,11 @@ std::vector<Fault> transfer_faults() {
          return set_transfer(
              s, d, Kind::Load, [](Subject&, Task& task) { task.fixed_ns = -1; }, "is said to take -1 ns");
        }},
-      {"step that is shorter than its disk is busy",
+      {"action that is shorter than its disk is busy",
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
-         s.plan.transfers[s.plan.steps[i].task - s.problem.tasks.size()].fixed_ns = s.plan.predicted_ns + 1e6;
+         s.plan.transfers[s.plan.actions[i].task - s.problem.tasks.size()].fixed_ns = s.plan.predicted_ns + 1e6;
          return {"its disk lane alone is busy"};
        }},
       {"transfer in another memory",
@@ -279,7 +281,7 @@ std::vector<Fault> transfer_faults() {
        [](Subject& s, Dice& d) -> Words {
          const int32_t i = pick_transfer(s, d, Kind::Save);
          if (i < 0) return {};
-         s.plan.steps[i].task = -1;
+         s.plan.actions[i].task = -1;
          return {"runs task -1"};
        }},
       {"stored buffer past the last",
@@ -315,12 +317,12 @@ std::vector<Fault> transfer_faults() {
        }},
       {"stored variable whose new value is not saved",
        [](Subject& s, Dice& d) -> Words {
-         const int32_t i = pick(s.plan.steps, d, [&](const Action& step, int32_t n) {
-           return is_save(s, step) && s.problem.buffers[moved_at(s, n)].kind == BufferKind::Variable;
+         const int32_t i = pick(s.plan.actions, d, [&](const Action& action, int32_t n) {
+           return is_save(s, action) && s.problem.buffers[moved_at(s, n)].kind == BufferKind::Variable;
          });
          if (i < 0) return {};
          const std::string name = name_at(s, i);
-         remove_step(s, i);
+         remove_action(s, i);
          return {"is stored as", name};
        }},
       {"no room in the scratch file",
@@ -357,7 +359,7 @@ std::vector<Fault> transfer_faults() {
          const Words words = set_variant(s, 0, {"reads y", "dropped after"});
          if (words.empty()) return {};
          for (Life& life : s.plan.lives)
-           if (name_of(s, life) == "y") --life.last_step;
+           if (name_of(s, life) == "y") --life.last_action;
          return words;
        }},
       {"variant past the last of several", [](Subject& s, Dice&) { return set_variant(s, 2, {"runs variant 2 of"}); }},
@@ -366,10 +368,12 @@ std::vector<Fault> transfer_faults() {
 
 std::vector<Fault> report_faults() {
   return {
-      {"peak after the last step",
-       [](Subject& s, Dice&) { return set_field(s, &Plan::peak_step, s.plan.steps.size(), "the peak is at step"); }},
-      {"peak before the first step",
-       [](Subject& s, Dice&) { return set_field(s, &Plan::peak_step, -2, "the peak is at step -2"); }},
+      {"peak after the last action",
+       [](Subject& s, Dice&) {
+         return set_field(s, &Plan::peak_action, s.plan.actions.size(), "the peak is at action");
+       }},
+      {"peak before the first action",
+       [](Subject& s, Dice&) { return set_field(s, &Plan::peak_action, -2, "the peak is at action -2"); }},
       {"more alive than the arena holds",
        [](Subject& s, Dice&) { return set_field(s, &Plan::live_bytes, s.plan.arena_bytes + 1, "said to live"); }},
       {"alive below zero", [](Subject& s, Dice&) { return set_field(s, &Plan::live_bytes, -1, "said to live"); }},

@@ -112,7 +112,7 @@ TEST(Spaces, OverlapsAreFoundInEach) {
   for (Life& life : two.plan.lives) life.offset = 0;
   two.plan.arena_bytes = 128;
   two.plan.more_arenas = {128};
-  EXPECT_THAT(check(two.problem, two.plan, two.limits), HasSubstr("k overlaps h at step 1"));
+  EXPECT_THAT(check(two.problem, two.plan, two.limits), HasSubstr("k overlaps h at action 1"));
 }
 
 TEST(Spaces, EachHasItsOwnLimit) {

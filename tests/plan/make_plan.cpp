@@ -66,11 +66,11 @@ TEST(MakePlan, TakesAVariantWhenTheLineAsksForIt) {
   slim.fixed_ns = 1300;
   task.variants = {slim};
   const Plan wide = must_plan(b.problem, {.bytes = 10240});
-  EXPECT_EQ(wide.steps[0].variant, -1);
+  EXPECT_EQ(wide.actions[0].variant, -1);
   EXPECT_EQ(wide.predicted_ns, 1000);
   Limits tight{.bytes = 10239};
   const Plan narrow = must_plan(b.problem, tight);
-  EXPECT_EQ(narrow.steps[0].variant, 0);
+  EXPECT_EQ(narrow.actions[0].variant, 0);
   EXPECT_EQ(narrow.arena_bytes, 2112);
   EXPECT_EQ(narrow.predicted_ns, 1300);
   EXPECT_EQ(narrow.unconstrained_ns, 1000);
@@ -100,9 +100,9 @@ TEST(MakePlan, AVariantMayReadSomethingElse) {
   back.variants = {from_output, from_output};
   Limits limits{.bytes = 3 * 1024};
   const Plan plan = must_plan(b.problem, limits);
-  EXPECT_EQ(plan.steps[3].variant, 0);
+  EXPECT_EQ(plan.actions[3].variant, 0);
   limits.bytes = 4 * 1024;
-  EXPECT_EQ(must_plan(b.problem, limits).steps[3].variant, -1);
+  EXPECT_EQ(must_plan(b.problem, limits).actions[3].variant, -1);
 }
 
 TEST(MakePlan, AWorkspaceIsAloneInItsAction) {
@@ -135,7 +135,7 @@ TEST(MakePlan, OrderIsALever) {
   limits.levers.order = false;
   const Plan given = must_plan(problem, limits);
   EXPECT_LT(chosen, given.arena_bytes);
-  for (size_t s = 0; s < given.steps.size(); ++s) EXPECT_EQ(given.steps[s].task, static_cast<TaskId>(s));
+  for (size_t s = 0; s < given.actions.size(); ++s) EXPECT_EQ(given.actions[s].task, static_cast<TaskId>(s));
 }
 
 TEST(MakePlan, RefusesWithWhatWouldFit) {
@@ -157,21 +157,21 @@ TEST(MakePlan, RefusesWithWhatWouldFit) {
   }
 }
 
-// Recomputing makes steps, and steps take memory: what is saved must be more than what they add.
+// Recomputing makes actions, and actions take memory: what is saved must be more than what they add.
 TEST(MakePlan, StepsTakeRoomTooWhenTheyCount) {
   const Problem problem = training_chain(24, 4096, 1000);
   const Limits free_of_charge{.bytes = 0, .batch = 8};
   Limits counted = free_of_charge;
-  counted.step_bytes = 2 * KiB;
+  counted.action_bytes = 2 * KiB;
   const auto need = [&](const Limits& limits) { return std::get<Shortfall>(make_plan(problem, limits)).need_bytes; };
   const Bytes lowest = need(free_of_charge), lowest_counted = need(counted);
   EXPECT_GT(lowest_counted, lowest);
   counted.bytes = lowest_counted;
   const Plan plan = must_plan(problem, counted);  // passes the check, which counts for itself
-  EXPECT_GT(plan.steps.size(), problem.tasks.size());
+  EXPECT_GT(plan.actions.size(), problem.tasks.size());
   Limits roomy = free_of_charge;
   roomy.bytes = lowest;
-  EXPECT_LT(plan.steps.size(), must_plan(problem, roomy).steps.size());
+  EXPECT_LT(plan.actions.size(), must_plan(problem, roomy).actions.size());
 }
 
 TEST(MakePlan, RefusesNonsense) {
@@ -254,10 +254,10 @@ TEST(MakePlan, ASlowerPlanSaysWhatAFasterOneNeeds) {
 
 TEST(MakePlan, APlanInPartsNamesTheWholeBatchWhereNoPartsAreFaster) {
   const Problem whole = training_chain(6, 1000, 200);
-  Problem parts = whole;
-  parts.part_samples = 8;
-  for (Task& task : parts.tasks) task.fixed_ns *= 2;
-  const Problem* const problems[] = {&parts};
+  Problem micro_batches = whole;
+  micro_batches.micro_batch = 8;
+  for (Task& task : micro_batches.tasks) task.fixed_ns *= 2;
+  const Problem* const problems[] = {&micro_batches};
   const Bytes all = must_plan(whole, {.batch = 32}).arena_bytes;
   const auto answer = choose_plan(whole, problems, {.bytes = all - 1, .batch = 32}).answer;
   ASSERT_TRUE(std::holds_alternative<Plan>(answer));

@@ -104,7 +104,7 @@ TEST(Order, AGradientDiesRightAfterItsUpdate) {
   const Timeline timeline = make_timeline(problem, sizes, order, true);
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     if (problem.buffers[b].tag != Tag::Gradients) continue;
-    EXPECT_EQ(timeline.last_step[b], timeline.first_step[b] + 1) << problem.buffers[b].name;
+    EXPECT_EQ(timeline.last_action[b], timeline.first_action[b] + 1) << problem.buffers[b].name;
   }
 }
 

@@ -15,10 +15,11 @@ TEST(Plan, PlacesFollowTheLives) {
   b.task("a", {x}, {h}).workspace_fixed_bytes = 64;
   b.task("b", {h}, {}, {w});
   Plan plan;
-  const Action save = testing::save_step(plan, b.problem, h), load = testing::load_step(plan, b.problem, h);
-  plan.steps = {{.task = 0}, save, load, {.task = 1}};
-  plan.lives = {{kWorkspace, 0, 0, 192, 64}, {w, 0, 3, 0, 64}, {x, 0, 0, 64, 64}, {h, 0, 1, 128, 64}, {h, 2, 3, 64, 64}};
-  const std::vector<StepPlaces> places = find_places(b.problem, plan);
+  const Action save = testing::save_action(plan, b.problem, h), load = testing::load_action(plan, b.problem, h);
+  plan.actions = {{.task = 0}, save, load, {.task = 1}};
+  plan.lives = {
+      {kWorkspace, 0, 0, 192, 64}, {w, 0, 3, 0, 64}, {x, 0, 0, 64, 64}, {h, 0, 1, 128, 64}, {h, 2, 3, 64, 64}};
+  const std::vector<ActionPlaces> places = find_places(b.problem, plan);
   EXPECT_EQ(places[0].reads, std::vector<Bytes>{64});
   EXPECT_EQ(places[0].writes, std::vector<Bytes>{128});
   EXPECT_EQ(places[0].workspace, 192);

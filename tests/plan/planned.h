@@ -40,7 +40,7 @@ inline void sweep(const Problem& problem, Limits limits, int lines) {
     const Plan plan = must_plan(problem, limits);
     EXPECT_LE(plan.arena_bytes, last_peak) << problem.name << " at line " << limits.bytes;
     EXPECT_GE(plan.predicted_ns, last_ns) << problem.name << " at line " << limits.bytes;
-    EXPECT_EQ(plan.exactness, plan.part_samples.size() > 1 ? Exactness::WithinTolerance : Exactness::BitIdentical);
+    EXPECT_EQ(plan.exactness, plan.micro_batches.size() > 1 ? Exactness::WithinTolerance : Exactness::BitIdentical);
     last_peak = plan.arena_bytes;
     last_ns = plan.predicted_ns;
   }

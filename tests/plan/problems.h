@@ -140,25 +140,28 @@ inline Problem random_problem(uint64_t seed, int tasks) {
   return b.problem;
 }
 
-// A transfer as a step; its task is added to the plan when there is none yet.
-inline plan::Action add_transfer(plan::Plan& plan, const plan::Problem& problem, const plan::Task& task, int32_t part) {
+// A transfer as an action; its task is added to the plan when there is none yet.
+inline plan::Action add_transfer(plan::Plan& plan, const plan::Problem& problem, const plan::Task& task,
+                                 int32_t micro_batch) {
   const auto at = std::find(plan.transfers.begin(), plan.transfers.end(), task);
   const auto index = static_cast<size_t>(at - plan.transfers.begin());
   if (at == plan.transfers.end()) plan.transfers.push_back(task);
-  return {.task = static_cast<plan::TaskId>(problem.tasks.size() + index), .part = part};
+  return {.task = static_cast<plan::TaskId>(problem.tasks.size() + index), .micro_batch = micro_batch};
 }
-inline plan::Action save_step(plan::Plan& plan, const plan::Problem& problem, plan::BufferId id, int32_t part = 0) {
-  return add_transfer(plan, problem, make_save(problem, id, 0), part);
+inline plan::Action save_action(plan::Plan& plan, const plan::Problem& problem, plan::BufferId id,
+                                int32_t micro_batch = 0) {
+  return add_transfer(plan, problem, make_save(problem, id, 0), micro_batch);
 }
-inline plan::Action load_step(plan::Plan& plan, const plan::Problem& problem, plan::BufferId id, int32_t part = 0) {
-  return add_transfer(plan, problem, make_load(problem, id, 0), part);
+inline plan::Action load_action(plan::Plan& plan, const plan::Problem& problem, plan::BufferId id,
+                                int32_t micro_batch = 0) {
+  return add_transfer(plan, problem, make_load(problem, id, 0), micro_batch);
 }
 
-inline bool saves(const plan::Problem& problem, const plan::Plan& plan, const plan::Action& step) {
-  return is_transfer(problem, step) && !is_load(task_of(problem, plan, step));
+inline bool saves(const plan::Problem& problem, const plan::Plan& plan, const plan::Action& action) {
+  return is_transfer(problem, action) && !is_load(task_of(problem, plan, action));
 }
-inline bool loads(const plan::Problem& problem, const plan::Plan& plan, const plan::Action& step) {
-  return is_transfer(problem, step) && is_load(task_of(problem, plan, step));
+inline bool loads(const plan::Problem& problem, const plan::Plan& plan, const plan::Action& action) {
+  return is_transfer(problem, action) && is_load(task_of(problem, plan, action));
 }
 
 }  // namespace plimsoll::testing

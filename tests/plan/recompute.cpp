@@ -53,7 +53,7 @@ TEST(Recompute, DropsOneValueForOneRun) {
   const Plan plain = must_plan(problem, {});
   EXPECT_EQ(plain.live_bytes, 3 * 1024 + 64 + 64);
   const Plan plan = must_plan(problem, {.bytes = plain.arena_bytes - 1});
-  EXPECT_EQ(plan.steps.size(), problem.tasks.size() + 1) << "one run more is enough";
+  EXPECT_EQ(plan.actions.size(), problem.tasks.size() + 1) << "one run more is enough";
   EXPECT_EQ(plan.predicted_ns, plan.unconstrained_ns + 1000);
   ASSERT_FALSE(plan.decisions.empty());
   EXPECT_EQ(plan.decisions.back().what, "recompute h1");
@@ -170,7 +170,7 @@ TEST(Recompute, ALongChainReturnsInRuns) {
   const Bytes room = plain.arena_bytes - plain.variable_bytes;
   const auto reruns_at = [&](Bytes bytes) {
     const Plan plan = must_plan(problem, {.bytes = plain.variable_bytes + bytes});
-    return static_cast<double>(plan.steps.size() - problem.tasks.size()) / kLayers;
+    return static_cast<double>(plan.actions.size() - problem.tasks.size()) / kLayers;
   };
   EXPECT_LE(reruns_at(room / 2), 0.75) << "half of the values are made again, and a rung lies below the line";
   EXPECT_LE(reruns_at(room / 10), 1.0) << "each value is made again once at most";

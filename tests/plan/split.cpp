@@ -23,42 +23,42 @@ TEST(Split, TheLastPartTakesWhatIsLeft) {
 
 TEST(Split, AChainRunsForEachPartAndUpdatesOnce) {
   Problem problem = training_chain(4, 4096, 256);
-  problem.part_samples = 3;
+  problem.micro_batch = 3;
   const Plan plan = must_plan(problem, {.batch = 8});
-  EXPECT_EQ(plan.part_samples, (std::vector<int64_t>{3, 3, 2}));
+  EXPECT_EQ(plan.micro_batches, (std::vector<int64_t>{3, 3, 2}));
   EXPECT_EQ(plan.exactness, Exactness::WithinTolerance);
   std::vector<int> runs(problem.tasks.size(), 0);
-  for (const Action& step : plan.steps) ++runs[static_cast<size_t>(step.task)];
+  for (const Action& action : plan.actions) ++runs[static_cast<size_t>(action.task)];
   for (size_t t = 0; t < runs.size(); ++t)
     EXPECT_EQ(runs[t], problem.tasks[t].name.starts_with("sgd") ? 1 : 3) << problem.tasks[t].name;
 }
 
 TEST(Split, PartsNeedLess) {
-  Problem whole = training_chain(6, 1 << 16, 256), parts = whole;
-  parts.part_samples = 2;
+  Problem whole = training_chain(6, 1 << 16, 256), micro_batches = whole;
+  micro_batches.micro_batch = 2;
   Limits limits{.batch = 8, .levers = {.recompute = false}};
-  EXPECT_LT(smallest_line(parts, limits), smallest_line(whole, limits) / 2);
+  EXPECT_LT(smallest_line(micro_batches, limits), smallest_line(whole, limits) / 2);
 }
 
 TEST(Split, LawsHoldWithRecomputation) {
   Problem problem = training_chain(10, 4096, 512);
-  for (const int64_t part : {1, 3, 4, 7}) {
-    problem.part_samples = part;
+  for (const int64_t micro_batch : {1, 3, 4, 7}) {
+    problem.micro_batch = micro_batch;
     sweep(problem, {.batch = 8, .pack_nodes = 20'000}, 8);
   }
 }
 
 TEST(Split, TheFastestThatFitsIsChosen) {
-  Problem whole = training_chain(6, 1 << 16, 256), parts = whole;
-  parts.part_samples = 2;
-  const Problem* const both[] = {&whole, &parts};
+  Problem whole = training_chain(6, 1 << 16, 256), micro_batches = whole;
+  micro_batches.micro_batch = 2;
+  const Problem* const both[] = {&whole, &micro_batches};
   Limits limits{.batch = 8};
   EXPECT_EQ(choose_plan(whole, both, limits).problem, 0U) << "whole when there is room";
   limits.bytes = smallest_line(whole, limits) - 1;
   const Choice choice = choose_plan(whole, both, limits);
   ASSERT_TRUE(std::holds_alternative<Plan>(choice.answer));
   EXPECT_EQ(choice.problem, 1U);
-  EXPECT_EQ(check(parts, std::get<Plan>(choice.answer), limits), "");
+  EXPECT_EQ(check(micro_batches, std::get<Plan>(choice.answer), limits), "");
 }
 
 TEST(Split, ATaskThatMixesTheBatchForbidsIt) {
@@ -66,7 +66,7 @@ TEST(Split, ATaskThatMixesTheBatchForbidsIt) {
   ASSERT_EQ(problem.tasks[1].name, "relu0");
   problem.tasks[1].batch_rule = BatchRule::Mixes;
   EXPECT_EQ(find_split(problem).mixing, 1);
-  problem.part_samples = 2;
+  problem.micro_batch = 2;
   EXPECT_THROW(make_plan(problem, {.batch = 8}), std::exception);
 }
 
@@ -92,7 +92,7 @@ TEST(Split, RowsAreCollectedForATaskThatNeedsThemAll) {
   EXPECT_EQ(split.when.back(), Split::When::After);
   EXPECT_TRUE(split.is_collected[3]);
   problem.buffers[3].is_collected = true;
-  problem.part_samples = 2;
+  problem.micro_batch = 2;
   const Limits limits{.batch = 8};
   const Plan plan = must_plan(problem, limits);
   for (const Life& life : plan.lives) {
@@ -101,7 +101,7 @@ TEST(Split, RowsAreCollectedForATaskThatNeedsThemAll) {
     }
   }
   problem.buffers[3].is_collected = false;
-  EXPECT_NE(check(problem, plan, limits), "") << "rows of one part are not enough";
+  EXPECT_NE(check(problem, plan, limits), "") << "rows of one micro-batch are not enough";
 }
 
 TEST(Split, WhatAPartMakesFromWeightsAloneIsMadeForEach) {
@@ -116,10 +116,10 @@ TEST(Split, WhatAPartMakesFromWeightsAloneIsMadeForEach) {
   reorder.batch_rule = BatchRule::Rows;
   b.problem.tasks.insert(b.problem.tasks.begin(), reorder);
   b.problem.tasks[1].reads[1] = copy;
-  b.problem.part_samples = 2;
+  b.problem.micro_batch = 2;
   const Plan plan = must_plan(b.problem, {.batch = 4});
   int runs = 0;
-  for (const Action& step : plan.steps) runs += step.task == 0 ? 1 : 0;
+  for (const Action& action : plan.actions) runs += action.task == 0 ? 1 : 0;
   EXPECT_EQ(runs, 2);
 }
 

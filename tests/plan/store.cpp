@@ -57,9 +57,9 @@ TEST(Store, LawsHold) {
   Limits limits = kDisk;
   limits.levers.recompute = false;
   sweep(chain_with_state(8, 64 * KiB, 128 * KiB), limits, 8);
-  Problem parts = chain_with_state(6, 64 * KiB, 128 * KiB);
-  parts.part_samples = 1;
-  sweep(parts, kDisk, 8);
+  Problem micro_batches = chain_with_state(6, 64 * KiB, 128 * KiB);
+  micro_batches.micro_batch = 1;
+  sweep(micro_batches, kDisk, 8);
 }
 
 TEST(Store, ValuesAreSpilledWhereNothingMayRunAgain) {
@@ -81,9 +81,9 @@ TEST(Store, APlanKnowsTheTimeOfItsDisk) {
   limits.bytes = smallest_line(problem, kDisk);
   const Plan plan = must_plan(problem, limits);
   Bytes moved = 0;
-  for (const Action& step : plan.steps)
-    if (is_transfer(problem, step))
-      moved += placed_bytes(problem.buffers[static_cast<size_t>(moved_by(task_of(problem, plan, step)))], 4);
+  for (const Action& action : plan.actions)
+    if (is_transfer(problem, action))
+      moved += placed_bytes(problem.buffers[static_cast<size_t>(moved_by(task_of(problem, plan, action)))], 4);
   EXPECT_GT(moved, 0);
   EXPECT_DOUBLE_EQ(busy_ns(problem, plan, Lane::Disk), static_cast<double>(moved)) << "at a byte each nanosecond";
   EXPECT_GE(plan.predicted_ns, busy_ns(problem, plan, Lane::Disk)) << "one transfer at a time";

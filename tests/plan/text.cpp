@@ -60,11 +60,11 @@ TEST(Text, OddNamesReadBack) {
   for (BufferId id = 0; id < 11; ++id) b.task(b.problem.buffers[id].name, {id, 5}, {});
   EXPECT_EQ(parse_problem(to_text(b.problem)), b.problem);
   Plan plan = std::get<Plan>(make_plan(b.problem, {}));
-  plan.steps.push_back(testing::save_step(plan, b.problem, 4));
-  plan.steps.push_back(testing::load_step(plan, b.problem, 4, 2));
-  plan.steps.push_back(testing::load_step(plan, b.problem, 5));  // of two with one name
+  plan.actions.push_back(testing::save_action(plan, b.problem, 4));
+  plan.actions.push_back(testing::load_action(plan, b.problem, 4, 2));
+  plan.actions.push_back(testing::load_action(plan, b.problem, 5));  // of two with one name
   plan.transfers.back().fixed_ns = 1.5e9;
-  plan.steps[0].variant = 1;
+  plan.actions[0].variant = 1;
   plan.exactness = Exactness::WithinTolerance;
   plan.next_faster_bytes = 123456;
   plan.decisions.push_back({"drop \"it\"", 12, 0.1});
@@ -76,7 +76,7 @@ TEST(Text, LimitsReadBack) {
   limits.levers.spill = false;
   limits.levers.recompute = false;
   EXPECT_EQ(parse_limits(to_text(limits)), limits);
-  limits.step_bytes = 192;
+  limits.action_bytes = 192;
   limits.search_bytes = 64 * MiB;
   limits.staging_bytes = 3 * MiB;
   EXPECT_EQ(parse_limits(to_text(limits)), limits);

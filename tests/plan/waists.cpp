@@ -106,7 +106,7 @@ TEST(Waists, LongProblemsRunEveryTaskAgainAtMostOnce) {
   const Problem problem = blocks(400);
   const Plan plain = must_plan(problem, {});
   const Plan plan = must_plan(problem, {.bytes = plain.arena_bytes / 5});
-  EXPECT_LE(plan.steps.size(), problem.tasks.size() + 3 * 400);
+  EXPECT_LE(plan.actions.size(), problem.tasks.size() + 3 * 400);
   EXPECT_GE(plan.arena_bytes, plain.arena_bytes / 5 * 95 / 100) << "bytes that are left are used";
   sweep(blocks(12), {}, 6);
 }

@@ -19,8 +19,8 @@ using testing::training_chain;
 struct Planned {
   plan::Problem problem = training_chain(6, 512, 4096);
   plan::Plan plan;
-  explicit Planned(int64_t part_samples = 0) {
-    problem.part_samples = part_samples;
+  explicit Planned(int64_t micro_batches = 0) {
+    problem.micro_batch = micro_batches;
     plan::Limits limits;
     limits.batch = 16;
     plan = must_plan(problem, limits);

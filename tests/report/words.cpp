@@ -44,7 +44,7 @@ TEST(Words, OfAPlanThatRecomputes) {
 
 TEST(Words, OfMicroBatches) {
   plan::Problem problem = training_chain(6, 512, 4096);
-  problem.part_samples = 4;
+  problem.micro_batch = 4;
   const plan::Plan plan = must_plan(problem, limits(GiB, 16));
   EXPECT_THAT(actions_text(problem, plan, ""), StartsWith("in 4 micro-batches of 4 samples · "));
   EXPECT_THAT(exactness_text(plan), HasSubstr("equal up to rounding (in micro-batches"));

@@ -64,7 +64,7 @@ TEST(BadData, ALabelOutsideOfTheClassesIsNamed) {
     labels = {0, 1, 2, 3, 1, 0};
     EXPECT_TRUE(std::isfinite(session.run_step(0, feeds)[0].floats()[0]));
     labels[5] = -1;
-    std::vector<int64_t> times(session.steps()[0].plan.steps.size());
+    std::vector<int64_t> times(session.steps()[0].plan.actions.size());
     EXPECT_THAT(thrown([&] { session.run_timed(0, feeds, times); }).second,
                 HasSubstr("label -1 of sample 5 of the batch"));
   }

@@ -154,8 +154,8 @@ TEST_F(HomesTest, PlacesInTheFileDoNotOverlap) {
   std::vector<std::pair<Bytes, Bytes>> stretches;
   for (size_t i = 0; i < places.size(); ++i)
     if (places[i] >= 0)
-      stretches.emplace_back(places[i],
-                             places[i] + placed_bytes(step.program.problem.buffers[i], step.plan.part_samples.front()));
+      stretches.emplace_back(
+          places[i], places[i] + placed_bytes(step.program.problem.buffers[i], step.plan.micro_batches.front()));
   std::sort(stretches.begin(), stretches.end());
   ASSERT_FALSE(stretches.empty());
   for (size_t i = 0; i + 1 < stretches.size(); ++i) EXPECT_LE(stretches[i].second, stretches[i + 1].first);

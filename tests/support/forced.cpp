@@ -124,7 +124,7 @@ bool has_sign(const session::Engine& engine, Sign sign) {
     case Sign::Recompute:
       return tally.reruns > 0;
     case Sign::MicroBatch:
-      return step.plan.part_samples.size() > 1;
+      return step.plan.micro_batches.size() > 1;
     case Sign::Spill:
       return tally.spilled_bytes + tally.streamed_bytes > 0 && engine.file_bytes() > 0;
   }

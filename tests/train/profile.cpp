@@ -36,7 +36,7 @@ TEST(Profile, RowsAddUpToTheStep) {
   const session::PlannedStep& step = training->main_step();
   report::write_trace(profile, step.program, step.plan, [&](std::string_view text) { trace += text; });
   const auto events = nlohmann::json::parse(trace);
-  EXPECT_GT(events.size(), step.plan.steps.size());
+  EXPECT_GT(events.size(), step.plan.actions.size());
 }
 
 TEST(Profile, StopsWhenAsked) {

@@ -16,19 +16,19 @@ namespace {
 
 std::string name_of_life(const Problem& problem, const Plan& plan, const Life& life) {
   if (life.buffer != kWorkspace) return problem.buffers[life.buffer].name;
-  return "workspace of " + task_of(problem, plan, plan.steps[life.first_step]).name;
+  return "workspace of " + task_of(problem, plan, plan.actions[life.first_action]).name;
 }
 
-std::string check_parts(const Plan& plan, const Limits& limits) {
-  if (plan.part_samples.empty()) return "the plan has no parts of the batch";
+std::string check_micro_batches(const Plan& plan, const Limits& limits) {
+  if (plan.micro_batches.empty()) return "the plan has no micro-batches";
   int64_t total = 0;
-  for (const int64_t samples : plan.part_samples) {
-    if (samples <= 0) return fmt::format("a part of the batch has {} samples", samples);
+  for (const int64_t samples : plan.micro_batches) {
+    if (samples <= 0) return fmt::format("a micro-batch has {} samples", samples);
     if (samples > limits.batch - total)
-      return fmt::format("the parts of the batch hold more than its {} samples", limits.batch);
+      return fmt::format("the micro-batches hold more than its {} samples", limits.batch);
     total += samples;
   }
-  if (total != limits.batch) return fmt::format("the parts of the batch hold {} samples of {}", total, limits.batch);
+  if (total != limits.batch) return fmt::format("the micro-batches hold {} samples of {}", total, limits.batch);
   return "";
 }
 
@@ -71,17 +71,17 @@ std::string check_transfers(const Problem& problem, const Plan& plan) {
   return "";
 }
 
-std::string check_steps(const Problem& problem, const Plan& plan) {
+std::string check_actions(const Problem& problem, const Plan& plan) {
   const auto tasks = static_cast<TaskId>(problem.tasks.size() + plan.transfers.size());
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const Action& step = plan.steps[s];
-    if (step.part < 0 || step.part >= static_cast<int32_t>(plan.part_samples.size()))
-      return fmt::format("step {} runs part {}, which does not exist", s, step.part);
-    if (step.task < 0 || step.task >= tasks)
-      return fmt::format("step {} runs task {}, which does not exist", s, step.task);
-    const Task& task = task_of(problem, plan, step);
-    if (step.variant < -1 || step.variant >= static_cast<int32_t>(task.variants.size()))
-      return fmt::format("step {} runs variant {} of {}, which does not exist", s, step.variant, task.name);
+  for (size_t s = 0; s < plan.actions.size(); ++s) {
+    const Action& action = plan.actions[s];
+    if (action.micro_batch < 0 || action.micro_batch >= static_cast<int32_t>(plan.micro_batches.size()))
+      return fmt::format("action {} runs micro-batch {}, which does not exist", s, action.micro_batch);
+    if (action.task < 0 || action.task >= tasks)
+      return fmt::format("action {} runs task {}, which does not exist", s, action.task);
+    const Task& task = task_of(problem, plan, action);
+    if (action.variant < -1 || action.variant >= static_cast<int32_t>(task.variants.size()))
+      return fmt::format("action {} runs variant {} of {}, which does not exist", s, action.variant, task.name);
   }
   return "";
 }
@@ -106,34 +106,35 @@ std::string check_arenas(const Problem& problem, const Plan& plan, const Limits&
     if (plan.arena_of(space) > most)
       return fmt::format("{} of {} bytes is over the line of {}", name, plan.arena_of(space), most);
   }
-  const Bytes for_steps = limits.bytes_of_steps(static_cast<int64_t>(plan.steps.size()));
+  const Bytes for_steps = limits.bytes_of_actions(static_cast<int64_t>(plan.actions.size()));
   if (plan.arena_bytes > limits.bytes - for_steps)
-    return fmt::format("the arena of {} bytes with {} for {} steps is over the line of {}", plan.arena_bytes, for_steps,
-                       plan.steps.size(), limits.bytes);
+    return fmt::format("the arena of {} bytes with {} for {} actions is over the line of {}", plan.arena_bytes,
+                       for_steps, plan.actions.size(), limits.bytes);
   return "";
 }
 
 std::string check_lives(const Problem& problem, const Plan& plan, const Limits& limits) {
-  const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
-  const int64_t samples = *std::max_element(plan.part_samples.begin(), plan.part_samples.end());
-  std::vector<char> has_workspace(plan.steps.size(), 0);
+  const int32_t last_action = std::max<int32_t>(static_cast<int32_t>(plan.actions.size()) - 1, 0);
+  const int64_t samples = *std::max_element(plan.micro_batches.begin(), plan.micro_batches.end());
+  std::vector<char> has_workspace(plan.actions.size(), 0);
   for (SpaceId space = 0; space <= std::ssize(plan.more_arenas); ++space)
     if (plan.arena_of(space) < 0) return fmt::format("the arena has {} bytes", plan.arena_of(space));
   for (size_t i = 0; i < plan.lives.size(); ++i) {
     const Life& life = plan.lives[i];
     if (life.buffer < kWorkspace || life.buffer >= static_cast<BufferId>(problem.buffers.size()))
       return fmt::format("life {} is of buffer {}, which does not exist", i, life.buffer);
-    if (life.first_step < 0 || life.last_step > last_step || life.first_step > life.last_step)
-      return fmt::format("life {} spans steps {}-{} of 0-{}", i, life.first_step, life.last_step, last_step);
+    if (life.first_action < 0 || life.last_action > last_action || life.first_action > life.last_action)
+      return fmt::format("life {} spans actions {}-{} of 0-{}", i, life.first_action, life.last_action, last_action);
     Bytes wanted = 0;
     SpaceId space = kHost;
     if (life.buffer == kWorkspace) {
-      if (plan.steps.empty()) return "there is workspace but no step";
-      const Action& step = plan.steps[life.first_step];
-      if (life.first_step != life.last_step) return fmt::format("workspace outlives step {}", life.first_step);
-      if (is_transfer(problem, step)) return fmt::format("step {} has workspace but runs nothing", life.first_step);
-      if (has_workspace[life.first_step]++) return fmt::format("step {} has workspace twice", life.first_step);
-      wanted = workspace_bytes(work_of(problem, plan, step), plan.part_samples[step.part]);
+      if (plan.actions.empty()) return "there is workspace but no action";
+      const Action& action = plan.actions[life.first_action];
+      if (life.first_action != life.last_action) return fmt::format("workspace outlives action {}", life.first_action);
+      if (is_transfer(problem, action))
+        return fmt::format("action {} has workspace but runs nothing", life.first_action);
+      if (has_workspace[life.first_action]++) return fmt::format("action {} has workspace twice", life.first_action);
+      wanted = workspace_bytes(work_of(problem, plan, action), plan.micro_batches[action.micro_batch]);
     } else {
       const Buffer& buffer = problem.buffers[life.buffer];
       space = buffer.space;
@@ -148,10 +149,10 @@ std::string check_lives(const Problem& problem, const Plan& plan, const Limits& 
     if (life.offset > plan.arena_of(space) - life.bytes)
       return fmt::format("{} ends past the arena of {} bytes", name, plan.arena_of(space));
   }
-  for (size_t s = 0; s < plan.steps.size(); ++s)
+  for (size_t s = 0; s < plan.actions.size(); ++s)
     if (!has_workspace[s] &&
-        workspace_bytes(work_of(problem, plan, plan.steps[s]), plan.part_samples[plan.steps[s].part]) > 0)
-      return fmt::format("{} has no workspace at step {}", task_of(problem, plan, plan.steps[s]).name, s);
+        workspace_bytes(work_of(problem, plan, plan.actions[s]), plan.micro_batches[plan.actions[s].micro_batch]) > 0)
+      return fmt::format("{} has no workspace at action {}", task_of(problem, plan, plan.actions[s]).name, s);
   return check_arenas(problem, plan, limits);
 }
 
@@ -163,7 +164,7 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
       return fmt::format("buffer {} is stored between steps but is no variable", id);
     is_stored[id] = true;
   }
-  const int32_t last_step = std::max<int32_t>(static_cast<int32_t>(plan.steps.size()) - 1, 0);
+  const int32_t last_action = std::max<int32_t>(static_cast<int32_t>(plan.actions.size()) - 1, 0);
   std::vector<int32_t> life_of(problem.buffers.size(), -1);
   for (size_t i = 0; i < plan.lives.size(); ++i)
     if (plan.lives[i].buffer != kWorkspace) life_of[plan.lives[i].buffer] = static_cast<int32_t>(i);
@@ -175,8 +176,9 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
     const Life& life = plan.lives[life_of[b]];
     if (life.offset != offset)
       return fmt::format("variable {} lies at byte {}, not {}", buffer.name, life.offset, offset);
-    if (life.first_step != 0 || life.last_step != last_step)
-      return fmt::format("variable {} lives only from step {} to {}", buffer.name, life.first_step, life.last_step);
+    if (life.first_action != 0 || life.last_action != last_action)
+      return fmt::format("variable {} lives only from action {} to {}", buffer.name, life.first_action,
+                         life.last_action);
     offset += life.bytes;
   }
   if (plan.variable_bytes != offset) return fmt::format("variables take {} bytes, not {}", offset, plan.variable_bytes);
@@ -199,19 +201,19 @@ std::string check_disk(const Problem& problem, const Plan& plan, const Limits& l
   return "";
 }
 
-// Places are bound in one pass over steps and lives.
+// Places are bound in one pass over actions and lives.
 std::string check_order(const Problem& problem, const Plan& plan) {
   for (size_t i = 1; i < plan.lives.size(); ++i)
-    if (plan.lives[i].first_step < plan.lives[i - 1].first_step)
-      return fmt::format("the life of {} at step {} is listed after one that starts later",
-                         name_of_life(problem, plan, plan.lives[i]), plan.lives[i].first_step);
+    if (plan.lives[i].first_action < plan.lives[i - 1].first_action)
+      return fmt::format("the life of {} at action {} is listed after one that starts later",
+                         name_of_life(problem, plan, plan.lives[i]), plan.lives[i].first_action);
   return "";
 }
 
 // What is only told, not run: it must at least be possible, because readers index and print it.
 std::string check_report(const Problem& problem, const Plan& plan) {
-  if (plan.peak_step < -1 || plan.peak_step >= std::max<int64_t>(static_cast<int64_t>(plan.steps.size()), 1))
-    return fmt::format("the peak is at step {}, which does not exist", plan.peak_step);
+  if (plan.peak_action < -1 || plan.peak_action >= std::max<int64_t>(static_cast<int64_t>(plan.actions.size()), 1))
+    return fmt::format("the peak is at action {}, which does not exist", plan.peak_action);
   if (plan.live_bytes < 0 || plan.live_bytes > plan.arena_bytes)
     return fmt::format("{} bytes are said to live in an arena of {}", plan.live_bytes, plan.arena_bytes);
   Bytes left = plan.live_bytes;
@@ -245,21 +247,22 @@ std::string check_time(const Problem& problem, const Plan& plan) {
   return "";
 }
 
-// Whole batches are addressed by rows, so that their place moves from part to part.
-bool moves_with_part(const Problem& problem, const Action& step, BufferId id) {
-  return step.part > 0 && holds_whole_batch(problem.buffers[id]);
+// Whole batches are addressed by rows, so that their place moves from micro-batch to micro-batch.
+bool moves_with_micro_batch(const Problem& problem, const Action& action, BufferId id) {
+  return action.micro_batch > 0 && holds_whole_batch(problem.buffers[id]);
 }
 
-// May `after`, which starts at this step, take the place of `before`, which ends at it?
+// May `after`, which starts at this action, take the place of `before`, which ends at it?
 bool may_take_place(const Problem& problem, const Plan& plan, const Life& before, const Life& after) {
   if (before.buffer == kWorkspace || after.buffer == kWorkspace || before.offset != after.offset) return false;
-  const int32_t s = after.first_step;
-  if (before.last_step != s || s >= static_cast<int32_t>(plan.steps.size())) return false;
-  const Action& step = plan.steps[s];
+  const int32_t s = after.first_action;
+  if (before.last_action != s || s >= static_cast<int32_t>(plan.actions.size())) return false;
+  const Action& action = plan.actions[s];
   const BufferKind kind = problem.buffers[before.buffer].kind;
   if (kind == BufferKind::Variable || kind == BufferKind::Output) return false;
-  if (moves_with_part(problem, step, before.buffer) || moves_with_part(problem, step, after.buffer)) return false;
-  const Work& work = work_of(problem, plan, step);
+  if (moves_with_micro_batch(problem, action, before.buffer) || moves_with_micro_batch(problem, action, after.buffer))
+    return false;
+  const Work& work = work_of(problem, plan, action);
   if (std::count(work.updates.begin(), work.updates.end(), before.buffer) != 0) return false;
   if (std::count(work.reads.begin(), work.reads.end(), before.buffer) != 1) return false;
   return std::any_of(work.may_share.begin(), work.may_share.end(), [&](const InPlace& pair) {
@@ -277,21 +280,21 @@ std::string check_overlaps(const Problem& problem, const Plan& plan, const std::
   std::map<Bytes, Range> occupied;
   std::vector<int32_t> by_end(by_start);
   std::sort(by_end.begin(), by_end.end(),
-            [&](int32_t a, int32_t b) { return plan.lives[a].last_step < plan.lives[b].last_step; });
+            [&](int32_t a, int32_t b) { return plan.lives[a].last_action < plan.lives[b].last_action; });
   std::vector<int32_t> shared;  // lives whose range still covers the larger value they took the place of
   size_t start = 0, end = 0;
   while (start < by_start.size()) {
-    const int32_t s = plan.lives[by_start[start]].first_step;
+    const int32_t s = plan.lives[by_start[start]].first_action;
     for (const int32_t i : shared) {
       const auto at = occupied.find(plan.lives[i].offset);
       if (at != occupied.end() && at->second.life == i) at->second.end = plan.lives[i].offset + plan.lives[i].bytes;
     }
     shared.clear();
-    for (; end < by_end.size() && plan.lives[by_end[end]].last_step < s; ++end) {
+    for (; end < by_end.size() && plan.lives[by_end[end]].last_action < s; ++end) {
       const auto at = occupied.find(plan.lives[by_end[end]].offset);
       if (at != occupied.end() && at->second.life == by_end[end]) occupied.erase(at);
     }
-    for (; start < by_start.size() && plan.lives[by_start[start]].first_step == s; ++start) {
+    for (; start < by_start.size() && plan.lives[by_start[start]].first_action == s; ++start) {
       const int32_t i = by_start[start];
       const Life& life = plan.lives[i];
       if (life.bytes == 0) continue;
@@ -304,7 +307,7 @@ std::string check_overlaps(const Problem& problem, const Plan& plan, const std::
       }
       const auto hit = [&](const Range& range) {
         const Life& other = plan.lives[range.life];
-        return fmt::format("{} overlaps {} at step {} (bytes {}-{})", name_of_life(problem, plan, life),
+        return fmt::format("{} overlaps {} at action {} (bytes {}-{})", name_of_life(problem, plan, life),
                            name_of_life(problem, plan, other), s, std::max(life.offset, other.offset),
                            std::min(life_end, range.end) - 1);
       };
@@ -319,10 +322,10 @@ std::string check_overlaps(const Problem& problem, const Plan& plan, const std::
 }  // namespace
 
 std::string check(const Problem& problem, const Plan& plan, const Limits& limits) {
-  std::string fault = check_parts(plan, limits);
+  std::string fault = check_micro_batches(plan, limits);
   if (fault.empty()) fault = check_sizes(problem, limits);
   if (fault.empty()) fault = check_transfers(problem, plan);
-  if (fault.empty()) fault = check_steps(problem, plan);
+  if (fault.empty()) fault = check_actions(problem, plan);
   if (fault.empty()) fault = check_lives(problem, plan, limits);
   if (fault.empty()) fault = check_variables(problem, plan);
   if (fault.empty()) fault = check_disk(problem, plan, limits);
@@ -330,10 +333,10 @@ std::string check(const Problem& problem, const Plan& plan, const Limits& limits
   if (!fault.empty()) return fault;
   std::vector<int32_t> by_start(plan.lives.size());
   std::iota(by_start.begin(), by_start.end(), 0);
-  // Inputs are there before step 0 and so before what takes their place in it.
+  // Inputs are there before action 0 and so before what takes their place in it.
   const auto start = [&](int32_t i) {
     const Life& life = plan.lives[i];
-    return std::pair(life.first_step,
+    return std::pair(life.first_action,
                      life.buffer == kWorkspace || problem.buffers[life.buffer].kind != BufferKind::Input);
   };
   std::stable_sort(by_start.begin(), by_start.end(), [&](int32_t a, int32_t b) { return start(a) < start(b); });

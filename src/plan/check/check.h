@@ -10,7 +10,7 @@
 namespace plimsoll::plan {
 
 // Empty when the plan computes what the problem says, inside the limits. Otherwise the first fault found, such as
-// "relu2 overlaps conv1 at step 7 (bytes 4096-8191)". Shares no code with the search and costs a sort and a sweep.
+// "relu2 overlaps conv1 at action 7 (bytes 4096-8191)". Shares no code with the search and costs a sort and a sweep.
 std::string check(const Problem& problem, const Plan& plan, const Limits& limits);
 
 }  // namespace plimsoll::plan

@@ -9,7 +9,7 @@
 
 namespace plimsoll::plan {
 
-// Expects ids, steps and lives in range. `by_start` lists the lives sorted by first step.
+// Expects ids, actions and lives in range. `by_start` lists the lives sorted by first action.
 std::string replay_values(const Problem& problem, const Plan& plan, const std::vector<int32_t>& by_start);
 
 }  // namespace plimsoll::plan

@@ -133,10 +133,10 @@ class Packer {
   LargeBudget large_budget(double share) const {
     constexpr int64_t kScansPerLook = 8, kLooksPerNode = 16;
     constexpr int64_t kMostGreedyLooks = 64'000'000, kMostRepairLooks = 50'000'000, kMostScans = 400'000'000;
-    const auto part = [&](int64_t whole) { return static_cast<int64_t>(static_cast<double>(whole) * share); };
-    return {.greedy_looks = part(std::min(budget_.scans / kScansPerLook, kMostGreedyLooks)),
-            .repair_looks = part(std::min(budget_.nodes * kLooksPerNode, kMostRepairLooks)),
-            .scans = part(std::min(budget_.scans, kMostScans))};
+    const auto micro_batch = [&](int64_t whole) { return static_cast<int64_t>(static_cast<double>(whole) * share); };
+    return {.greedy_looks = micro_batch(std::min(budget_.scans / kScansPerLook, kMostGreedyLooks)),
+            .repair_looks = micro_batch(std::min(budget_.nodes * kLooksPerNode, kMostRepairLooks)),
+            .scans = micro_batch(std::min(budget_.scans, kMostScans))};
   }
 
   static constexpr size_t kLarge = 10'000;

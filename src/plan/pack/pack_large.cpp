@@ -107,16 +107,17 @@ void offer_repaired(const Boxes& boxes, Bytes enough, const LargeBudget& budget,
 }
 
 // Tiny boxes in a strip at the bottom, where they are in nobody's way; the others are fewer.
-void offer_on_strip(const Boxes& boxes, const Parts& parts, Bytes enough, const LargeBudget& budget, Lowest& lowest) {
-  const Boxes tiny = pick(boxes, parts.tiny), core = pick(boxes, parts.core);
+void offer_on_strip(const Boxes& boxes, const Parts& micro_batches, Bytes enough, const LargeBudget& budget,
+                    Lowest& lowest) {
+  const Boxes tiny = pick(boxes, micro_batches.tiny), core = pick(boxes, micro_batches.core);
   Lowest strip, rest;
   offer_quick(tiny, load_of(tiny), strip);
   const Bytes enough_above = std::max(enough - strip.height, load_of(core));
   offer_affordable_orders(core, enough_above, budget, rest);
   offer_repaired(core, enough_above, budget, rest);
   Offsets offsets(boxes.size(), 0);
-  for (size_t i = 0; i < tiny.size(); ++i) offsets[parts.tiny[i]] = strip.offsets[i];
-  for (size_t i = 0; i < core.size(); ++i) offsets[parts.core[i]] = strip.height + rest.offsets[i];
+  for (size_t i = 0; i < tiny.size(); ++i) offsets[micro_batches.tiny[i]] = strip.offsets[i];
+  for (size_t i = 0; i < core.size(); ++i) offsets[micro_batches.core[i]] = strip.height + rest.offsets[i];
   lowest.offer(boxes, std::move(offsets));
 }
 
@@ -127,11 +128,11 @@ Offsets pack_large(const Boxes& boxes, Bytes enough, const LargeBudget& budget) 
   Lowest lowest;
   offer_affordable_orders(boxes, enough, budget, lowest);
   if (lowest.height <= enough) return lowest.offsets;
-  const Parts parts = split_off_tiny(boxes);
-  if (parts.tiny.size() < boxes.size() / kWorthwhile || parts.core.empty())
+  const Parts micro_batches = split_off_tiny(boxes);
+  if (micro_batches.tiny.size() < boxes.size() / kWorthwhile || micro_batches.core.empty())
     offer_repaired(boxes, enough, budget, lowest);
   else
-    offer_on_strip(boxes, parts, enough, budget, lowest);
+    offer_on_strip(boxes, micro_batches, enough, budget, lowest);
   return lowest.offsets;
 }
 

@@ -462,13 +462,13 @@ Bytes Drops::shared_in(int32_t task, int32_t moment) {
   return bytes;
 }
 
-std::vector<TaskId> Drops::steps() const {
-  std::vector<TaskId> steps;
+std::vector<TaskId> Drops::actions() const {
+  std::vector<TaskId> actions;
   for (int32_t s = 0; s < stages_; ++s) {
-    for (const Rerun& rerun : reruns_[s]) steps.push_back(program_->order[rerun.task]);
-    steps.push_back(program_->order[s]);
+    for (const Rerun& rerun : reruns_[s]) actions.push_back(program_->order[rerun.task]);
+    actions.push_back(program_->order[s]);
   }
-  return steps;
+  return actions;
 }
 
 }  // namespace plimsoll::plan

@@ -69,7 +69,7 @@ class Drops {
   // Are all stages of the last change in which tasks run again at or below the bound?
   bool returns_below(Bytes bound);
 
-  std::vector<TaskId> steps() const;
+  std::vector<TaskId> actions() const;
 
  private:
   // What no change touches: all copies share it.

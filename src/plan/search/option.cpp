@@ -27,14 +27,14 @@ void keep_useful(std::vector<Candidate>& candidates, Bytes below) {
 }
 
 // A value and what was loaded of it are one buffer of the plan, which has one place at a time. A task that runs again
-// may need the first while the second is there: such steps are no plan.
+// may need the first while the second is there: such actions are no plan.
 bool are_at_two_places(const Staged& staged, const Stays& stays) {
   std::vector<int32_t> until(staged.buffer_of.size(), -1);
   for (const Stay& stay : stays.stays) {
     if (stay.slot < 0) continue;
     int32_t& last = until[staged.buffer_of[stay.buffer]];
-    if (last >= stay.first_step) return true;
-    last = std::max(last, stay.last_step);
+    if (last >= stay.first_action) return true;
+    last = std::max(last, stay.last_action);
   }
   return false;
 }
@@ -61,42 +61,42 @@ Option::Option(const Problem& problem, const Limits& limits, const Split& split,
   least_ns_ = std::max({staged_.ns, disk_ns, least_ns});
   bound_ = find_lower_bound(staged_.problem, staged_.sizes, limits.levers.in_place,
                             is_one_of_many() ? Return::ByLoading : Return::ByRunning);
-  std::vector<TaskId> steps(staged_.problem.tasks.size());
-  std::iota(steps.begin(), steps.end(), 0);
-  const Bytes peak = make_timeline(staged_.problem, staged_.sizes, steps, limits.levers.in_place).peak_bytes;
-  add(plain_, steps, peak);
+  std::vector<TaskId> actions(staged_.problem.tasks.size());
+  std::iota(actions.begin(), actions.end(), 0);
+  const Bytes peak = make_timeline(staged_.problem, staged_.sizes, actions, limits.levers.in_place).peak_bytes;
+  add(plain_, actions, peak);
   keep_useful(plain_, std::numeric_limits<Bytes>::max());
   least_ns_ = plain_.front().ns;
 }
 
-void Option::add(std::vector<Candidate>& candidates, const std::vector<TaskId>& steps, Bytes peak_bytes) const {
+void Option::add(std::vector<Candidate>& candidates, const std::vector<TaskId>& actions, Bytes peak_bytes) const {
   if (has_transfers_ &&
-      are_at_two_places(staged_, find_stays(staged_.problem, staged_.sizes, steps, limits_.levers.in_place)))
+      are_at_two_places(staged_, find_stays(staged_.problem, staged_.sizes, actions, limits_.levers.in_place)))
     return;
   for (const Ahead how : {Ahead::InOneRow, Ahead::EachAlone}) {
     if (!has_transfers_) break;
-    std::vector<TaskId> ahead = read_ahead(staged_, steps, limits_.levers.in_place, peak_bytes, how);
+    std::vector<TaskId> ahead = read_ahead(staged_, actions, limits_.levers.in_place, peak_bytes, how);
     const Stays stays = find_stays(staged_.problem, staged_.sizes, ahead, limits_.levers.in_place);
-    if (ahead != steps && !are_at_two_places(staged_, stays))
+    if (ahead != actions && !are_at_two_places(staged_, stays))
       candidates.push_back(make_candidate(std::move(ahead), stays.peak_bytes));
   }
-  candidates.push_back(make_candidate(steps, peak_bytes));
+  candidates.push_back(make_candidate(actions, peak_bytes));
 }
 
-Candidate Option::make_candidate(std::vector<TaskId> steps, Bytes peak_bytes) const {
-  const double ns = std::max(predict_ns(staged_, steps, Disk::AtHand), least_ns_);
-  const double ordinary_ns = has_transfers_ ? predict_ns(staged_, steps, Disk::Ordinary) : ns;
-  return {std::move(steps), ns, ordinary_ns, peak_bytes};
+Candidate Option::make_candidate(std::vector<TaskId> actions, Bytes peak_bytes) const {
+  const double ns = std::max(predict_ns(staged_, actions, Disk::AtHand), least_ns_);
+  const double ordinary_ns = has_transfers_ ? predict_ns(staged_, actions, Disk::Ordinary) : ns;
+  return {std::move(actions), ns, ordinary_ns, peak_bytes};
 }
 
 std::vector<Candidate>& Option::recomputing() {
   if (std::exchange(is_searched_, true) || !limits_.levers.recompute) return recomputing_;
-  std::vector<TaskId> steps(staged_.problem.tasks.size());
-  std::iota(steps.begin(), steps.end(), 0);
+  std::vector<TaskId> actions(staged_.problem.tasks.size());
+  std::iota(actions.begin(), actions.end(), 0);
   const std::vector<Schedule> schedules =
-      propose_schedules(staged_.problem, staged_.sizes, steps, limits_.levers.in_place, limits_.batch, bound_.bytes,
+      propose_schedules(staged_.problem, staged_.sizes, actions, limits_.levers.in_place, limits_.batch, bound_.bytes,
                         is_one_of_many() ? Effort::Quick : Effort::Thorough);
-  for (const Schedule& schedule : schedules) add(recomputing_, schedule.steps, schedule.peak_bytes);
+  for (const Schedule& schedule : schedules) add(recomputing_, schedule.actions, schedule.peak_bytes);
   Bytes lowest = plain_.front().peak_bytes;
   for (const Candidate& candidate : plain_) lowest = std::min(lowest, candidate.peak_bytes);
   keep_useful(recomputing_, lowest);
@@ -105,11 +105,11 @@ std::vector<Candidate>& Option::recomputing() {
 
 void Option::pack_for(Candidate& candidate, Bytes line) const {
   constexpr int64_t kShortSearch = 10;
-  // There are many options with parts and transfers: each gets less.
+  // There are many options with micro-batches and transfers: each gets less.
   const int64_t nodes = limits_.pack_nodes / (is_one_of_many() ? 10 : 1);
   if (candidate.items.empty()) {
-    candidate.stays = find_stays(staged_.problem, staged_.sizes, candidate.steps, limits_.levers.in_place);
-    candidate.items = make_items(staged_.sizes, candidate.stays, candidate.steps);
+    candidate.stays = find_stays(staged_.problem, staged_.sizes, candidate.actions, limits_.levers.in_place);
+    candidate.items = make_items(staged_.sizes, candidate.stays, candidate.actions);
     candidate.packing = pack(candidate.items, kAlignment, 0, {.nodes = nodes / kShortSearch});
   }
   const Packing& packing = candidate.packing;

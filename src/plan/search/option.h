@@ -1,4 +1,4 @@
-// One way to set the step up (its parts, what is stored) with the schedules found for it.
+// One way to set the step up (its micro-batches, what is stored) with the schedules found for it.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace plimsoll::plan {
 
-// Steps are tasks of the staged problem. Packed once it is asked for.
+// Actions are tasks of the staged problem. Packed once it is asked for.
 struct Candidate {
-  std::vector<TaskId> steps;
+  std::vector<TaskId> actions;
   double ns = 0;
   double ordinary_ns = 0;  // with an ordinary disk
   Bytes peak_bytes = 0;
@@ -22,7 +22,7 @@ struct Candidate {
   std::vector<PackItem> items{};
   Packing packing{};
 
-  // Gives back what packing made, which is several times the steps.
+  // Gives back what packing made, which is several times the actions.
   void forget_packing() {
     stays = {};
     items = {};
@@ -32,8 +32,8 @@ struct Candidate {
 
 class Option {
  public:
-  // `least_ns`: what the whole step takes. Parts that fit a cache better may look faster than that; they are not asked
-  // for, because a sum over parts rounds differently.
+  // `least_ns`: what the whole step takes. Micro-batches that fit a cache better may look faster than that; they are
+  // not asked for, because a sum over micro-batches rounds differently.
   Option(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,
          const Stored& stored, double least_ns);
 
@@ -59,15 +59,15 @@ class Option {
   Bytes need_bytes(const Candidate& candidate) const {
     return plan_bytes(candidate) + (candidate.items.empty() ? candidate.peak_bytes : arena_bytes(candidate));
   }
-  // What its plan takes beside the arena: each part has steps of its own.
+  // What its plan takes beside the arena: each micro-batch has actions of its own.
   Bytes plan_bytes(const Candidate& candidate) const {
-    return limits_.bytes_of_steps(std::ssize(candidate.steps) * std::ssize(staged_.parts));
+    return limits_.bytes_of_actions(std::ssize(candidate.actions) * std::ssize(staged_.micro_batches));
   }
 
  private:
-  bool is_one_of_many() const { return has_transfers_ || staged_.parts.size() > 1; }
-  void add(std::vector<Candidate>& candidates, const std::vector<TaskId>& steps, Bytes peak_bytes) const;
-  Candidate make_candidate(std::vector<TaskId> steps, Bytes peak_bytes) const;
+  bool is_one_of_many() const { return has_transfers_ || staged_.micro_batches.size() > 1; }
+  void add(std::vector<Candidate>& candidates, const std::vector<TaskId>& actions, Bytes peak_bytes) const;
+  Candidate make_candidate(std::vector<TaskId> actions, Bytes peak_bytes) const;
 
   const Limits& limits_;
   Staged staged_;

@@ -246,7 +246,7 @@ void refine(const Problem& problem, const Sizes& sizes, const Precedence& preced
   while (has_moved && tries > 0) {
     has_moved = false;
     for (int32_t i = 0; i < tasks; ++i) position[order[i]] = i;
-    const int32_t peak = timeline.peak_step;
+    const int32_t peak = timeline.peak_action;
     for (int32_t distance = 0; distance < tasks && !has_moved && tries > 0; ++distance)
       for (const int32_t i : {peak - distance, peak + distance}) {
         if (i < 0 || i >= tasks || has_moved) continue;

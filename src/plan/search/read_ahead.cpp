@@ -16,24 +16,24 @@ bool loads(const Staged& staged, TaskId task) {
 }
 bool computes(const Staged& staged, TaskId task) { return staged.problem.tasks[task].lane == Lane::Compute; }
 
-// By step: when the tasks before it are done, if none ever waits.
-std::vector<double> find_clock(const Staged& staged, const std::vector<TaskId>& steps) {
-  std::vector<double> clock(steps.size() + 1, 0);
-  for (size_t s = 0; s < steps.size(); ++s)
-    clock[s + 1] = clock[s] + (computes(staged, steps[s]) ? staged.problem.tasks[steps[s]].fixed_ns : 0);
+// By action: when the tasks before it are done, if none ever waits.
+std::vector<double> find_clock(const Staged& staged, const std::vector<TaskId>& actions) {
+  std::vector<double> clock(actions.size() + 1, 0);
+  for (size_t s = 0; s < actions.size(); ++s)
+    clock[s + 1] = clock[s] + (computes(staged, actions[s]) ? staged.problem.tasks[actions[s]].fixed_ns : 0);
   return clock;
 }
 
-// By step: when its load has to start so that it is done in time. With one row for all, so that those behind it are
+// By action: when its load has to start so that it is done in time. With one row for all, so that those behind it are
 // too: where the disk has more to do than the tasks, that is earlier and earlier towards the front.
-std::vector<double> find_latest_starts(const Staged& staged, const std::vector<TaskId>& steps,
+std::vector<double> find_latest_starts(const Staged& staged, const std::vector<TaskId>& actions,
                                        const std::vector<double>& clock, Ahead how) {
-  std::vector<double> latest(steps.size(), 0);
+  std::vector<double> latest(actions.size(), 0);
   double next = clock.back();
-  for (size_t s = steps.size(); s-- > 0;) {
-    if (!is_transfer(staged, steps[s])) continue;
-    const double ns = staged.problem.tasks[steps[s]].fixed_ns;
-    if (loads(staged, steps[s])) next = std::min(next, clock[s]);
+  for (size_t s = actions.size(); s-- > 0;) {
+    if (!is_transfer(staged, actions[s])) continue;
+    const double ns = staged.problem.tasks[actions[s]].fixed_ns;
+    if (loads(staged, actions[s])) next = std::min(next, clock[s]);
     next -= ns;
     latest[s] = how == Ahead::InOneRow ? next : clock[s] - ns;
   }
@@ -50,11 +50,11 @@ Bytes find_room(const Staged& staged, Bytes peak_bytes, Ahead how) {
 
 }  // namespace
 
-double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk which) {
+double predict_ns(const Staged& staged, const std::vector<TaskId>& actions, Disk which) {
   std::array<double, kLaneCount> lanes{};
   double& now = lanes[static_cast<size_t>(Lane::Compute)];
   std::vector<double> ready(staged.problem.buffers.size(), 0);  // by buffer: when another lane is done with it
-  for (const TaskId t : steps) {
+  for (const TaskId t : actions) {
     const Task& task = staged.problem.tasks[t];
     double& lane = lanes[static_cast<size_t>(task.lane)];
     lane = std::max(lane, now);
@@ -68,30 +68,31 @@ double predict_ns(const Staged& staged, const std::vector<TaskId>& steps, Disk w
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& steps, bool in_place, Bytes peak_bytes,
-                               Ahead how) {
-  const auto count = static_cast<int32_t>(steps.size());
-  const Stays stays = find_stays(staged.problem, staged.sizes, steps, in_place);
+std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& actions, bool in_place,
+                               Bytes peak_bytes, Ahead how) {
+  const auto count = static_cast<int32_t>(actions.size());
+  const Stays stays = find_stays(staged.problem, staged.sizes, actions, in_place);
   LiveTree alive(std::max(count, 1));
   alive.add(0, count - 1, staged.sizes.variables);
-  for (const Slot& slot : stays.slots) alive.add(slot.first_step, slot.last_step, slot.bytes);
-  for (int32_t s = 0; s < count; ++s) alive.add(s, s, staged.sizes.workspace[steps[s]]);
+  for (const Slot& slot : stays.slots) alive.add(slot.first_action, slot.last_action, slot.bytes);
+  for (int32_t s = 0; s < count; ++s) alive.add(s, s, staged.sizes.workspace[actions[s]]);
 
-  const std::vector<double> clock = find_clock(staged, steps);
-  const std::vector<double> latest = find_latest_starts(staged, steps, clock, how);
+  const std::vector<double> clock = find_clock(staged, actions);
+  const std::vector<double> latest = find_latest_starts(staged, actions, clock, how);
   const Bytes room = find_room(staged, peak_bytes, how);
   int32_t row = 0;  // the first place behind the load before this one, where they keep their order
-  std::vector<int32_t> touched(staged.problem.buffers.size(), -1);  // by buffer of the plan: the last step that used it
-  std::vector<int32_t> place(steps.size());
+  std::vector<int32_t> touched(staged.problem.buffers.size(),
+                               -1);  // by buffer of the plan: the last action that used it
+  std::vector<int32_t> place(actions.size());
   std::iota(place.begin(), place.end(), 0);
   for (int32_t s = 0; s < count; ++s) {
-    const Task& task = staged.problem.tasks[steps[s]];
-    if (loads(staged, steps[s])) {
+    const Task& task = staged.problem.tasks[actions[s]];
+    if (loads(staged, actions[s])) {
       const BufferId id = task.writes[0];
       const Bytes bytes = staged.sizes.buffers[id];
       const int32_t earliest = std::max(row, touched[staged.buffer_of[id]] + 1);
       int32_t at = s;
-      while (at > earliest && clock[at] > latest[s] && !staged.is_mark(steps[at - 1]) &&
+      while (at > earliest && clock[at] > latest[s] && !staged.is_mark(actions[at - 1]) &&
              alive.highest(at - 1, at - 1) + bytes <= room)
         --at;
       if (how == Ahead::InOneRow) row = at < s ? at : s + 1;
@@ -101,15 +102,15 @@ std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& 
     for (const auto* list : {&task.reads, &task.writes, &task.updates})
       for (const BufferId id : *list) touched[staged.buffer_of[id]] = s;
   }
-  std::vector<int32_t> by_place(steps.size());
+  std::vector<int32_t> by_place(actions.size());
   std::iota(by_place.begin(), by_place.end(), 0);
   // At one place, what moved there goes before what was there.
   std::stable_sort(by_place.begin(), by_place.end(), [&](int32_t a, int32_t b) {
     return std::pair(place[a], place[a] == a) < std::pair(place[b], place[b] == b);
   });
   std::vector<TaskId> moved;
-  moved.reserve(steps.size());
-  for (const int32_t s : by_place) moved.push_back(steps[s]);
+  moved.reserve(actions.size());
+  for (const int32_t s : by_place) moved.push_back(actions[s]);
   return moved;
 }
 

@@ -341,10 +341,11 @@ class Ladder {
     for (auto k = static_cast<int>(best.size()) - 2; k >= -1; --k) {
       const auto low = static_cast<double>(std::max(state.alive().highest(), targets_[k + 1]));
       const auto high = static_cast<double>(k >= 0 ? targets_[k] : highest - 1);
-      const int steps = std::clamp(static_cast<int>(std::log(high / low) / std::log(kStep)), 1, most);
-      for (int i = 1; i <= steps && low < high; ++i)
-        state = search(std::move(state), static_cast<Bytes>(low * std::pow(high / low, static_cast<double>(i) / steps)),
-                       Start::Relaxed);
+      const int actions = std::clamp(static_cast<int>(std::log(high / low) / std::log(kStep)), 1, most);
+      for (int i = 1; i <= actions && low < high; ++i)
+        state =
+            search(std::move(state), static_cast<Bytes>(low * std::pow(high / low, static_cast<double>(i) / actions)),
+                   Start::Relaxed);
       if (k >= 0) take_better(state, std::move(best[k]), targets_[k]);
     }
   }
@@ -371,8 +372,8 @@ class Ladder {
 
   Drops search(Drops from, Bytes target, Start start) {
     Drops drops = Search(std::move(from), static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);
-    Schedule schedule{drops.steps(), 0, drops.extra_ns()};
-    schedule.peak_bytes = find_stays(problem_, sizes_, schedule.steps, in_place_).peak_bytes;
+    Schedule schedule{drops.actions(), 0, drops.extra_ns()};
+    schedule.peak_bytes = find_stays(problem_, sizes_, schedule.actions, in_place_).peak_bytes;
     schedules_.push_back(std::move(schedule));
     return drops;
   }

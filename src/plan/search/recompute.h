@@ -11,7 +11,7 @@ namespace plimsoll::plan {
 
 // One way to run the problem: `order` with tasks that run again put in.
 struct Schedule {
-  std::vector<TaskId> steps;
+  std::vector<TaskId> actions;
   Bytes peak_bytes = 0;  // variables included
   double extra_ns = 0;
 };

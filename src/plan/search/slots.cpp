@@ -10,22 +10,22 @@ namespace {
 // Into vectors that keep their memory from one order to the next.
 void find_spans(const Problem& problem, const std::vector<TaskId>& order, Timeline& timeline) {
   const size_t buffers = problem.buffers.size();
-  timeline.first_step.assign(buffers, -1);
-  timeline.last_step.assign(buffers, -1);
-  const auto steps = static_cast<int32_t>(order.size());
-  for (int32_t s = 0; s < steps; ++s) {
+  timeline.first_action.assign(buffers, -1);
+  timeline.last_action.assign(buffers, -1);
+  const auto actions = static_cast<int32_t>(order.size());
+  for (int32_t s = 0; s < actions; ++s) {
     const Task& task = problem.tasks[order[s]];
     for (const auto* list : {&task.reads, &task.writes, &task.updates})
       for (const BufferId id : *list) {
-        if (timeline.first_step[id] < 0) timeline.first_step[id] = s;
-        timeline.last_step[id] = s;
+        if (timeline.first_action[id] < 0) timeline.first_action[id] = s;
+        timeline.last_action[id] = s;
       }
   }
   for (size_t b = 0; b < buffers; ++b) {
     const BufferKind kind = problem.buffers[b].kind;
-    if (kind == BufferKind::Variable || kind == BufferKind::Input) timeline.first_step[b] = 0;
-    if (kind == BufferKind::Input) timeline.last_step[b] = std::max(timeline.last_step[b], 0);
-    if (kind == BufferKind::Variable || kind == BufferKind::Output) timeline.last_step[b] = std::max(steps - 1, 0);
+    if (kind == BufferKind::Variable || kind == BufferKind::Input) timeline.first_action[b] = 0;
+    if (kind == BufferKind::Input) timeline.last_action[b] = std::max(timeline.last_action[b], 0);
+    if (kind == BufferKind::Variable || kind == BufferKind::Output) timeline.last_action[b] = std::max(actions - 1, 0);
   }
 }
 
@@ -37,7 +37,7 @@ void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<
   std::vector<bool> is_handed_on(problem.buffers.size(), false);
   const auto open = [&](BufferId id) {
     timeline.slot_of[id] = static_cast<int32_t>(timeline.slots.size());
-    timeline.slots.push_back({timeline.first_step[id], timeline.last_step[id], sizes.buffers[id]});
+    timeline.slots.push_back({timeline.first_action[id], timeline.last_action[id], sizes.buffers[id]});
   };
   for (size_t b = 0; b < problem.buffers.size(); ++b)
     if (problem.buffers[b].kind == BufferKind::Input) open(static_cast<BufferId>(b));
@@ -45,12 +45,12 @@ void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<
     const Task& task = problem.tasks[order[s]];
     if (in_place)
       hand_places_on(
-          problem, sizes, task, [&](BufferId from) { return timeline.last_step[from] == s && !is_handed_on[from]; },
-          [&](BufferId to) { return timeline.first_step[to] == s && timeline.slot_of[to] < 0; },
+          problem, sizes, task, [&](BufferId from) { return timeline.last_action[from] == s && !is_handed_on[from]; },
+          [&](BufferId to) { return timeline.first_action[to] == s && timeline.slot_of[to] < 0; },
           [&](BufferId from, BufferId to) {
             is_handed_on[from] = true;
             timeline.slot_of[to] = timeline.slot_of[from];
-            timeline.slots[timeline.slot_of[to]].last_step = timeline.last_step[to];
+            timeline.slots[timeline.slot_of[to]].last_action = timeline.last_action[to];
           });
     for (const BufferId id : task.writes)
       if (timeline.slot_of[id] < 0 && problem.buffers[id].kind != BufferKind::Variable) open(id);
@@ -59,33 +59,33 @@ void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<
 
 }  // namespace
 
-Sizes measure(const Problem& problem, int64_t batch, int64_t part_samples) {
+Sizes measure(const Problem& problem, int64_t batch, int64_t micro_batches) {
   Sizes sizes;
   sizes.buffers.reserve(problem.buffers.size());
   for (const Buffer& buffer : problem.buffers) {
-    sizes.buffers.push_back(placed_bytes(buffer, holds_whole_batch(buffer) ? batch : part_samples));
+    sizes.buffers.push_back(placed_bytes(buffer, holds_whole_batch(buffer) ? batch : micro_batches));
     if (buffer.kind == BufferKind::Variable) sizes.variables += sizes.buffers.back();
   }
   sizes.workspace.reserve(problem.tasks.size());
-  for (const Task& task : problem.tasks) sizes.workspace.push_back(workspace_bytes(task, part_samples));
+  for (const Task& task : problem.tasks) sizes.workspace.push_back(workspace_bytes(task, micro_batches));
   return sizes;
 }
 
-Peak find_peak(const Sizes& sizes, const std::vector<Slot>& slots, const std::vector<TaskId>& steps) {
-  std::vector<Bytes> change(std::max<size_t>(steps.size(), 1) + 1, 0);
+Peak find_peak(const Sizes& sizes, const std::vector<Slot>& slots, const std::vector<TaskId>& actions) {
+  std::vector<Bytes> change(std::max<size_t>(actions.size(), 1) + 1, 0);
   for (const Slot& slot : slots) {
-    change[slot.first_step] += slot.bytes;
-    change[slot.last_step + 1] -= slot.bytes;
+    change[slot.first_action] += slot.bytes;
+    change[slot.last_action + 1] -= slot.bytes;
   }
   Bytes alive = sizes.variables;
-  Peak peak{.bytes = alive + (steps.empty() ? change[0] : 0)};
-  for (size_t s = 0; s < steps.size(); ++s) {
+  Peak peak{.bytes = alive + (actions.empty() ? change[0] : 0)};
+  for (size_t s = 0; s < actions.size(); ++s) {
     alive += change[s];
-    const Bytes with_workspace = alive + sizes.workspace[steps[s]];
+    const Bytes with_workspace = alive + sizes.workspace[actions[s]];
     peak.area += static_cast<double>(alive);
-    if (peak.step >= 0 && with_workspace <= peak.bytes) continue;
+    if (peak.action >= 0 && with_workspace <= peak.bytes) continue;
     peak.bytes = with_workspace;
-    peak.step = static_cast<int32_t>(s);
+    peak.action = static_cast<int32_t>(s);
   }
   return peak;
 }
@@ -102,7 +102,7 @@ void find_timeline(const Problem& problem, const Sizes& sizes, const std::vector
   assign_slots(problem, sizes, order, in_place, timeline);
   const Peak peak = find_peak(sizes, timeline.slots, order);
   timeline.peak_bytes = peak.bytes;
-  timeline.peak_step = peak.step;
+  timeline.peak_action = peak.action;
   timeline.area = peak.area;
 }
 

@@ -62,7 +62,7 @@ class Finder {
 
   void forbid(TaskId t) { split_.mixing = t; }
 
-  // A value that a task of the parts has read or made must not change before they are all done.
+  // A value that a task of the micro-batches has read or made must not change before they are all done.
   bool changes_touched(const Task& task) const {
     return any(task.writes, is_touched_) || any(task.updates, is_touched_);
   }
@@ -77,9 +77,10 @@ class Finder {
       for (const BufferId id : *list) is_touched_[id] = true;
   }
 
-  // What only the parts need is made inside, where it can be dropped between its uses and made again for the next part.
+  // What only the micro-batches need is made inside, where it can be dropped between its uses and made again for the
+  // next micro-batch.
   void move_inside() {
-    // By buffer, seen from the end: used by the parts; read or changed by what stays before them.
+    // By buffer, seen from the end: used by the micro-batches; read or changed by what stays before them.
     std::vector<bool> is_used(problem_.buffers.size(), false), is_held(problem_.buffers.size(), false);
     for (TaskId t = static_cast<TaskId>(problem_.tasks.size()) - 1; t >= 0; --t) {
       const Task& task = problem_.tasks[t];
@@ -108,11 +109,11 @@ class Finder {
 
 Split find_split(const Problem& problem) { return Finder(problem).run(); }
 
-std::vector<int64_t> cut_batch(int64_t batch, int64_t part_samples) {
-  if (part_samples <= 0 || part_samples >= batch) return {batch};
-  std::vector<int64_t> parts(static_cast<size_t>(batch / part_samples), part_samples);
-  if (batch % part_samples > 0) parts.push_back(batch % part_samples);
-  return parts;
+std::vector<int64_t> cut_batch(int64_t batch, int64_t samples) {
+  if (samples <= 0 || samples >= batch) return {batch};
+  std::vector<int64_t> micro_batches(static_cast<size_t>(batch / samples), samples);
+  if (batch % samples > 0) micro_batches.push_back(batch % samples);
+  return micro_batches;
 }
 
 }  // namespace plimsoll::plan

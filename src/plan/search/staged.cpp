@@ -17,9 +17,9 @@ class Stager {
   Stager(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,
          const Stored& stored)
       : problem_(problem), limits_(limits), split_(split), stored_(stored) {
-    staged_.parts = cut_batch(limits.batch, problem.part_samples);
-    in_parts_ = staged_.parts.size() > 1;
-    if (!in_parts_) {
+    staged_.micro_batches = cut_batch(limits.batch, problem.micro_batch);
+    in_micro_batches_ = staged_.micro_batches.size() > 1;
+    if (!in_micro_batches_) {
       sequence_ = order;
     } else {
       append(order, When::Before);
@@ -49,7 +49,7 @@ class Stager {
       else
         add_task(static_cast<int32_t>(i));
     }
-    staged_.sizes = measure(staged_.problem, limits_.batch, staged_.parts.front());
+    staged_.sizes = measure(staged_.problem, limits_.batch, staged_.micro_batches.front());
     return std::move(staged_);
   }
 
@@ -92,16 +92,16 @@ class Stager {
   }
 
   int64_t samples_of(TaskId task) const {
-    return in_parts_ && split_.has_rows[task] ? staged_.parts.front() : limits_.batch;
+    return in_micro_batches_ && split_.has_rows[task] ? staged_.micro_batches.front() : limits_.batch;
   }
   double times(When when) const {
-    return in_parts_ && when == When::Inside ? static_cast<double>(staged_.parts.size()) : 1.0;
+    return in_micro_batches_ && when == When::Inside ? static_cast<double>(staged_.micro_batches.size()) : 1.0;
   }
 
   void add_task(int32_t at) {
     const TaskId id = sequence_[at];
     const Task& from = problem_.tasks[id];
-    const When when = in_parts_ ? split_.when[id] : When::Before;
+    const When when = in_micro_batches_ ? split_.when[id] : When::Before;
     for (const auto* list : {&from.reads, &from.updates})
       for (const BufferId b : *list) {
         if (is_stored_variable(b) && first_use_[b] == at) add_load(b, b, when);
@@ -111,13 +111,13 @@ class Stager {
     task.variants.clear();
     task.fixed_ns = cost_ns(from, samples_of(id)) * times(when);
     task.per_sample_ns = 0;
-    // Made before the parts, it stays where it is for all of them.
-    if (in_parts_ && when == When::Before) task.recomputable = false;
+    // Made before the micro-batches, it stays where it is for all of them.
+    if (in_micro_batches_ && when == When::Before) task.recomputable = false;
     for (auto* list : {&task.reads, &task.updates})
       for (BufferId& b : *list) b = now_[b];
-    if (in_parts_ && when == When::Inside) add_to_sums(task);
+    if (in_micro_batches_ && when == When::Inside) add_to_sums(task);
     if (task.lane == Lane::Compute) staged_.ns += task.fixed_ns;
-    push(std::move(task), {.task = id}, in_parts_ && split_.has_rows[id]);
+    push(std::move(task), {.task = id}, in_micro_batches_ && split_.has_rows[id]);
     for (const auto* list : {&from.reads, &from.writes, &from.updates})
       for (const BufferId b : *list) {
         if (is_stored_variable(b) && last_change_[b] == at) add_save(b, when);
@@ -125,7 +125,7 @@ class Stager {
       }
   }
 
-  // What all parts share comes alive at the first mark; a part changes it.
+  // What all micro-batches share comes alive at the first mark; a micro-batch changes it.
   bool is_shared(BufferId id) const {
     const Buffer& buffer = problem_.buffers[id];
     return split_.is_sum[id] || (holds_whole_batch(buffer) && buffer.kind != BufferKind::Input);
@@ -152,7 +152,7 @@ class Stager {
 
   void add_mark(TaskId mark) {
     Task task;
-    task.name = mark == kBegin ? "begin of the parts" : "end of the parts";
+    task.name = mark == kBegin ? "begin of the micro-batches" : "end of the micro-batches";
     std::vector<bool> is_listed(problem_.buffers.size(), false);
     for (size_t t = 0; t < problem_.tasks.size(); ++t) {
       if (split_.when[t] != When::Inside) continue;
@@ -162,7 +162,7 @@ class Stager {
         (mark == kBegin ? task.writes : task.reads).push_back(id);
       }
     }
-    // Inputs, and what was made before, serve all parts.
+    // Inputs, and what was made before, serve all micro-batches.
     std::vector<bool> is_made_inside(problem_.buffers.size(), false);
     for (size_t t = 0; t < problem_.tasks.size(); ++t)
       if (split_.when[t] == When::Inside)
@@ -214,7 +214,7 @@ class Stager {
   }
 
   double transfer_ns(BufferId id) const {
-    const auto bytes = static_cast<double>(placed_bytes(problem_.buffers[id], staged_.parts.front()));
+    const auto bytes = static_cast<double>(placed_bytes(problem_.buffers[id], staged_.micro_batches.front()));
     return std::round(bytes / kDiskBytesPerSecond * 1e9);
   }
 
@@ -228,7 +228,7 @@ class Stager {
   const Limits& limits_;
   const Split& split_;
   const Stored& stored_;
-  bool in_parts_ = false;
+  bool in_micro_batches_ = false;
   std::vector<TaskId> sequence_;
   std::vector<BufferId> now_;  // by buffer of the problem: the one that holds it at this place of the sequence
   std::vector<TaskId> save_of_, load_of_;                                    // by buffer: the plan's task

@@ -1,4 +1,4 @@
-// The problem as the search sees it: tasks in the order they run, one part of the batch for all, and among them those
+// The problem as the search sees it: tasks in the order they run, one micro-batch for all, and among them those
 // that move buffers to the scratch file and back, on the disk lane.
 #pragma once
 
@@ -19,18 +19,18 @@ struct Stored {
   Bytes bytes = 0;              // of the file
 };
 
-// With parts, the tasks between `begin` and `end` run once for each. These two are marks: at `begin` all sums and
-// collected rows come alive, at `end` they are still alive, and so is what the next part needs.
+// With micro-batches, the tasks between `begin` and `end` run once for each. These two are marks: at `begin` all sums
+// and collected rows come alive, at `end` they are still alive, and so is what the next micro-batch needs.
 //
 //   before   begin   inside   end   after          becomes          before   inside 0   inside 1   ...   after
 struct Staged {
   Problem problem;
   Sizes sizes;
-  std::vector<Action> meaning;      // by task: what the plan says for it; marks have no task
-  std::vector<Task> transfers;      // of the plan: what the meanings behind the problem's tasks are
-  std::vector<bool> has_rows;       // by task: its step names the part
-  std::vector<BufferId> buffer_of;  // by buffer: that of the plan; a loaded value is a buffer of its own
-  std::vector<int64_t> parts;       // samples of each
+  std::vector<Action> meaning;         // by task: what the plan says for it; marks have no task
+  std::vector<Task> transfers;         // of the plan: what the meanings behind the problem's tasks are
+  std::vector<bool> has_rows;          // by task: its action names the micro-batch
+  std::vector<BufferId> buffer_of;     // by buffer: that of the plan; a loaded value is a buffer of its own
+  std::vector<int64_t> micro_batches;  // samples of each
   TaskId begin = -1, end = -1;
   // Transfers are searched for with the speed of an ordinary disk, so that what fits does not depend on a measurement;
   // these make it the time of the disk at hand.

@@ -16,10 +16,10 @@ std::vector<TaskId> find_first_writers(const Problem& problem) {
   return first;
 }
 
-void find_spans(const Problem& problem, const std::vector<TaskId>& steps, Stays& found) {
+void find_spans(const Problem& problem, const std::vector<TaskId>& actions, Stays& found) {
   const std::vector<TaskId> first_writer = find_first_writers(problem);
   std::vector<int32_t> now(problem.buffers.size(), -1);
-  const int32_t last = std::max(static_cast<int32_t>(steps.size()) - 1, 0);
+  const int32_t last = std::max(static_cast<int32_t>(actions.size()) - 1, 0);
   const auto open = [&](BufferId id, int32_t s) {
     now[id] = static_cast<int32_t>(found.stays.size());
     found.stays.push_back({id, s, s, -1});
@@ -27,25 +27,25 @@ void find_spans(const Problem& problem, const std::vector<TaskId>& steps, Stays&
   for (size_t b = 0; b < problem.buffers.size(); ++b)
     if (problem.buffers[b].kind == BufferKind::Variable || problem.buffers[b].kind == BufferKind::Input)
       open(static_cast<BufferId>(b), 0);
-  for (int32_t s = 0; s < static_cast<int32_t>(steps.size()); ++s) {
-    const Task& task = problem.tasks[steps[s]];
+  for (int32_t s = 0; s < static_cast<int32_t>(actions.size()); ++s) {
+    const Task& task = problem.tasks[actions[s]];
     for (const auto* list : {&task.reads, &task.updates})
-      for (const BufferId id : *list) found.stays[now[id]].last_step = s;
+      for (const BufferId id : *list) found.stays[now[id]].last_action = s;
     for (const BufferId id : task.writes) {
-      if (now[id] < 0 || first_writer[id] == steps[s])
+      if (now[id] < 0 || first_writer[id] == actions[s])
         open(id, s);
       else
-        found.stays[now[id]].last_step = s;
+        found.stays[now[id]].last_action = s;
     }
   }
   for (Stay& stay : found.stays) {
     const BufferKind kind = problem.buffers[stay.buffer].kind;
-    if (kind == BufferKind::Variable || kind == BufferKind::Output) stay.last_step = last;
+    if (kind == BufferKind::Variable || kind == BufferKind::Output) stay.last_action = last;
   }
 }
 
 // Gives each stay a slot: that of a value whose place it takes, or one of its own.
-void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place,
+void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& actions, bool in_place,
                   Stays& found) {
   std::vector<int32_t> now(problem.buffers.size(), -1);
   std::vector<bool> is_handed_on(found.stays.size(), false);
@@ -53,18 +53,18 @@ void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<
   const auto take_places = [&](const Task& task, int32_t s) {
     hand_places_on(
         problem, sizes, task,
-        [&](BufferId from) { return found.stays[now[from]].last_step == s && !is_handed_on[now[from]]; },
-        [&](BufferId to) { return found.stays[now[to]].first_step == s && found.stays[now[to]].slot < 0; },
+        [&](BufferId from) { return found.stays[now[from]].last_action == s && !is_handed_on[now[from]]; },
+        [&](BufferId to) { return found.stays[now[to]].first_action == s && found.stays[now[to]].slot < 0; },
         [&](BufferId from, BufferId to) {
           Stay& after = found.stays[now[to]];
           is_handed_on[now[from]] = true;
           after.slot = found.stays[now[from]].slot;
-          found.slots[after.slot].last_step = after.last_step;
+          found.slots[after.slot].last_action = after.last_action;
         });
   };
-  for (int32_t s = 0; s == 0 || s < static_cast<int32_t>(steps.size()); ++s) {
+  for (int32_t s = 0; s == 0 || s < static_cast<int32_t>(actions.size()); ++s) {
     const size_t begin = next;
-    for (; next < found.stays.size() && found.stays[next].first_step == s; ++next) {
+    for (; next < found.stays.size() && found.stays[next].first_action == s; ++next) {
       const Stay& stay = found.stays[next];
       now[stay.buffer] = static_cast<int32_t>(next);
     }
@@ -74,33 +74,33 @@ void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<
         const BufferKind mine = problem.buffers[stay.buffer].kind;
         if (stay.slot >= 0 || mine == BufferKind::Variable || (kind == BufferKind::Input && mine != kind)) continue;
         stay.slot = static_cast<int32_t>(found.slots.size());
-        found.slots.push_back({stay.first_step, stay.last_step, sizes.buffers[stay.buffer]});
+        found.slots.push_back({stay.first_action, stay.last_action, sizes.buffers[stay.buffer]});
       }
     };
     if (s == 0) open(BufferKind::Input);
-    if (in_place && !steps.empty()) take_places(problem.tasks[steps[s]], s);
+    if (in_place && !actions.empty()) take_places(problem.tasks[actions[s]], s);
     open(BufferKind::Temporary);
   }
 }
 
 }  // namespace
 
-Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place) {
+Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& actions, bool in_place) {
   Stays found;
-  find_spans(problem, steps, found);
-  assign_slots(problem, sizes, steps, in_place, found);
-  const Peak peak = find_peak(sizes, found.slots, steps);
+  find_spans(problem, actions, found);
+  assign_slots(problem, sizes, actions, in_place, found);
+  const Peak peak = find_peak(sizes, found.slots, actions);
   found.peak_bytes = peak.bytes;
-  found.peak_step = peak.step;
+  found.peak_action = peak.action;
   return found;
 }
 
-std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const std::vector<TaskId>& steps) {
+std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const std::vector<TaskId>& actions) {
   std::vector<PackItem> items;
-  items.reserve(stays.slots.size() + steps.size());
-  for (const Slot& slot : stays.slots) items.push_back({slot.first_step, slot.last_step + 1, slot.bytes});
-  for (size_t s = 0; s < steps.size(); ++s)
-    if (const Bytes bytes = sizes.workspace[steps[s]]; bytes > 0)
+  items.reserve(stays.slots.size() + actions.size());
+  for (const Slot& slot : stays.slots) items.push_back({slot.first_action, slot.last_action + 1, slot.bytes});
+  for (size_t s = 0; s < actions.size(); ++s)
+    if (const Bytes bytes = sizes.workspace[actions[s]]; bytes > 0)
       items.push_back({static_cast<int64_t>(s), static_cast<int64_t>(s) + 1, bytes});
   return items;
 }

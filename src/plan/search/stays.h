@@ -1,5 +1,5 @@
-// From steps, in which a task may run several times, to places in time: every stay of every buffer, and who takes whose
-// place.
+// From actions, in which a task may run several times, to places in time: every stay of every buffer, and who takes
+// whose place.
 #pragma once
 
 #include <vector>
@@ -12,22 +12,22 @@ namespace plimsoll::plan {
 
 struct Stay {
   BufferId buffer = 0;
-  int32_t first_step = 0;
-  int32_t last_step = 0;
+  int32_t first_action = 0;
+  int32_t last_action = 0;
   int32_t slot = -1;  // -1 for variables
 };
 
 struct Stays {
-  std::vector<Stay> stays;  // by first step
+  std::vector<Stay> stays;  // by first action
   std::vector<Slot> slots;
   Bytes peak_bytes = 0;  // variables included
-  int32_t peak_step = -1;
+  int32_t peak_action = -1;
 };
 
 // A value ends with its last use before the task that first writes it runs again.
-Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& steps, bool in_place);
+Stays find_stays(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& actions, bool in_place);
 
-// Slots first, then the workspace of each step that has some.
-std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const std::vector<TaskId>& steps);
+// Slots first, then the workspace of each action that has some.
+std::vector<PackItem> make_items(const Sizes& sizes, const Stays& stays, const std::vector<TaskId>& actions);
 
 }  // namespace plimsoll::plan

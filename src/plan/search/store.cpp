@@ -19,8 +19,8 @@ constexpr Shares kFinerShares[] = {{0.125, 0, 0}, {0.25, 0, 0},  {0.375, 0, 0}, 
 class Lister {
  public:
   Lister(const Problem& problem, const Limits& limits, const Split& split)
-      : problem_(problem), limits_(limits), samples_(problem.part_samples > 0 ? problem.part_samples : limits.batch) {
-    const bool in_parts = problem.part_samples > 0 && problem.part_samples < limits.batch;
+      : problem_(problem), limits_(limits), samples_(problem.micro_batch > 0 ? problem.micro_batch : limits.batch) {
+    const bool in_micro_batches = problem.micro_batch > 0 && problem.micro_batch < limits.batch;
     std::vector<bool> is_fixed(problem.buffers.size(), false);
     std::vector<int32_t> writers(problem.buffers.size(), 0);
     ns_.assign(problem.buffers.size(), 0);
@@ -30,11 +30,12 @@ class Lister {
         for (const BufferId id : *list) {
           ++writers[id];
           ns_[id] = cost_ns(task, samples_);
-          // What parts share, and what stays alive beside them, has one place for all.
-          if (in_parts && (list == &task.writes ? split.when[t] != Split::When::Inside || split.is_sum[id] : false))
+          // What micro-batches share, and what stays alive beside them, has one place for all.
+          if (in_micro_batches &&
+              (list == &task.writes ? split.when[t] != Split::When::Inside || split.is_sum[id] : false))
             is_fixed[id] = true;
         }
-      if (!in_parts || split.when[t] != Split::When::Before) continue;
+      if (!in_micro_batches || split.when[t] != Split::When::Before) continue;
       for (const auto* list : {&task.reads, &task.writes, &task.updates})
         for (const BufferId id : *list) is_fixed[id] = true;
     }

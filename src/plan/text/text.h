@@ -15,8 +15,8 @@ namespace plimsoll::plan {
 // task fc1 reads x w1 writes h workspace 0 4096 cost 100 2.5 share 0 0 batch rows recomputable
 //
 // Buffers and tasks are called by name; by '@' and number where a name is not unique. Cost is in nanoseconds, and
-// like workspace it is a fixed part and a part for each sample. Parsers throw Error naming the line; `lines_before` stand
-// before the text in its file.
+// like workspace it is a fixed part and a part for each sample. Parsers throw Error naming the line; `lines_before`
+// stand before the text in its file.
 std::string to_text(const Problem& problem);
 Problem parse_problem(std::string_view text, int64_t lines_before = 0);
 

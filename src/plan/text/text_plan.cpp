@@ -26,28 +26,28 @@ int32_t parse_name(WordReader& reader, const Names& names, std::string_view expe
   return id;
 }
 
-void print_step(std::string& text, const Action& step, const Names& tasks) {
-  text += "step " + tasks.word(step.task);
-  if (step.part != 0) text += fmt::format(" part {}", step.part);
-  if (step.variant >= 0) text += fmt::format(" with {}", step.variant);
+void print_action(std::string& text, const Action& action, const Names& tasks) {
+  text += "action " + tasks.word(action.task);
+  if (action.micro_batch != 0) text += fmt::format(" micro_batch {}", action.micro_batch);
+  if (action.variant >= 0) text += fmt::format(" with {}", action.variant);
   text += '\n';
 }
 
-Action parse_step(WordReader& reader, const Names& tasks) {
-  Action step;
-  step.task = parse_name(reader, tasks, "task");
-  if (reader.take("part")) step.part = reader.small_integer("the part");
-  if (reader.take("with")) step.variant = reader.small_integer("the variant");
-  return step;
+Action parse_action(WordReader& reader, const Names& tasks) {
+  Action action;
+  action.task = parse_name(reader, tasks, "task");
+  if (reader.take("micro_batch")) action.micro_batch = reader.small_integer("the micro-batch");
+  if (reader.take("with")) action.variant = reader.small_integer("the variant");
+  return action;
 }
 
 Life parse_life(WordReader& reader, const Names& buffers) {
   Life life;
   if (!reader.take("-")) life.buffer = parse_name(reader, buffers, "buffer");
-  life.first_step = reader.small_integer("the first step");
-  life.last_step = reader.small_integer("the last step");
-  if (life.first_step < 0 || life.last_step < life.first_step)
-    reader.refuse(fmt::format("a life can't span steps {}-{}", life.first_step, life.last_step));
+  life.first_action = reader.small_integer("the first action");
+  life.last_action = reader.small_integer("the last action");
+  if (life.first_action < 0 || life.last_action < life.first_action)
+    reader.refuse(fmt::format("a life can't span actions {}-{}", life.first_action, life.last_action));
   reader.expect("offset");
   life.offset = reader.size("the offset");
   reader.expect("bytes");
@@ -65,15 +65,15 @@ Exactness parse_exactness(WordReader& reader) {
   reader.refuse(fmt::format("'{}' is no exactness", word));
 }
 
-// One line of a plan that is neither step nor life.
+// One line of a plan that is neither action nor life.
 void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Plan& plan) {
   if (reader.take("arena")) {
     plan.arena_bytes = reader.size("the arena");
     while (!reader.at_end()) plan.more_arenas.push_back(reader.size("the arena of a space"));
   } else if (reader.take("variables")) {
     plan.variable_bytes = reader.size("the size of all variables");
-  } else if (reader.take("parts")) {
-    while (!reader.at_end()) plan.part_samples.push_back(reader.integer("the samples of a part"));
+  } else if (reader.take("micro_batches")) {
+    while (!reader.at_end()) plan.micro_batches.push_back(reader.integer("the samples of a micro-batch"));
   } else if (reader.take("stored")) {
     while (!reader.at_end()) plan.stored.push_back(parse_name(reader, buffers, "buffer"));
   } else if (reader.take("predicted_ns")) {
@@ -85,8 +85,8 @@ void parse_fact(WordReader& reader, const Names& tasks, const Names& buffers, Pl
     plan.next_faster_bytes = reader.size("the size of the next faster plan");
   } else if (reader.take("live")) {
     plan.live_bytes = reader.size("the live size");
-    reader.expect("step");
-    plan.peak_step = reader.small_integer("the step of the peak");
+    reader.expect("action");
+    plan.peak_action = reader.small_integer("the action of the peak");
   } else if (reader.take("peak")) {
     for (Bytes& bytes : plan.peak_by_tag) {
       const auto index = static_cast<size_t>(&bytes - plan.peak_by_tag.data());
@@ -114,7 +114,7 @@ std::string to_text(const Limits& limits) {
       "limits\nbytes {}\nbatch {}\ndisk_bytes {}\ndisk_read {}\ndisk_write {}\npack_nodes {}\n", limits.bytes,
       limits.batch, limits.disk_bytes, limits.disk_read_bytes_per_s, limits.disk_write_bytes_per_s, limits.pack_nodes);
   if (!limits.more_spaces.empty()) text += fmt::format("more_spaces {}\n", fmt::join(limits.more_spaces, " "));
-  if (limits.step_bytes > 0) text += fmt::format("step_bytes {}\n", limits.step_bytes);
+  if (limits.action_bytes > 0) text += fmt::format("action_bytes {}\n", limits.action_bytes);
   if (limits.staging_bytes > 0) text += fmt::format("staging_bytes {}\n", limits.staging_bytes);
   if (limits.search_bytes < Limits{}.search_bytes) text += fmt::format("search_bytes {}\n", limits.search_bytes);
   if (limits.stored) text += fmt::format("stored {}\n", fmt::join(*limits.stored, " "));
@@ -144,8 +144,8 @@ Limits parse_limits(std::string_view text, int64_t lines_before) {
       limits.disk_read_bytes_per_s = reader.number("disk_read");
     } else if (reader.take("disk_write")) {
       limits.disk_write_bytes_per_s = reader.number("disk_write");
-    } else if (reader.take("step_bytes")) {
-      limits.step_bytes = reader.small_integer("step_bytes");
+    } else if (reader.take("action_bytes")) {
+      limits.action_bytes = reader.small_integer("action_bytes");
     } else if (reader.take("staging_bytes")) {
       limits.staging_bytes = reader.size("staging_bytes");
     } else if (reader.take("search_bytes")) {
@@ -174,9 +174,9 @@ std::string to_text(const Plan& plan, const Problem& problem) {
   for (const Task& transfer : plan.transfers) tasks.add(transfer.name);
   std::string text = fmt::format("plan {}\narena {}", quote(problem.name), plan.arena_bytes);
   for (const Bytes bytes : plan.more_arenas) text += fmt::format(" {}", bytes);
-  text += fmt::format("\nvariables {}\nparts {}\n", plan.variable_bytes, fmt::join(plan.part_samples, " "));
-  text += fmt::format("predicted_ns {}\nunconstrained {} {}\nlive {} step {}\npeak", plan.predicted_ns,
-                      plan.unconstrained_bytes, plan.unconstrained_ns, plan.live_bytes, plan.peak_step);
+  text += fmt::format("\nvariables {}\nmicro_batches {}\n", plan.variable_bytes, fmt::join(plan.micro_batches, " "));
+  text += fmt::format("predicted_ns {}\nunconstrained {} {}\nlive {} action {}\npeak", plan.predicted_ns,
+                      plan.unconstrained_bytes, plan.unconstrained_ns, plan.live_bytes, plan.peak_action);
   for (size_t i = 0; i < kTagCount; ++i)
     text += fmt::format(" {} {}", name_of(static_cast<Tag>(i)), plan.peak_by_tag[i]);
   text += fmt::format("\nlower_bound {}", plan.lower_bound_bytes);
@@ -189,10 +189,11 @@ std::string to_text(const Plan& plan, const Problem& problem) {
   for (const Decision& decision : plan.decisions)
     text += fmt::format("decision {} {} {}\n", quote(decision.what), decision.bytes_saved, decision.ns_paid);
   for (const Task& transfer : plan.transfers) print_task(text, "transfer", transfer, buffers);
-  for (const Action& step : plan.steps) print_step(text, step, tasks);
+  for (const Action& action : plan.actions) print_action(text, action, tasks);
   for (const Life& life : plan.lives)
-    text += fmt::format("life {} {} {} offset {} bytes {}\n", life.buffer == kWorkspace ? "-" : buffers.word(life.buffer),
-                        life.first_step, life.last_step, life.offset, life.bytes);
+    text +=
+        fmt::format("life {} {} {} offset {} bytes {}\n", life.buffer == kWorkspace ? "-" : buffers.word(life.buffer),
+                    life.first_action, life.last_action, life.offset, life.bytes);
   return text;
 }
 
@@ -210,8 +211,8 @@ Plan parse_plan(std::string_view text, const Problem& problem, int64_t lines_bef
     if (reader.take("transfer")) {
       plan.transfers.push_back(parse_task(reader, buffers));
       tasks.add(plan.transfers.back().name);
-    } else if (reader.take("step")) {
-      plan.steps.push_back(parse_step(reader, tasks));
+    } else if (reader.take("action")) {
+      plan.actions.push_back(parse_action(reader, tasks));
     } else if (reader.take("life")) {
       plan.lives.push_back(parse_life(reader, buffers));
     } else {

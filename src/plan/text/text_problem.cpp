@@ -36,7 +36,7 @@ Buffer parse_buffer(WordReader& reader, const std::vector<std::string>& spaces) 
 std::string to_text(const Problem& problem) {
   const Names buffers = names_of(problem.buffers);
   std::string text = "problem " + quote(problem.name);
-  if (problem.part_samples > 0) text += fmt::format(" part {}", problem.part_samples);
+  if (problem.micro_batch > 0) text += fmt::format(" micro_batch {}", problem.micro_batch);
   text += '\n';
   for (size_t i = 1; i < problem.spaces.size(); ++i) text += "space " + quote(problem.spaces[i]) + '\n';
   for (const Buffer& buffer : problem.buffers)
@@ -55,7 +55,7 @@ Problem parse_problem(std::string_view text, int64_t lines_before) {
   if (!reader.next_line()) reader.refuse("there is no problem");
   reader.expect("problem");
   problem.name = reader.word("the name of the problem");
-  if (reader.take("part")) problem.part_samples = reader.integer("the samples of a part");
+  if (reader.take("micro_batch")) problem.micro_batch = reader.integer("the samples of a micro-batch");
   reader.expect_end();
   while (reader.next_line()) {
     if (reader.take("space")) {

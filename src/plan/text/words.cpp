@@ -12,7 +12,7 @@ namespace {
 
 // Words that end a list of names. Names that look like them are quoted.
 constexpr std::array<std::string_view, 10> kKeywords{"reads", "writes", "updates",      "workspace", "cost",
-                                                     "share", "batch",  "recomputable", "variant", "lane"};
+                                                     "share", "batch",  "recomputable", "variant",   "lane"};
 
 bool is_keyword(std::string_view word) {
   return std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end();
