@@ -1,0 +1,170 @@
+// batch: the input writes its elements straight into the rows of the batch.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "dataset/origin.h"
+
+namespace plimsoll {
+namespace {
+
+using dataset::Column;
+using dataset::Rows;
+using dataset::Stream;
+
+// Shapes of the rows of one batch, for the components whose elements differ.
+class RowShapes {
+ public:
+  static Bytes bytes(const ElementSpec& spec, int64_t count) {
+    return count * Bytes(sizeof(Dims)) * std::ranges::count_if(spec, [](const Component& c) { return !c.is_fixed(); });
+  }
+  RowShapes(const ElementSpec& spec, int64_t count, MemoryLine& line)
+      : held_(line.reserve(Tag::Data, bytes(spec, count))), shapes_(spec.size()) {
+    for (size_t i = 0; i < spec.size(); ++i)
+      if (!spec[i].is_fixed()) shapes_[i] = std::make_unique<Dims[]>(static_cast<size_t>(count));
+  }
+  Dims* of(size_t component) const { return shapes_[component].get(); }
+
+ private:
+  const Reservation held_;
+  std::vector<std::unique_ptr<Dims[]>> shapes_;  // null where all are the same
+};
+
+class BatchStream final : public Stream, public dataset::Indexed {
+ public:
+  BatchStream(dataset::Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input, const ElementSpec& spec,
+              int64_t size, bool drop_remainder)
+      : Stream(meter),
+        input_(std::move(input)),
+        from_(input_->indexed()),
+        spec_(spec),
+        size_(size),
+        drop_remainder_(drop_remainder),
+        shapes_(spec, size, line) {}
+
+  int64_t skip(int64_t count, const Rows& scratch) override {
+    const std::vector<Column> columns = columns_in(scratch, 0);
+    const int64_t passed = input_->skip(count * size_, {columns.data(), 0, size_});
+    return drop_remainder_ ? passed / size_ : (passed + size_ - 1) / size_;
+  }
+  void rewind(uint64_t epoch) override { input_->rewind(epoch); }
+
+  const Indexed* indexed() const override {
+    const bool is_fixed = std::ranges::all_of(spec_, [](const Component& c) { return c.is_fixed(); });
+    return from_ != nullptr && is_fixed ? this : nullptr;
+  }
+  int64_t count() const override {
+    return drop_remainder_ ? from_->count() / size_ : (from_->count() + size_ - 1) / size_;
+  }
+  void read(int64_t first, const Rows& rows) const override {
+    for (int64_t row = 0; row < rows.count(); ++row) {
+      const int64_t start = (first + row) * size_;
+      const int64_t filled = std::min(size_, from_->count() - start);
+      const std::vector<Column> columns = columns_in(rows, row);
+      from_->read(start, {columns.data(), 0, filled});
+      set_shapes(rows, row, filled);
+    }
+  }
+
+ protected:
+  int64_t fill(const Rows& rows) override {
+    const std::vector<Column> columns = columns_in(rows, 0);
+    const Rows inner(columns.data(), 0, size_);
+    const int64_t filled = input_->pull_all(inner);
+    if (filled == 0 || (drop_remainder_ && filled < size_)) return 0;
+    for (size_t i = 0; i < spec_.size(); ++i)
+      if (!spec_[i].is_fixed()) close_up(i, inner, filled);
+    set_shapes(rows, 0, filled);
+    return 1;
+  }
+
+ private:
+  std::vector<Column> columns_in(const Rows& rows, int64_t row) const {
+    std::vector<Column> columns(spec_.size());
+    for (size_t i = 0; i < spec_.size(); ++i) columns[i] = {rows.at(i, row), spec_[i].bytes(), shapes_.of(i)};
+    return columns;
+  }
+
+  // Elements that could have been larger lie apart.
+  void close_up(size_t component, const Rows& rows, int64_t filled) const {
+    const Dims& shape = *rows.shape(component, 0);
+    const Bytes bytes = row_bytes(spec_[component], rows, component, 0);
+    for (int64_t row = 1; row < filled; ++row) {
+      if (*rows.shape(component, row) != shape)
+        throw Error(fmt::format("batch({}): component '{}' is {} in one element and {} in another; use padded_batch, "
+                                "or map them to one shape",
+                                size_, spec_[component].name, to_string(shape), to_string(*rows.shape(component, row))),
+                    ErrorKind::BadData);
+      std::memmove(rows.at(component, 0) + row * bytes, rows.at(component, row), static_cast<size_t>(bytes));
+    }
+  }
+
+  void set_shapes(const Rows& rows, int64_t row, int64_t filled) const {
+    for (size_t i = 0; i < spec_.size(); ++i) {
+      Dims* const shape = rows.shape(i, row);
+      if (shape == nullptr) continue;
+      *shape = spec_[i].is_fixed() ? spec_[i].shape : *shapes_.of(i);
+      shape->insert(0, filled);
+    }
+  }
+
+  const std::unique_ptr<Stream> input_;
+  const dataset::Indexed* const from_;
+  const ElementSpec& spec_;  // of the input
+  const int64_t size_;
+  const bool drop_remainder_;
+  const RowShapes shapes_;
+};
+
+ElementSpec batched(const dataset::Recipe& input, int64_t size, bool drop_remainder) {
+  ElementSpec spec = input.element();
+  const bool is_full =
+      drop_remainder || input.size() == Dataset::kInfinite || (input.size() >= 0 && input.size() % size == 0);
+  for (Component& component : spec) {
+    component.shape.insert(0, is_full ? size : -1);
+    component.most.insert(0, size);
+  }
+  return dataset::checked(std::move(spec));
+}
+
+class BatchRecipe final : public dataset::Recipe {
+ public:
+  BatchRecipe(const dataset::RecipePtr& input, int64_t size, bool drop_remainder)
+      : Recipe(batched(*input, size, drop_remainder), {input}), size_(size), drop_remainder_(drop_remainder) {}
+
+  std::string text() const override {
+    return fmt::format("batch({}{})", size_, drop_remainder_ ? ", drop remainder" : "");
+  }
+  int64_t size() const override {
+    const int64_t all = input().size();
+    return all < 0 ? all : drop_remainder_ ? all / size_ : (all + size_ - 1) / size_;
+  }
+  bool is_random_access() const override {
+    return input().is_random_access() &&
+           std::ranges::all_of(input().element(), [](const Component& c) { return c.is_fixed(); });
+  }
+  dataset::Holding holding() const override { return {.bytes = RowShapes::bytes(input().element(), size_)}; }
+
+ protected:
+  std::unique_ptr<Stream> make(dataset::Build& build, dataset::Meter& meter,
+                               std::vector<std::unique_ptr<Stream>> inputs) const override {
+    return std::make_unique<BatchStream>(meter, build.line, std::move(inputs[0]), input().element(), size_,
+                                         drop_remainder_);
+  }
+
+ private:
+  const int64_t size_;
+  const bool drop_remainder_;
+};
+
+}  // namespace
+
+Dataset Dataset::batch(int64_t count, bool drop_remainder) const {
+  if (count < 1) throw Error(fmt::format("batch({}): give at least 1", count), ErrorKind::Usage);
+  return dataset::make_dataset(std::make_shared<BatchRecipe>(recipe_, count, drop_remainder));
+}
+
+}  // namespace plimsoll
