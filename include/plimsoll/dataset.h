@@ -212,6 +212,27 @@ using Predicate = std::function<bool(const ElementView& element)>;
 using Generator = std::function<bool(const ElementSlot& to)>;
 using GeneratorFactory = std::function<Generator()>;
 
+// Makes a dataset of an element.
+using InterleaveFunction = std::function<Dataset(const ElementView& element)>;
+struct InterleaveOptions {
+  int64_t cycle = 1;  // datasets open at once
+  int64_t block = 1;  // elements of one before the next has its turn
+  // What the datasets are like, in elements and bytes. Null: the first element is read at once, and made one.
+  const Dataset* like = nullptr;
+};
+
+struct WindowOptions {
+  int64_t shift = 0;  // from the first element of a window to that of the next; 0: the size of a window
+  int64_t stride = 1;
+  bool drop_remainder = false;
+};
+
+struct PaddedBatchOptions {
+  std::vector<Dims> shapes = {};    // one for each component, -1: the largest of the batch; none: -1 everywhere
+  std::vector<double> values = {};  // to pad with, one for each component; none: 0
+  bool drop_remainder = false;
+};
+
 // A cheap value: copies share one description, each call returns another dataset. Stages mean what they mean in
 // tf.data. Calls throw Error(Usage) for numbers that make no sense.
 class Dataset {
@@ -238,7 +259,29 @@ class Dataset {
   Dataset shuffle(const ShuffleOptions& options = {}) const;
   Dataset shuffle(int64_t count, uint64_t seed = 0) const { return shuffle({.count = count, .seed = seed}); }
 
+  Dataset filter(Predicate predicate) const;
+  // Leaves out elements that a stage before failed on with Error(BadData): at most so many an epoch, then it fails too.
+  Dataset skip_corrupt(int64_t most) const;
+
   Dataset batch(int64_t count, bool drop_remainder = false) const;
+  // Elements of different shapes are padded to one.
+  Dataset padded_batch(int64_t count, const PaddedBatchOptions& options = {}) const;
+  Dataset unbatch() const;
+  // Windows as batches: what tf.data gives after .flat_map(lambda window: window.batch(count)).
+  Dataset window(int64_t count, const WindowOptions& options = {}) const;
+
+  // Components side by side, as long as the shortest; their names must differ.
+  static Dataset zip(const std::vector<Dataset>& datasets);
+  Dataset concatenate(const Dataset& other) const;
+  Dataset enumerate(int64_t start = 0) const;  // one more component in front: "index", i64
+  Dataset interleave(InterleaveFunction function, const InterleaveOptions& options = {}) const;
+  Dataset flat_map(InterleaveFunction function) const;
+
+  // What passed once is kept: in memory, which needs a size that is known, or in a file that later runs read again.
+  // Elements stay those of epoch 0. Cached elements have random access.
+  Dataset cache() const;
+  Dataset cache(const std::string& path) const;
+
   Dataset repeat(int64_t times = kInfinite) const;
   Dataset take(int64_t count) const;  // -1: all
   Dataset skip(int64_t count) const;  // -1: all

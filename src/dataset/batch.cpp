@@ -1,4 +1,4 @@
-// batch: the input writes its elements straight into the rows of the batch.
+// batch and padded_batch: the input writes its elements straight into the rows of the batch.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -7,6 +7,7 @@
 
 #include <plimsoll/error.h>
 #include "dataset/origin.h"
+#include "dataset/row_padding.h"
 
 namespace plimsoll {
 namespace {
@@ -33,17 +34,29 @@ class RowShapes {
   std::vector<std::unique_ptr<Dims[]>> shapes_;  // null where all are the same
 };
 
+struct BatchSpec {
+  int64_t size = 1;
+  bool drop_remainder = false;
+  dataset::RowPadding padding = {};
+
+  // Elements lie in a batch as they are read.
+  bool is_plain(const ElementSpec& spec) const {
+    return padding.is_empty() && std::ranges::all_of(spec, [](const Component& c) { return c.is_fixed(); });
+  }
+};
+
 class BatchStream final : public Stream, public dataset::Indexed {
  public:
   BatchStream(dataset::Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input, const ElementSpec& spec,
-              int64_t size, bool drop_remainder)
+              const BatchSpec& batch)
       : Stream(meter),
         input_(std::move(input)),
         from_(input_->indexed()),
         spec_(spec),
-        size_(size),
-        drop_remainder_(drop_remainder),
-        shapes_(spec, size, line) {}
+        batch_(batch),
+        size_(batch.size),
+        drop_remainder_(batch.drop_remainder),
+        shapes_(spec, size_, line) {}
 
   int64_t skip(int64_t count, const Rows& scratch) override {
     const std::vector<Column> columns = columns_in(scratch, 0);
@@ -52,10 +65,7 @@ class BatchStream final : public Stream, public dataset::Indexed {
   }
   void rewind(uint64_t epoch) override { input_->rewind(epoch); }
 
-  const Indexed* indexed() const override {
-    const bool is_fixed = std::ranges::all_of(spec_, [](const Component& c) { return c.is_fixed(); });
-    return from_ != nullptr && is_fixed ? this : nullptr;
-  }
+  const Indexed* indexed() const override { return from_ != nullptr && batch_.is_plain(spec_) ? this : nullptr; }
   int64_t count() const override {
     return drop_remainder_ ? from_->count() / size_ : (from_->count() + size_ - 1) / size_;
   }
@@ -75,8 +85,12 @@ class BatchStream final : public Stream, public dataset::Indexed {
     const Rows inner(columns.data(), 0, size_);
     const int64_t filled = input_->pull_all(inner);
     if (filled == 0 || (drop_remainder_ && filled < size_)) return 0;
-    for (size_t i = 0; i < spec_.size(); ++i)
-      if (!spec_[i].is_fixed()) close_up(i, inner, filled);
+    for (size_t i = 0; i < spec_.size(); ++i) {
+      if (batch_.padding.is_padded(i))
+        batch_.padding.pad(spec_[i], i, inner.front(filled), shapes_.of(i));
+      else if (!spec_[i].is_fixed())
+        close_up(i, inner, filled);
+    }
     set_shapes(rows, 0, filled);
     return 1;
   }
@@ -84,7 +98,8 @@ class BatchStream final : public Stream, public dataset::Indexed {
  private:
   std::vector<Column> columns_in(const Rows& rows, int64_t row) const {
     std::vector<Column> columns(spec_.size());
-    for (size_t i = 0; i < spec_.size(); ++i) columns[i] = {rows.at(i, row), spec_[i].bytes(), shapes_.of(i)};
+    for (size_t i = 0; i < spec_.size(); ++i)
+      columns[i] = {rows.at(i, row), batch_.padding.row_bytes(spec_[i], i), shapes_.of(i)};
     return columns;
   }
 
@@ -106,7 +121,7 @@ class BatchStream final : public Stream, public dataset::Indexed {
     for (size_t i = 0; i < spec_.size(); ++i) {
       Dims* const shape = rows.shape(i, row);
       if (shape == nullptr) continue;
-      *shape = spec_[i].is_fixed() ? spec_[i].shape : *shapes_.of(i);
+      *shape = spec_[i].is_fixed() ? batch_.padding.fixed_shape(spec_[i], i) : *shapes_.of(i);
       shape->insert(0, filled);
     }
   }
@@ -114,57 +129,65 @@ class BatchStream final : public Stream, public dataset::Indexed {
   const std::unique_ptr<Stream> input_;
   const dataset::Indexed* const from_;
   const ElementSpec& spec_;  // of the input
+  const BatchSpec& batch_;
   const int64_t size_;
   const bool drop_remainder_;
   const RowShapes shapes_;
 };
 
-ElementSpec batched(const dataset::Recipe& input, int64_t size, bool drop_remainder) {
-  ElementSpec spec = input.element();
-  const bool is_full =
-      drop_remainder || input.size() == Dataset::kInfinite || (input.size() >= 0 && input.size() % size == 0);
+ElementSpec batched(const dataset::Recipe& input, const BatchSpec& batch) {
+  ElementSpec spec = batch.padding.padded(input.element());
+  const bool is_full = batch.drop_remainder || input.size() == Dataset::kInfinite ||
+                       (input.size() >= 0 && input.size() % batch.size == 0);
   for (Component& component : spec) {
-    component.shape.insert(0, is_full ? size : -1);
-    component.most.insert(0, size);
+    component.shape.insert(0, is_full ? batch.size : -1);
+    component.most.insert(0, batch.size);
   }
   return dataset::checked(std::move(spec));
 }
 
 class BatchRecipe final : public dataset::Recipe {
  public:
-  BatchRecipe(const dataset::RecipePtr& input, int64_t size, bool drop_remainder)
-      : Recipe(batched(*input, size, drop_remainder), {input}), size_(size), drop_remainder_(drop_remainder) {}
+  BatchRecipe(const dataset::RecipePtr& input, BatchSpec batch)
+      : Recipe(batched(*input, batch), {input}), batch_(std::move(batch)) {}
 
   std::string text() const override {
-    return fmt::format("batch({}{})", size_, drop_remainder_ ? ", drop remainder" : "");
+    return fmt::format("{}({}{}{})", batch_.padding.is_empty() ? "batch" : "padded_batch", batch_.size,
+                       batch_.drop_remainder ? ", drop remainder" : "", batch_.padding.text());
   }
   int64_t size() const override {
     const int64_t all = input().size();
-    return all < 0 ? all : drop_remainder_ ? all / size_ : (all + size_ - 1) / size_;
+    if (all < 0) return all;
+    return batch_.drop_remainder ? all / batch_.size : (all + batch_.size - 1) / batch_.size;
   }
-  bool is_random_access() const override {
-    return input().is_random_access() &&
-           std::ranges::all_of(input().element(), [](const Component& c) { return c.is_fixed(); });
-  }
-  dataset::Holding holding() const override { return {.bytes = RowShapes::bytes(input().element(), size_)}; }
+  bool is_random_access() const override { return input().is_random_access() && batch_.is_plain(input().element()); }
+  dataset::Holding holding() const override { return {.bytes = RowShapes::bytes(input().element(), batch_.size)}; }
 
  protected:
   std::unique_ptr<Stream> make(dataset::Build& build, dataset::Meter& meter,
                                std::vector<std::unique_ptr<Stream>> inputs) const override {
-    return std::make_unique<BatchStream>(meter, build.line, std::move(inputs[0]), input().element(), size_,
-                                         drop_remainder_);
+    return std::make_unique<BatchStream>(meter, build.line, std::move(inputs[0]), input().element(), batch_);
   }
 
  private:
-  const int64_t size_;
-  const bool drop_remainder_;
+  const BatchSpec batch_;
 };
+
+void check(int64_t count) {
+  if (count < 1) throw Error(fmt::format("a batch of {} makes no sense; give at least 1", count), ErrorKind::Usage);
+}
 
 }  // namespace
 
 Dataset Dataset::batch(int64_t count, bool drop_remainder) const {
-  if (count < 1) throw Error(fmt::format("batch({}): give at least 1", count), ErrorKind::Usage);
-  return dataset::make_dataset(std::make_shared<BatchRecipe>(recipe_, count, drop_remainder));
+  check(count);
+  return dataset::make_dataset(std::make_shared<BatchRecipe>(recipe_, BatchSpec{count, drop_remainder}));
+}
+
+Dataset Dataset::padded_batch(int64_t count, const PaddedBatchOptions& options) const {
+  check(count);
+  return dataset::make_dataset(std::make_shared<BatchRecipe>(
+      recipe_, BatchSpec{count, options.drop_remainder, dataset::RowPadding(element(), options)}));
 }
 
 }  // namespace plimsoll

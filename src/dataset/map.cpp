@@ -285,6 +285,7 @@ class MapRecipe final : public Recipe {
 
   std::string text() const override { return spec_.text; }
   int64_t size() const override { return input().size(); }
+  int64_t most_size() const override { return input().most_size(); }
   int64_t wanted_rows() const override {
     return input_slots(spec_.threads == AUTOTUNE ? most_threads() : spec_.threads);
   }

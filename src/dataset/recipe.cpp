@@ -56,6 +56,23 @@ ElementSpec checked(ElementSpec spec) {
   return spec;
 }
 
+ElementSpec common_spec(const ElementSpec& a, const ElementSpec& b, const std::string& stage) {
+  bool is_alike = a.size() == b.size();
+  ElementSpec common = a;
+  for (size_t i = 0; is_alike && i < a.size(); ++i) {
+    is_alike = a[i].name == b[i].name && a[i].dtype == b[i].dtype && a[i].shape.rank() == b[i].shape.rank();
+    for (int axis = 0; is_alike && axis < a[i].shape.rank(); ++axis) {
+      if (a[i].shape[axis] != b[i].shape[axis]) common[i].shape[axis] = -1;
+      common[i].most[axis] = std::max(a[i].most[axis], b[i].most[axis]);
+    }
+  }
+  if (!is_alike)
+    throw Error(fmt::format("{}: elements of {} and of {} don't go together; give both the same names and types", stage,
+                            to_string(a), to_string(b)),
+                ErrorKind::Usage);
+  return common;
+}
+
 bool can_be_ordered(const Recipe& recipe) {
   if (recipe.is_random_access()) return true;
   return recipe.inputs().size() == 1 && recipe.over(recipe.inputs().front()) != nullptr &&
@@ -68,8 +85,11 @@ RecipePtr below_maps(const RecipePtr& recipe, const std::function<RecipePtr(cons
 }
 
 std::string chain_text(const Recipe& recipe) {
-  if (recipe.inputs().size() > 1) return recipe.text();  // which names its inputs
-  return recipe.inputs().empty() ? recipe.text() : chain_text(recipe.input()) + "." + recipe.text();
+  if (recipe.inputs().empty()) return recipe.text();
+  if (recipe.inputs().size() == 1) return chain_text(recipe.input()) + "." + recipe.text();
+  std::string inputs;
+  for (const RecipePtr& input : recipe.inputs()) inputs += (inputs.empty() ? "" : ", ") + chain_text(*input);
+  return fmt::format("{}({})", recipe.text(), inputs);
 }
 
 void for_each_stage(const Recipe& recipe, const std::function<void(const Recipe& stage)>& visit) {

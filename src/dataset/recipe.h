@@ -41,8 +41,9 @@ class Recipe {
   const std::vector<RecipePtr>& inputs() const { return inputs_; }
   const Recipe& input() const { return *inputs_.front(); }
 
-  virtual std::string text() const = 0;  // of this stage alone: "batch(32)"; threads are no part of it
-  virtual int64_t size() const = 0;      // as Dataset::size
+  virtual std::string text() const = 0;                 // of this stage alone: "batch(32)"; threads are no part of it
+  virtual int64_t size() const = 0;                     // as Dataset::size
+  virtual int64_t most_size() const { return size(); }  // a bound where only that is known
   virtual bool is_random_access() const { return false; }  // its stream is indexed
   virtual Holding holding() const { return {}; }
   virtual int64_t wanted_rows() const { return 1; }  // to ask for at once, so that the threads of a map have work
@@ -62,14 +63,19 @@ class Recipe {
   const std::vector<RecipePtr> inputs_;
 };
 
-// A stage over one input whose elements stay what they are.
+// A stage over one input whose elements stay what they are, and become no more.
 class SameElements : public Recipe {
  public:
   explicit SameElements(const RecipePtr& input) : Recipe(input->element(), {input}) {}
+  int64_t most_size() const override { return size() >= 0 ? size() : input().most_size(); }
 };
 
 // Throws Error(Usage) for names used twice, sizes that make no sense, and a shape with -1 without `most`; fills `most`.
 ElementSpec checked(ElementSpec spec);
+
+// What holds elements of both: sizes that differ become -1. Throws Error(Usage) for other names, types or ranks;
+// `stage` is for its text.
+ElementSpec common_spec(const ElementSpec& a, const ElementSpec& b, const std::string& stage);
 
 // Random access, or maps over it: what choosing and ordering may go below.
 bool can_be_ordered(const Recipe& recipe);

@@ -91,6 +91,7 @@ class RepeatRecipe final : public dataset::SameElements {
     if (times_ < 0) return Dataset::kInfinite;
     return once < 0 ? once : once * times_;
   }
+  int64_t most_size() const override { return size(); }
   int64_t wanted_rows() const override { return input().wanted_rows(); }
 
  protected:

@@ -43,6 +43,12 @@ void set_largest(const ElementSpec& spec, const Rows& rows, int64_t row) {
     if (Dims* const shape = rows.shape(i, row); shape != nullptr) *shape = spec[i].most;
 }
 
+void give_shapes(const ElementSpec& filled, const Rows& rows) {
+  for (size_t i = 0; i < filled.size(); ++i)
+    for (int64_t row = 0; row < rows.count() && filled[i].is_fixed(); ++row)
+      if (Dims* const shape = rows.shape(i, row); shape != nullptr) *shape = filled[i].shape;
+}
+
 Bytes Slots::bytes(const ElementSpec& spec, int64_t count) {
   return pages(count * bytes_of_slot(spec)) + bytes_of_shapes(spec, count);
 }

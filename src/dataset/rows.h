@@ -55,6 +55,9 @@ void copy_row(const ElementSpec& spec, const Rows& from, int64_t from_row, const
 // What an ElementSlot starts from: each size that may differ is at its largest.
 void set_largest(const ElementSpec& spec, const Rows& rows, int64_t row);
 
+// After a stage with fixed components filled rows of a consumer whose components may differ in shape.
+void give_shapes(const ElementSpec& filled, const Rows& rows);
+
 // Memory for a fixed number of elements, held under Tag::Data.
 class Slots {
  public:

@@ -101,6 +101,11 @@ class SelectRecipe final : public dataset::SameElements {
     if (all != Dataset::kInfinite) return selection_.count_of(all);
     return selection_.most == std::numeric_limits<int64_t>::max() ? all : selection_.most;
   }
+  int64_t most_size() const override {
+    if (size() >= 0) return size();
+    if (input().most_size() >= 0) return selection_.count_of(input().most_size());
+    return selection_.most == std::numeric_limits<int64_t>::max() ? input().most_size() : selection_.most;
+  }
   bool is_random_access() const override { return input().is_random_access(); }
   int64_t wanted_rows() const override { return input().wanted_rows(); }
 

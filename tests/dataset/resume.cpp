@@ -1,4 +1,5 @@
 // Stopping anywhere and going on gives the same remaining elements, for any number of threads.
+#include <algorithm>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -27,7 +28,7 @@ TEST_P(DatasetResume, AtEveryPositionWithAnyThreads) {
   Iteration whole = GetParam().make(1).on(line);
   for (const uint64_t epoch : {0, 1}) {
     whole.start_epoch(epoch);
-    const Elements all = collect(whole, 60);
+    const Elements all = collect(whole, 40);
     ASSERT_GT(all.size(), 1u);
     for (const int threads : {1, 2, 4}) {
       Iteration stopped = GetParam().make(threads).on(line);
@@ -51,6 +52,12 @@ TEST_P(DatasetResume, AtEveryPositionWithAnyThreads) {
   }
 }
 
+Dataset pairs() {
+  return counting(40).map({{"twice", DType::I64, {2}, {2}}}, [](const ElementView& from, const ElementSlot& to) {
+    std::ranges::fill(to.as<int64_t>(0), from.as<int64_t>(0)[0]);
+  });
+}
+
 const Chain kChains[] = {
     {"Range", [](int) { return Dataset::range(17); }},
     {"Generator", [](int) { return counting(17); }},
@@ -66,6 +73,49 @@ const Chain kChains[] = {
     {"TakeSkipShard", [](int) { return counting(40).skip(3).shard(3, 1).take(9); }},
     {"Prefetch", [](int threads) { return counting(17).prefetch(threads); }},
     {"PrefetchInTheMiddle", [](int threads) { return times_ten(Dataset::range(17).prefetch(2), threads).batch(2); }},
+    {"Filter",
+     [](int threads) {
+       return times_ten(counting(30), threads).filter([](const ElementView& element) {
+         return element.as<int64_t>(0)[0] % 30 != 0;
+       });
+     }},
+    {"SkipCorrupt",
+     [](int threads) {
+       return Dataset::range(30)
+           .map(
+               {{"value", DType::I64, {}, {}}},
+               [](const ElementView& from, const ElementSlot& to) {
+                 if (from.as<int64_t>(0)[0] % 4 == 1) throw Error("bad", ErrorKind::BadData);
+                 to.as<int64_t>(0)[0] = from.as<int64_t>(0)[0];
+               },
+               threads)
+           .skip_corrupt(9)
+           .batch(2);
+     }},
+    {"PaddedBatch", [](int) { return counting(17).batch(3).padded_batch(2, {.shapes = {{4}}}); }},
+    {"Unbatch", [](int) { return counting(17).batch(3).unbatch(); }},
+    {"UnbatchOfOneSize", [](int) { return Dataset::range(18).batch(3).unbatch(); }},
+    {"Window", [](int) { return counting(17).window(3, {.shift = 2, .stride = 2}); }},
+    {"IndexedWindow", [](int) { return Dataset::range(17).window(2, {.shift = 3}); }},
+    {"Zip",
+     [](int threads) {
+       return Dataset::zip({times_ten(counting(17), threads), pairs()}).batch(2);
+     }},
+    {"Concatenate", [](int threads) { return counting(7).concatenate(times_ten(Dataset::range(8), threads)); }},
+    {"Enumerate", [](int) { return counting(17).shuffle(4).enumerate(); }},
+    {"Interleave",
+     [](int) {
+       return Dataset::range(5).interleave(
+           [](const ElementView& element) { return Dataset::range(element.as<int64_t>(0)[0] * 2).shuffle(); },
+           {.cycle = 3, .block = 2});
+     }},
+    {"FlatMap",
+     [](int) {
+       return counting(5).flat_map(
+           [](const ElementView& element) { return counting(element.as<int64_t>(0)[0]).repeat(2); });
+     }},
+    {"Cache", [](int threads) { return times_ten(Dataset::range(17).shuffle(), threads).cache().shuffle(); }},
+    {"CacheOfAStream", [](int threads) { return times_ten(counting(9).take(9), threads).cache().batch(2); }},
     {"Training",
      [](int threads) { return times_ten(Dataset::range(23), threads).shuffle().repeat(2).batch(4).prefetch(threads); }},
 };
