@@ -254,6 +254,18 @@ class Dataset {
   // which are held under the line.
   Dataset map(ElementSpec spec, MapFunction function, int threads = 1, Bytes thread_bytes = 0) const;
 
+  // The tensors of an element, for a function that is traced.
+  struct Sample {
+    Tensor x = {}, y = {};                           // the first two components
+    std::vector<Tensor> more = {};                   // those after them
+    std::vector<std::string> names = {};             // none: those of the input, as far as there are
+    Tensor operator[](std::string_view name) const;  // throws Error that names the components there are
+  };
+  using SampleFunction = std::function<Sample(const Sample& sample)>;
+  // A function written with operators: its graph is planned, and run on one processor by each thread. Components have
+  // one shape, but for a first dimension that differs: that is the batch.
+  Dataset map(const SampleFunction& function, int threads = 1) const;
+
   // Without a window: perfect, in constant memory, for sources with random access and stages that keep it; other
   // datasets need a window. A window over random access holds numbers of elements only.
   Dataset shuffle(const ShuffleOptions& options = {}) const;
@@ -307,6 +319,8 @@ class Dataset {
   explicit Dataset(std::shared_ptr<const dataset::Recipe> recipe) : recipe_(std::move(recipe)) {}
   std::shared_ptr<const dataset::Recipe> recipe_;
 };
+
+using Sample = Dataset::Sample;
 
 // The chain of stages as text: "range(0,10,1).shuffle(seed 0).batch(4)".
 std::string to_string(const Dataset& dataset);
