@@ -56,11 +56,11 @@ class BatchStream final : public Stream, public dataset::Indexed {
         batch_(batch),
         size_(batch.size),
         drop_remainder_(batch.drop_remainder),
-        shapes_(spec, size_, line) {}
+        shapes_(spec, size_, line),
+        columns_(spec.size()) {}
 
   int64_t skip(int64_t count, const Rows& scratch) override {
-    const std::vector<Column> columns = columns_in(scratch, 0);
-    const int64_t passed = input_->skip(count * size_, {columns.data(), 0, size_});
+    const int64_t passed = input_->skip(count * size_, rows_in(scratch, 0, columns_));
     return drop_remainder_ ? passed / size_ : (passed + size_ - 1) / size_;
   }
   void rewind(uint64_t epoch) override { input_->rewind(epoch); }
@@ -73,16 +73,16 @@ class BatchStream final : public Stream, public dataset::Indexed {
     for (int64_t row = 0; row < rows.count(); ++row) {
       const int64_t start = (first + row) * size_;
       const int64_t filled = std::min(size_, from_->count() - start);
-      const std::vector<Column> columns = columns_in(rows, row);
-      from_->read(start, {columns.data(), 0, filled});
+      // Several threads may be here at once.
+      std::vector<Column> columns(spec_.size());
+      from_->read(start, rows_in(rows, row, columns).front(filled));
       set_shapes(rows, row, filled);
     }
   }
 
  protected:
   int64_t fill(const Rows& rows) override {
-    const std::vector<Column> columns = columns_in(rows, 0);
-    const Rows inner(columns.data(), 0, size_);
+    const Rows inner = rows_in(rows, 0, columns_);
     const int64_t filled = input_->pull_all(inner);
     if (filled == 0 || (drop_remainder_ && filled < size_)) return 0;
     for (size_t i = 0; i < spec_.size(); ++i) {
@@ -96,11 +96,10 @@ class BatchStream final : public Stream, public dataset::Indexed {
   }
 
  private:
-  std::vector<Column> columns_in(const Rows& rows, int64_t row) const {
-    std::vector<Column> columns(spec_.size());
+  Rows rows_in(const Rows& rows, int64_t row, std::vector<Column>& columns) const {
     for (size_t i = 0; i < spec_.size(); ++i)
       columns[i] = {rows.at(i, row), batch_.padding.row_bytes(spec_[i], i), shapes_.of(i)};
-    return columns;
+    return {columns.data(), 0, size_};
   }
 
   // Elements that could have been larger lie apart.
@@ -133,6 +132,7 @@ class BatchStream final : public Stream, public dataset::Indexed {
   const int64_t size_;
   const bool drop_remainder_;
   const RowShapes shapes_;
+  std::vector<Column> columns_;  // of the batch that is being filled
 };
 
 ElementSpec batched(const dataset::Recipe& input, const BatchSpec& batch) {

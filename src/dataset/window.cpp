@@ -30,11 +30,10 @@ struct WindowSpec {
   }
 };
 
-// The rows of one window.
-std::vector<Column> columns_in(const ElementSpec& spec, const Rows& rows, int64_t row) {
-  std::vector<Column> columns(spec.size());
+// The rows of one window; `columns` has one for each component.
+Rows rows_in(const ElementSpec& spec, const Rows& rows, int64_t row, int64_t count, std::vector<Column>& columns) {
   for (size_t i = 0; i < spec.size(); ++i) columns[i] = {rows.at(i, row), spec[i].bytes(), nullptr};
-  return columns;
+  return {columns.data(), 0, count};
 }
 
 void set_shapes(const ElementSpec& spec, const Rows& rows, int64_t row, int64_t filled) {
@@ -56,8 +55,8 @@ class IndexedWindows final : public dataset::IndexedStream {
     for (int64_t row = 0; row < rows.count(); ++row) {
       const int64_t start = (first + row) * window_.shift;
       const int64_t filled = window_.filled(from_.count() - start);
-      const std::vector<Column> columns = columns_in(spec_, rows, row);
-      const Rows inner(columns.data(), 0, filled);
+      std::vector<Column> columns(spec_.size());
+      const Rows inner = rows_in(spec_, rows, row, filled, columns);
       if (window_.stride == 1) {
         from_.read(start, inner);
       } else {
@@ -82,7 +81,12 @@ class StreamedWindows final : public Stream {
  public:
   StreamedWindows(dataset::Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input, const ElementSpec& spec,
                   const WindowSpec& window)
-      : Stream(meter), input_(std::move(input)), spec_(spec), window_(window), ring_(spec, window.span(), line) {}
+      : Stream(meter),
+        input_(std::move(input)),
+        spec_(spec),
+        window_(window),
+        ring_(spec, window.span(), line),
+        columns_(spec.size()) {}
 
   void rewind(uint64_t epoch) override {
     input_->rewind(epoch);
@@ -95,8 +99,7 @@ class StreamedWindows final : public Stream {
     if (!take_elements(rows)) return 0;
     const int64_t filled = window_.filled(end_ - start_);
     if (filled == 0 || (window_.drop_remainder && filled < window_.size)) return 0;
-    const std::vector<Column> columns = columns_in(spec_, rows, 0);
-    const Rows inner(columns.data(), 0, filled);
+    const Rows inner = rows_in(spec_, rows, 0, filled, columns_);
     for (int64_t i = 0; i < filled; ++i) copy_row(spec_, place_of(start_ + i * window_.stride), 0, inner, i);
     set_shapes(spec_, rows, 0, filled);
     start_ += window_.shift;
@@ -109,9 +112,8 @@ class StreamedWindows final : public Stream {
   // Brings the ring to the elements of the next window; false when the input ends before them.
   bool take_elements(const Rows& scratch) {
     if (end_ < start_ && !is_input_over_) {
-      const std::vector<Column> columns = columns_in(spec_, scratch, 0);
       const int64_t gap = start_ - end_;
-      const int64_t passed = input_->skip(gap, {columns.data(), 0, 1});
+      const int64_t passed = input_->skip(gap, rows_in(spec_, scratch, 0, 1, columns_));
       is_input_over_ = passed < gap;
       end_ += passed;
     }
@@ -129,6 +131,7 @@ class StreamedWindows final : public Stream {
   int64_t start_ = 0;  // the first element of the next window
   int64_t end_ = 0;    // elements taken from the input
   bool is_input_over_ = false;
+  std::vector<Column> columns_;  // of the window that is being filled
 };
 
 ElementSpec windowed(const ElementSpec& input, const WindowSpec& window) {
