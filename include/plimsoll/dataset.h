@@ -245,8 +245,10 @@ class Dataset {
   static Dataset range(int64_t stop);  // component "value", i64
   static Dataset range(int64_t start, int64_t stop, int64_t step = 1);
   static Dataset generator(ElementSpec spec, GeneratorFactory factory);
-  // idx and npy files, also as .gz, of equal length; read by range. Throws Error(BadData).
-  static Dataset files(const std::vector<std::pair<std::string, std::string>>& names_and_paths);
+  // idx and npy files, also as .gz, of equal length; read by range. Compressed files are unpacked into the scratch
+  // folder, or one for temporary files. Throws Error(BadData).
+  static Dataset files(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
+                       const std::string& scratch_folder = {});
   static Dataset files(const std::string& x) { return files({{"x", x}}); }
   static Dataset files(const std::string& x, const std::string& y) { return files({{"x", x}, {"y", y}}); }
 

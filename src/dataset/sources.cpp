@@ -18,7 +18,7 @@ using dataset::Rows;
 int64_t common_length(const std::vector<std::pair<std::string, int64_t>>& lengths) {
   for (const auto& [name, length] : lengths)
     if (length != lengths.front().second)
-      throw Error(fmt::format("{} has {} elements but {} has {}; give arrays that belong together", name, length,
+      throw Error(fmt::format("{} has {} samples but {} has {}; give data that belongs together", name, length,
                               lengths.front().first, lengths.front().second),
                   ErrorKind::BadData);
   return lengths.front().second;
@@ -99,11 +99,12 @@ class RangeOrigin final : public dataset::Origin {
 
 class FilesOrigin final : public dataset::Origin {
  public:
-  explicit FilesOrigin(const std::vector<std::pair<std::string, std::string>>& names_and_paths) {
+  FilesOrigin(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
+              const std::string& scratch_folder) {
     if (names_and_paths.empty()) throw Error("files needs at least one path", ErrorKind::Usage);
     std::vector<std::pair<std::string, int64_t>> lengths;
     for (const auto& [name, path] : names_and_paths) {
-      sources_.push_back(data::open_source(path));
+      sources_.push_back(data::open_source(path, {scratch_folder}));
       const data::Source& source = *sources_.back();
       const Dims shape = Dims::from(source.sample_shape());
       element_.push_back({name, source.dtype(), shape, shape});
@@ -175,8 +176,9 @@ Dataset dataset_of(Arguments&&... arguments) {
 Dataset Dataset::slices(std::vector<NamedArray> arrays) { return dataset_of<ArraysOrigin>(std::move(arrays)); }
 Dataset Dataset::range(int64_t stop) { return range(0, stop); }
 Dataset Dataset::range(int64_t start, int64_t stop, int64_t step) { return dataset_of<RangeOrigin>(start, stop, step); }
-Dataset Dataset::files(const std::vector<std::pair<std::string, std::string>>& names_and_paths) {
-  return dataset_of<FilesOrigin>(names_and_paths);
+Dataset Dataset::files(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
+                       const std::string& scratch_folder) {
+  return dataset_of<FilesOrigin>(names_and_paths, scratch_folder);
 }
 Dataset Dataset::generator(ElementSpec spec, GeneratorFactory factory) {
   return dataset_of<GeneratorOrigin>(std::move(spec), std::move(factory));

@@ -45,7 +45,7 @@ TEST(Dataset, SlicesGiveNamedRowsOfArrays) {
 TEST(Dataset, SlicesRefuseWhatDoesNotBelongTogether) {
   const std::vector<float> x = {1, 2, 3, 4};
   const std::vector<int64_t> y = {7, 8, 9};
-  EXPECT_THAT([&] { Dataset::slices({{"x", x}, {"y", y}}); }, ThrowsMessage<Error>(HasSubstr("belong together")));
+  EXPECT_THAT([&] { Dataset::slices({{"x", x}, {"y", y}}); }, ThrowsMessage<Error>(HasSubstr("belongs together")));
   EXPECT_THAT([&] { Dataset::slices({{"x", x, {3, 2}}}); }, ThrowsMessage<Error>(HasSubstr("16 bytes but f32[3,2]")));
   EXPECT_THAT([&] { Dataset::slices({{"x", x}, {"x", x}}); }, ThrowsMessage<Error>(HasSubstr("two components")));
 }
