@@ -2,6 +2,7 @@
 #pragma once
 
 #include <plimsoll/bytes.h>
+#include <plimsoll/dataset.h>
 #include <plimsoll/dtype.h>
 #include <plimsoll/error.h>
 #include <plimsoll/forecast.h>

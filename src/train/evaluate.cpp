@@ -19,21 +19,22 @@ Score evaluate(Training& training, Inputs& inputs, const StopQuestion& is_stop_a
   double loss = 0;
   double correct = 0;
   const bool counts = training.passes.eval_correct.is_set();
-  data::Prefetch& batches = inputs.start_epoch(0);
-  while (const data::BatchSlot* slot = batches.next()) {
+  Iteration& batches = inputs.start_epoch(0);
+  while (const ElementView* batch = batches.next()) {
+    const int64_t samples_here = samples_of(*batch);
     score.stopped = is_stop_asked();
     if (score.stopped) break;
-    const auto feeds = feeds_of(training, *slot);
-    const auto views = training.session->run(evaluate_request(training.passes, slot->samples), feeds);
+    const auto feeds = feeds_of(training, *batch);
+    const auto views = training.session->run(evaluate_request(training.passes, samples_here), feeds);
     const auto batch_loss = static_cast<double>(views[0].floats()[0]);
     if (!std::isfinite(batch_loss))
       session::throw_bad_loss(
           batch_loss, feeds,
-          fmt::format("while samples {} to {} were evaluated", score.samples, score.samples + slot->samples - 1),
+          fmt::format("while samples {} to {} were evaluated", score.samples, score.samples + samples_here - 1),
           "the weights are not finite, or as large as from training that diverged");
-    loss += batch_loss * static_cast<double>(slot->samples);
+    loss += batch_loss * static_cast<double>(samples_here);
     if (counts) correct += static_cast<double>(views[1].floats()[0]);
-    score.samples += slot->samples;
+    score.samples += samples_here;
   }
   inputs.stop();
   const auto samples = static_cast<double>(score.samples);

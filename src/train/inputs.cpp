@@ -1,10 +1,13 @@
 #include "train/inputs.h"
 
+#include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "data/convert.h"
 
 namespace plimsoll::train {
 namespace {
@@ -27,60 +30,109 @@ std::string in_folder(const std::string& folder, const char* name) {
   return {};
 }
 
+// Batches that are read ahead, beside the one in use.
+constexpr int kBatchesAhead = 1;
+
 // Bytes of images become reals in [0, 1]; label numbers become what the loss takes.
-std::optional<data::Conversion> conversion(const data::Source& source, const TensorType& wanted) {
-  if (source.dtype() == wanted.dtype) return std::nullopt;
+data::Conversion conversion(const Component& from, const TensorType& wanted, const std::string& path) {
   data::Conversion conversion{wanted.dtype, 1, 0};
-  if (source.dtype() == DType::U8 && wanted.dtype == DType::F32) conversion.scale = 1.0F / 255;
-  if (const std::string reason = why_not(source.dtype(), conversion); !reason.empty())
-    throw Error(fmt::format("'{}': {}", source.name(), reason), ErrorKind::BadData);
+  if (from.dtype == DType::U8 && wanted.dtype == DType::F32) conversion.scale = 1.0F / 255;
+  if (const std::string reason = why_not(from.dtype, conversion); from.dtype != wanted.dtype && !reason.empty())
+    throw Error(fmt::format("'{}': {}", path, reason), ErrorKind::BadData);
   return conversion;
 }
 
-void expect_samples(const data::Source& source, const TensorType& wanted) {
-  int64_t elements = 1;
-  for (const int64_t size : source.sample_shape()) elements *= size;
-  const int64_t want = element_count(wanted.shape).count();
+void expect_samples(const Component& from, const TensorType& wanted, const std::string& path) {
+  const int64_t elements = element_count(from.shape), want = element_count(wanted.shape).count();
   if (elements == want) return;
-  throw Error(fmt::format("'{}' has samples of {} numbers [{}] but the model takes {} ({}); choose another model, "
-                          "image size or number of channels",
-                          source.name(), elements, fmt::join(source.sample_shape(), ","), want, to_string(wanted)),
+  throw Error(fmt::format("'{}' has samples of {} numbers {} but the model takes {} ({}); choose another model, image "
+                          "size or number of channels",
+                          path, elements, to_string(from.shape), want, to_string(wanted)),
               ErrorKind::BadData);
+}
+
+// Components are the index of a sample and its numbers: those of the model's types are written.
+struct Converter {
+  std::array<std::string, 2> paths;
+  std::array<data::Conversion, 2> conversions;
+
+  void operator()(const ElementView& from, const ElementSlot& to) const {
+    for (size_t i = 0; i < 2; ++i) {
+      const DType dtype = from.spec()[i + 1].dtype;
+      const int64_t elements = from.bytes(i + 1) / size_of(dtype);
+      if (dtype == conversions[i].to) {
+        std::memcpy(to.data(i), from.data(i + 1), static_cast<size_t>(from.bytes(i + 1)));
+      } else if (data::convert(dtype, from.data(i + 1), conversions[i], to.data(i), elements)) {
+        throw Error(fmt::format("{}: sample {} holds a number that does not fit into {}; ask for i64", paths[i],
+                                from.as<int64_t>(0)[0], name_of(conversions[i].to)),
+                    ErrorKind::BadData);
+      }
+    }
+  }
+};
+
+ElementSpec converted(const ElementSpec& from, const ModelSpec& model) {
+  return {{"x", model.input().dtype, from[0].shape, {}}, {"y", model.labels().dtype, from[1].shape, {}}};
+}
+
+// What is the model's already goes straight from the file into its batch.
+Dataset batches_of(const Dataset& samples, const ModelSpec& model, Converter converter, const InputOptions& options,
+                   int64_t batch) {
+  const ElementSpec spec = converted(samples.element(), model);
+  const bool converts = to_string(spec) != to_string(samples.element());
+  Dataset all = converts ? samples.enumerate().map(spec, std::move(converter)) : samples;
+  if (options.shuffle) all = all.shuffle({.seed = options.seed});
+  return all.batch(batch, options.drop_remainder).prefetch(kBatchesAhead);
+}
+
+Dataset open_batches(const Training& training, const Dataset& samples, const std::string& x, const std::string& y,
+                     const InputOptions& options) {
+  const ModelSpec& model = training.model;
+  const ElementSpec& spec = samples.element();
+  expect_samples(spec[0], model.input(), x);
+  expect_samples(spec[1], model.labels(), y);
+  if (options.drop_remainder && training.batch > samples.size())
+    throw Error(fmt::format("{} has {} samples, fewer than a batch of {}, and remainders are dropped; give a smaller "
+                            "batch",
+                            x, samples.size(), training.batch),
+                ErrorKind::Usage);
+  return batches_of(samples, model,
+                    {{x, y}, {conversion(spec[0], model.input(), x), conversion(spec[1], model.labels(), y)}}, options,
+                    training.batch);
 }
 
 }  // namespace
 
 Inputs::Inputs(const Training& training, const std::string& x, const std::string& y, const InputOptions& options)
-    : share_(training.session->data_line()) {
-  const ModelSpec& model = training.model;
-  const data::SourceOptions reading{options.scratch_folder};
-  x_ = open_source(x, reading);
-  y_ = open_source(y, reading);
-  expect_samples(*x_, model.input());
-  expect_samples(*y_, model.labels());
-  data::BatchOptions batching;
-  batching.batch = training.batch;
-  batching.shuffle = options.shuffle;
-  batching.seed = options.seed;
-  batching.drop_remainder = options.drop_remainder;
-  batching.conversions = {conversion(*x_, model.input()), conversion(*y_, model.labels())};
-  batches_ = std::make_unique<data::Batches>(std::vector<const data::Source*>{x_.get(), y_.get()}, batching, share_);
+    : share_(training.session->data_line()),
+      samples_(Dataset::files({{"x", x}, {"y", y}}, options.scratch_folder)),
+      batches_(open_batches(training, samples_, x, y, options)) {}
+
+Iteration& Inputs::start_epoch(int64_t epoch) {
+  iteration_.reset();
+  iteration_.emplace(batches_.on(share_));
+  iteration_->start_epoch(static_cast<uint64_t>(epoch));
+  return *iteration_;
 }
 
-data::Prefetch& Inputs::start_epoch(int64_t epoch) {
-  prefetch_.reset();
-  batches_->start_epoch(epoch);
-  prefetch_ = std::make_unique<data::Prefetch>(*batches_, kPrefetchSlots, share_);
-  return *prefetch_;
-}
-
-std::array<Feed, 2> feeds_of(const Training& training, const data::BatchSlot& slot) {
-  const auto feed = [&](Tensor to, const TensorType& type, const void* rows) {
-    return Feed(to, type.dtype, rows, slot.samples * element_count(type.shape).count() * size_of(type.dtype));
+Bytes input_bytes(const ModelSpec& model, int64_t batch) {
+  // No file has elements of more than 8 bytes.
+  const auto widest = [](const char* name, const TensorType& type) {
+    return Component{name, DType::I64, {element_count(type.shape).count()}, {}};
   };
-  return {feed(training.passes.input(), training.model.input(), slot.rows[0]),
-          feed(training.passes.labels(), training.model.labels(), slot.rows[1])};
+  const Dataset samples = Dataset::generator({widest("x", model.input()), widest("y", model.labels())},
+                                             [] { return [](const ElementSlot&) { return false; }; });
+  return batches_of(samples, model, {}, {}, batch).bytes();
 }
+
+std::array<Feed, 2> feeds_of(const Training& training, const ElementView& batch) {
+  const auto feed = [&](Tensor to, size_t component) {
+    return Feed(to, batch.spec()[component].dtype, batch.data(component), batch.bytes(component));
+  };
+  return {feed(training.passes.input(), 0), feed(training.passes.labels(), 1)};
+}
+
+int64_t samples_of(const ElementView& batch) { return batch.dims(size_t{0})[0]; }
 
 DataFiles find_data_files(const std::string& folder) {
   for (const UsualNames& names : kUsual) {

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <array>
-#include <memory>
+#include <optional>
 #include <string>
 
-#include "data/prefetch.h"
-#include "data/source.h"
+#include <plimsoll/dataset.h>
 #include "train/training.h"
 
 namespace plimsoll::train {
@@ -31,20 +30,24 @@ class Inputs {
  public:
   // Opens both files and checks that their samples are what the model takes. Throws Error(BadData).
   Inputs(const Training& training, const std::string& x, const std::string& y, const InputOptions& options = {});
-  // Reading ahead takes the slots of the data share, which training and test data use in turn.
-  data::Prefetch& start_epoch(int64_t epoch);
-  void stop() { prefetch_.reset(); }
-  int64_t samples() const { return batches_->samples(); }
-  int64_t steps_per_epoch() const { return batches_->batches_per_epoch(); }
+  // Reading ahead takes the data share, which training and test data use in turn.
+  Iteration& start_epoch(int64_t epoch);
+  void stop() { iteration_.reset(); }
+  int64_t samples() const { return samples_.size(); }
+  int64_t steps_per_epoch() const { return batches_.size(); }
 
  private:
-  std::unique_ptr<data::Source> x_, y_;
   MemoryLine share_;  // of the line, held by the session
-  std::unique_ptr<data::Batches> batches_;
-  std::unique_ptr<data::Prefetch> prefetch_;
+  Dataset samples_;
+  Dataset batches_;
+  std::optional<Iteration> iteration_;
 };
 
+// What Inputs take at most under the line, known before any file is open.
+Bytes input_bytes(const ModelSpec& model, int64_t batch);
+
 // A batch as the session takes it.
-std::array<Feed, 2> feeds_of(const Training& training, const data::BatchSlot& slot);
+std::array<Feed, 2> feeds_of(const Training& training, const ElementView& batch);
+int64_t samples_of(const ElementView& batch);
 
 }  // namespace plimsoll::train

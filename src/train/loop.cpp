@@ -40,10 +40,10 @@ History TrainingLoop::run(Watcher& watcher) {
   bool is_cut = false;  // by LoopOptions::steps
   for (int64_t epoch = 1; epoch <= options_.epochs && !is_cut && !watcher.is_stop_asked(); ++epoch) {
     EpochSums sums;
-    data::Prefetch& batches = train_.start_epoch(epoch);
-    while (const data::BatchSlot* slot = is_cut || watcher.is_stop_asked() ? nullptr : batches.next()) {
-      take_step(*slot, sums);
-      watcher.after_step(means_of(epoch, sums), slot->samples);
+    Iteration& batches = train_.start_epoch(epoch);
+    while (const ElementView* batch = is_cut || watcher.is_stop_asked() ? nullptr : batches.next()) {
+      take_step(*batch, sums);
+      watcher.after_step(means_of(epoch, sums), samples_of(*batch));
       is_cut = options_.steps > 0 && ++steps >= options_.steps;
     }
     train_.stop();
@@ -77,8 +77,8 @@ EpochMeans TrainingLoop::means_of(int64_t epoch, const EpochSums& sums) const {
   return means;
 }
 
-void TrainingLoop::take_step(const data::BatchSlot& slot, EpochSums& sums) {
-  const auto feeds = feeds_of(training_, slot);
+void TrainingLoop::take_step(const ElementView& batch, EpochSums& sums) {
+  const auto feeds = feeds_of(training_, batch);
   const auto views = training_.session->run_step(Training::Train, feeds);
   const auto loss = static_cast<double>(views[0].floats()[0]);
   if (!std::isfinite(loss))
@@ -86,7 +86,7 @@ void TrainingLoop::take_step(const data::BatchSlot& slot, EpochSums& sums) {
   history_.last_loss = loss;
   sums.loss += loss;
   if (views.size() > 1) sums.correct += static_cast<double>(views[1].floats()[0]);
-  sums.samples += slot.samples;
+  sums.samples += samples_of(batch);
   ++sums.steps;
 }
 

@@ -70,7 +70,7 @@ class TrainingLoop {
     int64_t samples = 0;
     int64_t steps = 0;
   };
-  void take_step(const data::BatchSlot& slot, EpochSums& sums);
+  void take_step(const ElementView& batch, EpochSums& sums);
   EpochMeans means_of(int64_t epoch, const EpochSums& sums) const;
   void score_test_data(Watcher& watcher);
 

@@ -6,24 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "data/prefetch.h"
 #include "plan/make_plan.h"
 #include "session/weights_file.h"
+#include "train/inputs.h"
 
 namespace plimsoll::train {
 namespace {
 
 constexpr Bytes kOpenLine = 1000 * 1024 * GiB;  // a curve is about all lines, so none is set
-
-Bytes sample_bytes(const TensorType& type) { return element_count(type.shape).count() * size_of(type.dtype); }
-
-// Files of another element type are converted piece by piece, those for training and those for testing. No file has
-// elements of more than 8 bytes.
-Bytes conversion_bytes(const ModelSpec& spec) {
-  const int64_t elements =
-      std::max(element_count(spec.input().shape).count(), element_count(spec.labels().shape).count());
-  return 2 * std::max(data::Batches::kStagingBytes, elements * 8);
-}
 
 std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
   return correct.is_set() ? std::vector{loss, correct} : std::vector{loss};
@@ -108,9 +98,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->line_origin = resolve_line(spec);
   training->line = MemoryLine::process(training->line_origin.bytes);
 
-  const Bytes rows[] = {sample_bytes(training->model.input()), sample_bytes(training->model.labels())};
-  training->data_bytes =
-      data::Prefetch::bytes_needed(rows, training->batch, kPrefetchSlots) + conversion_bytes(training->model);
+  training->data_bytes = input_bytes(training->model, training->batch);
   std::vector<session::Request> requests;
   if (spec.purpose != Purpose::Evaluate) requests.push_back(train_request(training->passes, training->batch));
   requests.push_back(evaluate_request(training->passes, training->batch));

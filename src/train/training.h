@@ -13,9 +13,6 @@
 
 namespace plimsoll::train {
 
-// Slots that batches are read into ahead of their use.
-constexpr int kPrefetchSlots = 2;
-
 struct Training {
   enum Steps : size_t { Train, Evaluate };
 

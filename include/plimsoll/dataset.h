@@ -1,0 +1,330 @@
+// A lazy description of input data: a source and stages after it, as in tf.data. Memory is taken when it is iterated on
+// a line, in fixed slots; bytes() says how much before anything is read.
+//
+//   Dataset train = Dataset::files("x.npy", "y.npy").shuffle().batch(32).prefetch(2);
+//   for (const ElementView& batch : train.on(line)) use(batch.as<float>("x"), batch.as<uint8_t>("y"));
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <plimsoll/memory_line.h>
+#include <plimsoll/tensor.h>
+
+namespace plimsoll {
+
+class Dataset;
+namespace dataset {
+struct Column;
+class Recipe;
+class Running;
+std::shared_ptr<const Recipe> recipe_of(const Dataset& dataset);
+Dataset make_dataset(std::shared_ptr<const Recipe> recipe);
+}  // namespace dataset
+
+// For a number of threads or slots: as many as the slowest stage needs, within the share of the line.
+constexpr int AUTOTUNE = -1;
+
+// One named tensor of an element.
+struct Component {
+  std::string name;
+  DType dtype = DType::F32;
+  Dims shape = {};  // -1 where it differs between elements
+  Dims most = {};   // the largest sizes; empty where the shape says it all
+
+  bool is_fixed() const;  // every element has the same shape
+  Bytes bytes() const;    // of the largest
+  friend bool operator==(const Component&, const Component&) = default;
+};
+using ElementSpec = std::vector<Component>;
+std::string to_string(const ElementSpec& spec);  // "x f32[28,28], y u8[]"
+
+// The values of one element, in place.
+class ElementView {
+ public:
+  ElementView(const ElementSpec& spec, const dataset::Column* columns, int64_t row)
+      : spec_(&spec), columns_(columns), row_(row) {}
+
+  size_t size() const { return spec_->size(); }
+  const ElementSpec& spec() const { return *spec_; }
+  size_t find(std::string_view name) const;  // throws Error that names the components there are
+
+  Dims dims(size_t component) const;
+  Dims dims(std::string_view name) const { return dims(find(name)); }
+  const void* data(size_t component) const;
+  const void* data(std::string_view name) const { return data(find(name)); }
+  Bytes bytes(size_t component) const;
+  Bytes bytes(std::string_view name) const { return bytes(find(name)); }
+  // Throw Error when the component is of another type.
+  template <Element T>
+  std::span<const T> as(size_t component) const {
+    expect_type(component, dtype_of<T>());
+    return {static_cast<const T*>(data(component)), static_cast<size_t>(bytes(component)) / sizeof(T)};
+  }
+  template <Element T>
+  std::span<const T> as(std::string_view name) const {
+    return as<T>(find(name));
+  }
+
+ private:
+  friend class ElementSlot;
+  void expect_type(size_t component, DType wanted) const;
+
+  const ElementSpec* spec_;
+  const dataset::Column* columns_;
+  int64_t row_;
+};
+
+// The memory that one element is written to.
+class ElementSlot {
+ public:
+  ElementSlot(const ElementSpec& spec, const dataset::Column* columns, int64_t row) : view_(spec, columns, row) {}
+
+  size_t size() const { return view_.size(); }
+  const ElementSpec& spec() const { return view_.spec(); }
+  size_t find(std::string_view name) const { return view_.find(name); }
+  const ElementView& view() const { return view_; }
+
+  // Room for the sizes that were set, else for the largest.
+  void* data(size_t component) const { return const_cast<void*>(view_.data(component)); }
+  template <Element T>
+  std::span<T> as(size_t component) const {
+    const std::span<const T> room = view_.as<T>(component);
+    return {const_cast<T*>(room.data()), room.size()};
+  }
+  template <Element T>
+  std::span<T> as(std::string_view name) const {
+    return as<T>(find(name));
+  }
+  // The sizes of this element, where they differ between elements. Throws Error(BadData) for sizes that the component
+  // can't have.
+  void set_dims(size_t component, const Dims& dims) const;
+
+ private:
+  ElementView view_;
+};
+
+// What one stage of a dataset holds and, after some of an iteration, has done.
+struct StageReport {
+  std::string name;  // "batch(32)"
+  Bytes bytes = 0;
+  int threads = 0;
+  int64_t elements = 0;    // handed on
+  int64_t busy_ns = 0;     // of all threads of the stage
+  int64_t waiting_ns = 0;  // for another thread
+  int64_t skipped = 0;     // bad elements passed over
+};
+
+// Where an iteration stands. The same dataset goes on from here with the same elements, whatever its threads.
+struct DatasetState {
+  uint64_t dataset = 0;  // tells one dataset from another
+  uint64_t epoch = 0;
+  int64_t position = 0;  // elements of this epoch handed out
+  bool operator==(const DatasetState&) const = default;
+};
+
+// A dataset under way, for one consumer. Dropping it ends its threads and gives its bytes back.
+class Iteration {
+ public:
+  Iteration(Iteration&&) noexcept;
+  Iteration& operator=(Iteration&&) noexcept;
+  ~Iteration();
+
+  // The next element, in place until the following call; null at the end of the epoch. What went wrong in a thread is
+  // thrown here, after the elements before it.
+  const ElementView* next();
+
+  DatasetState state() const;
+  // Throws Error(Usage) for a state of another dataset, or a position that does not exist.
+  void seek(const DatasetState& state);
+  void start_epoch(uint64_t epoch);
+
+  const ElementSpec& element() const;
+  std::vector<StageReport> stages() const;  // from the source on
+  Bytes bytes() const;                      // held now
+
+  // for (const ElementView& element : iteration): to the end of the epoch.
+  struct End {};
+  class Cursor {
+   public:
+    explicit Cursor(Iteration& of) : of_(of), at_(of.next()) {}
+    const ElementView& operator*() const { return *at_; }
+    Cursor& operator++() {
+      at_ = of_.next();
+      return *this;
+    }
+    friend bool operator==(const Cursor& cursor, End) { return cursor.at_ == nullptr; }
+
+   private:
+    Iteration& of_;
+    const ElementView* at_;
+  };
+  Cursor begin() { return Cursor(*this); }
+  static End end() { return {}; }
+
+ private:
+  friend class Dataset;
+  explicit Iteration(std::unique_ptr<dataset::Running> running);
+  std::unique_ptr<dataset::Running> running_;
+};
+
+// Numbers in memory, the first dimension counts elements. The memory must stay as it is while a dataset of it is used.
+struct NamedArray {
+  std::string name;
+  DType dtype;
+  Dims dims;
+  const void* data;
+  Bytes bytes;
+  std::shared_ptr<const void> owner = {};  // kept as long as the dataset
+
+  NamedArray(std::string_view as, DType type, const Dims& sizes, const void* from, Bytes size,
+             std::shared_ptr<const void> keeps = {})
+      : name(as), dtype(type), dims(sizes), data(from), bytes(size), owner(std::move(keeps)) {}
+  // One number an element, or of the sizes given.
+  template <std::ranges::contiguous_range Numbers>
+  requires std::ranges::borrowed_range<Numbers> && Element<std::ranges::range_value_t<Numbers>> NamedArray(
+      std::string_view as, Numbers&& numbers, const Dims& sizes = {})
+      : NamedArray(as, dtype_of<std::ranges::range_value_t<Numbers>>(),
+                   sizes.empty() ? Dims{static_cast<int64_t>(std::ranges::size(numbers))} : sizes,
+                   std::ranges::data(numbers),
+                   static_cast<Bytes>(std::ranges::size(numbers) * sizeof(std::ranges::range_value_t<Numbers>))) {}
+};
+
+struct ShuffleOptions {
+  int64_t count = 0;      // elements of the window; 0: all
+  Bytes bytes = 0;        // or as many elements as fit into so many bytes
+  uint64_t seed = 0;      // the same seed gives the same order
+  bool reshuffle = true;  // another order in each epoch
+};
+
+// Functions of the user. They may be called by several threads at once, each element once and in any order, on a thread
+// with a stack of 256 KiB.
+using MapFunction = std::function<void(const ElementView& from, const ElementSlot& to)>;
+using Predicate = std::function<bool(const ElementView& element)>;
+// Writes the next element, or returns false when there is none. A generator is made anew for each epoch.
+using Generator = std::function<bool(const ElementSlot& to)>;
+using GeneratorFactory = std::function<Generator()>;
+
+// Makes a dataset of an element.
+using InterleaveFunction = std::function<Dataset(const ElementView& element)>;
+struct InterleaveOptions {
+  int64_t cycle = 1;  // datasets open at once
+  int64_t block = 1;  // elements of one before the next has its turn
+  // What the datasets are like, in elements and bytes. Null: the first element is read at once, and made one.
+  const Dataset* like = nullptr;
+};
+
+struct WindowOptions {
+  int64_t shift = 0;  // from the first element of a window to that of the next; 0: the size of a window
+  int64_t stride = 1;
+  bool drop_remainder = false;
+};
+
+struct PaddedBatchOptions {
+  std::vector<Dims> shapes = {};    // one for each component, -1: the largest of the batch; none: -1 everywhere
+  std::vector<double> values = {};  // to pad with, one for each component; none: 0
+  bool drop_remainder = false;
+};
+
+// A cheap value: copies share one description, each call returns another dataset. Stages mean what they mean in
+// tf.data. Calls throw Error(Usage) for numbers that make no sense.
+class Dataset {
+ public:
+  static constexpr int64_t kInfinite = -1;
+  static constexpr int64_t kUnknown = -2;
+
+  // Sources.
+  static Dataset slices(std::vector<NamedArray> arrays);
+  static Dataset range(int64_t stop);  // component "value", i64
+  static Dataset range(int64_t start, int64_t stop, int64_t step = 1);
+  static Dataset generator(ElementSpec spec, GeneratorFactory factory);
+  // idx and npy files, also as .gz, of equal length; read by range. Compressed files are unpacked into the scratch
+  // folder, or one for temporary files. Throws Error(BadData).
+  static Dataset files(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
+                       const std::string& scratch_folder = {});
+  static Dataset files(const std::string& x) { return files({{"x", x}}); }
+  static Dataset files(const std::string& x, const std::string& y) { return files({{"x", x}, {"y", y}}); }
+
+  // Writes elements of `spec`, in order for any number of threads. Each thread may take `thread_bytes` of its own,
+  // which are held under the line.
+  Dataset map(ElementSpec spec, MapFunction function, int threads = 1, Bytes thread_bytes = 0) const;
+
+  // The tensors of an element, for a function that is traced.
+  struct Sample {
+    Tensor x = {}, y = {};                           // the first two components
+    std::vector<Tensor> more = {};                   // those after them
+    std::vector<std::string> names = {};             // none: those of the input, as far as there are
+    Tensor operator[](std::string_view name) const;  // throws Error that names the components there are
+  };
+  using SampleFunction = std::function<Sample(const Sample& sample)>;
+  // A function written with operators: its graph is planned, and run on one processor by each thread. Components have
+  // one shape, but for a first dimension that differs: that is the batch.
+  Dataset map(const SampleFunction& function, int threads = 1) const;
+
+  // Without a window: perfect, in constant memory, for sources with random access and stages that keep it; other
+  // datasets need a window. A window over random access holds numbers of elements only.
+  Dataset shuffle(const ShuffleOptions& options = {}) const;
+  Dataset shuffle(int64_t count, uint64_t seed = 0) const { return shuffle({.count = count, .seed = seed}); }
+
+  Dataset filter(Predicate predicate) const;
+  // Leaves out elements that a stage before failed on with Error(BadData): at most so many an epoch, then it fails too.
+  Dataset skip_corrupt(int64_t most) const;
+
+  Dataset batch(int64_t count, bool drop_remainder = false) const;
+  // Elements of different shapes are padded to one.
+  Dataset padded_batch(int64_t count, const PaddedBatchOptions& options = {}) const;
+  Dataset unbatch() const;
+  // Windows as batches: what tf.data gives after .flat_map(lambda window: window.batch(count)).
+  Dataset window(int64_t count, const WindowOptions& options = {}) const;
+
+  // Components side by side, as long as the shortest; their names must differ.
+  static Dataset zip(const std::vector<Dataset>& datasets);
+  Dataset concatenate(const Dataset& other) const;
+  Dataset enumerate(int64_t start = 0) const;  // one more component in front: "index", i64
+  Dataset interleave(InterleaveFunction function, const InterleaveOptions& options = {}) const;
+  Dataset flat_map(InterleaveFunction function) const;
+
+  // What passed once is kept: in memory, which needs a size that is known, or in a file that later runs read again.
+  // Elements stay those of epoch 0. Cached elements have random access.
+  Dataset cache() const;
+  Dataset cache(const std::string& path) const;
+
+  Dataset repeat(int64_t times = kInfinite) const;
+  Dataset take(int64_t count) const;  // -1: all
+  Dataset skip(int64_t count) const;  // -1: all
+  Dataset shard(int64_t shards, int64_t index) const;
+  // Fills so many elements ahead, on a thread of its own.
+  Dataset prefetch(int count = AUTOTUNE) const;
+
+  const ElementSpec& element() const;
+  int64_t size() const;  // elements of an epoch, kInfinite or kUnknown
+  bool is_random_access() const;
+
+  // What an iteration takes at least, known before anything is read.
+  Bytes bytes() const;
+  std::vector<StageReport> stages() const;  // from the source on, with bytes and threads
+
+  // Takes the memory of every stage. What AUTOTUNE adds comes from the same line, at most an eighth of what is free.
+  // Throws DoesNotFit.
+  Iteration on(MemoryLine& line) const;
+
+ private:
+  friend std::shared_ptr<const dataset::Recipe> dataset::recipe_of(const Dataset& dataset);
+  friend Dataset dataset::make_dataset(std::shared_ptr<const dataset::Recipe> recipe);
+  explicit Dataset(std::shared_ptr<const dataset::Recipe> recipe) : recipe_(std::move(recipe)) {}
+  std::shared_ptr<const dataset::Recipe> recipe_;
+};
+
+using Sample = Dataset::Sample;
+
+// The chain of stages as text: "range(0,10,1).shuffle(seed 0).batch(4)".
+std::string to_string(const Dataset& dataset);
+
+}  // namespace plimsoll

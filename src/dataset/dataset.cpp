@@ -1,0 +1,53 @@
+#include <plimsoll/dataset.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "base/random.h"
+#include "dataset/running.h"
+
+namespace plimsoll {
+namespace dataset {
+
+RecipePtr recipe_of(const Dataset& dataset) { return dataset.recipe_; }
+Dataset make_dataset(RecipePtr recipe) { return Dataset(std::move(recipe)); }
+
+}  // namespace dataset
+
+const ElementSpec& Dataset::element() const { return recipe_->element(); }
+int64_t Dataset::size() const { return recipe_->size(); }
+bool Dataset::is_random_access() const { return dataset::can_be_ordered(*recipe_); }
+std::vector<StageReport> Dataset::stages() const { return dataset::planned_stages(*recipe_); }
+
+Bytes Dataset::bytes() const {
+  Bytes bytes = 0;
+  for (const StageReport& stage : stages()) bytes += stage.bytes;
+  return bytes;
+}
+
+Iteration Dataset::on(MemoryLine& line) const { return Iteration(std::make_unique<dataset::Running>(recipe_, line)); }
+
+std::string to_string(const Dataset& dataset) { return dataset::chain_text(*dataset::recipe_of(dataset)); }
+
+Iteration::Iteration(std::unique_ptr<dataset::Running> running) : running_(std::move(running)) {}
+Iteration::Iteration(Iteration&&) noexcept = default;
+Iteration& Iteration::operator=(Iteration&&) noexcept = default;
+Iteration::~Iteration() = default;
+
+const ElementView* Iteration::next() { return running_->next(); }
+DatasetState Iteration::state() const { return running_->state(); }
+void Iteration::seek(const DatasetState& state) { running_->seek(state); }
+void Iteration::start_epoch(uint64_t epoch) { running_->seek({running_->state().dataset, epoch, 0}); }
+const ElementSpec& Iteration::element() const { return running_->recipe().element(); }
+std::vector<StageReport> Iteration::stages() const { return running_->stages(); }
+
+Bytes Iteration::bytes() const {
+  Bytes bytes = 0;
+  for (const StageReport& stage : stages()) bytes += stage.bytes;
+  return bytes;
+}
+
+}  // namespace plimsoll

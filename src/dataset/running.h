@@ -1,0 +1,49 @@
+// An iteration as a whole: its share of the line, its streams, where it stands, and what AUTOTUNE adds.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dataset/recipe.h"
+
+namespace plimsoll::dataset {
+
+// Each stage, and last the element that is handed out, where no stage lends it.
+std::vector<StageReport> planned_stages(const Recipe& recipe);
+
+class Running {
+ public:
+  Running(RecipePtr recipe, MemoryLine& line);
+
+  const Recipe& recipe() const { return *recipe_; }
+  const ElementView* next();
+  DatasetState state() const { return state_; }
+  void seek(const DatasetState& state);
+  std::vector<StageReport> stages() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Rows next_row();
+  void tune(Clock::time_point asked);
+
+  const RecipePtr recipe_;
+  MemoryLine share_;
+  std::deque<Meter> meters_;
+  std::vector<Stream*> tunable_;
+  std::optional<Slots> handed_out_;
+  std::unique_ptr<Stream> stream_;
+  DatasetState state_;
+
+  int64_t row_ = 0;   // of handed_out_, the next one to hand out
+  int64_t rows_ = 0;  // filled
+  std::optional<ElementView> view_;
+
+  Clock::time_point tuned_;
+  Clock::duration waited_{};          // since then, for elements
+  std::vector<int64_t> busy_before_;  // of each tunable stream
+};
+
+}  // namespace plimsoll::dataset
