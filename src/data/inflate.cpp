@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include <fmt/format.h>
@@ -162,6 +163,14 @@ memory::File inflate_to_scratch(const memory::File& packed, const std::string& p
   if (inside_member) damaged(path, read_bytes, "the gzip file ends too early, it is cut off");
   ::posix_fadvise(packed.descriptor(), 0, 0, POSIX_FADV_DONTNEED);  // it is not read again
   return scratch.finish(path);
+}
+
+memory::File open_unpacked(const std::string& path, const std::string& scratch_dir) {
+  memory::File file = memory::File::open(path);
+  std::array<std::byte, 2> front{};
+  const Bytes got = file.read_some(0, Bytes(front.size()), front.data(), path);
+  if (!is_gzip(std::span(front).first(static_cast<size_t>(got)))) return file;
+  return inflate_to_scratch(file, path, scratch_dir, [](auto) { return std::numeric_limits<Bytes>::max(); });
 }
 
 memory::File inflate_member_to_scratch(const memory::File& archive, const std::string& path,

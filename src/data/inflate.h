@@ -17,6 +17,9 @@ namespace plimsoll::data {
 memory::File inflate_to_scratch(const memory::File& packed, const std::string& path, const std::string& scratch_dir,
                                 const std::function<Bytes(std::span<const std::byte> front)>& length_of);
 
+// A file as it is, or unpacked if it is gzip, up to what the disk has free.
+memory::File open_unpacked(const std::string& path, const std::string& scratch_dir);
+
 // A deflated stretch of an archive, as its directory describes it.
 struct PackedMember {
   Bytes offset = 0;
