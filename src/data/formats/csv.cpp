@@ -12,8 +12,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "data/formats/file_window.h"
-#include "data/formats/wire.h"
+#include "data/formats/csv_walk.h"
 #include "data/inflate.h"
 #include "memory/file.h"
 
@@ -48,77 +47,6 @@ struct Target {
   std::vector<std::string> categories = {};
 };
 
-// Walks over the rows. Blank ones may stand at the end of the file alone, so that rows can be counted.
-class RowWalk {
- public:
-  RowWalk(const memory::File& file, const std::string& path, const CsvOptions& options, Bytes window_bytes)
-      : file_(file), path_(path), options_(options), window_(window_bytes), file_bytes_(file.size()) {}
-
-  void seek(Bytes offset, int64_t row) {
-    next_offset_ = offset;
-    next_row_ = row;
-  }
-
-  // False at the end.
-  bool next() {
-    int64_t blank_row = 0;
-    while (next_offset_ < file_bytes_) {
-      offset_ = next_offset_;
-      row_number_ = next_row_++;
-      cut();
-      next_offset_ += static_cast<Bytes>(row_.bytes());
-      longest_row_ = std::max(longest_row_, static_cast<Bytes>(row_.bytes()));
-      if (!row_.is_blank() && blank_row == 0) return true;
-      if (!row_.is_blank()) {
-        row_number_ = blank_row;
-        refuse("", "the row is empty; remove it");
-      }
-      if (blank_row == 0) blank_row = row_number_;
-    }
-    return false;
-  }
-
-  const std::vector<std::string_view>& fields() const { return row_.fields(); }
-  Bytes offset() const { return offset_; }
-  int64_t row_number() const { return row_number_; }
-  Bytes longest_row() const { return longest_row_; }
-
-  [[noreturn]] void refuse(const std::string& column, const std::string& what) const {
-    throw Error(column.empty() ? fmt::format("{}: row {} (at byte {}): {}", path_, row_number_, offset_, what)
-                               : fmt::format("{}: row {}, column {}: {}", path_, row_number_, column, what),
-                ErrorKind::BadData);
-  }
-
- private:
-  void cut() {
-    for (Bytes wanted = 1;;) {
-      const auto bytes = window_.get(file_, path_, offset_, wanted);
-      const auto here = static_cast<Bytes>(bytes.size());
-      if (here < wanted) refuse("", "the file ends; it became shorter since it was opened");
-      const bool at_end = offset_ + here >= file_bytes_;
-      const CsvRow::Result result = row_.cut(text_of(bytes), at_end, options_.syntax);
-      if (result == CsvRow::Result::Whole) return;
-      if (result == CsvRow::Result::Damaged)
-        refuse(std::to_string(row_.damaged_field()),
-               at_end ? "a quote is not closed, or text follows it" : "text follows a closing quote");
-      if (here >= window_.capacity())
-        refuse("", fmt::format("the row is longer than {}; is a quote missing? If not, raise longest_row",
-                               format_bytes(window_.capacity())));
-      wanted = std::min({std::max(2 * here, 4 * KiB), window_.capacity(), file_bytes_ - offset_});
-    }
-  }
-
-  const memory::File& file_;
-  const std::string& path_;
-  const CsvOptions& options_;
-  FileWindow window_;
-  const Bytes file_bytes_;
-  CsvRow row_;
-  Bytes offset_ = 0, next_offset_ = 0;
-  int64_t row_number_ = 0, next_row_ = 1;
-  Bytes longest_row_ = 0;
-};
-
 class CsvTable final : public Table {
  public:
   CsvTable(const std::string& path, const CsvOptions& options)
@@ -145,7 +73,7 @@ class CsvTable final : public Table {
   friend class CsvReader;
 
   void scan() {
-    RowWalk walk(file_, path_, options_, std::max(kWindowBytes, options_.longest_row));
+    CsvWalk walk(file_, path_, options_.syntax, std::max(kWindowBytes, options_.longest_row));
     const Bytes start = skip_byte_order_mark();
     walk.seek(start, 1);
     if (!walk.next()) throw Error(fmt::format("{}: holds no row", path_), ErrorKind::BadData);
@@ -169,7 +97,7 @@ class CsvTable final : public Table {
     window_bytes_ = std::max(kWindowBytes, walk.longest_row() + 1);
   }
 
-  void add_category(const RowWalk& walk, const Target& target, std::set<std::string, std::less<>>& names) {
+  void add_category(const CsvWalk& walk, const Target& target, std::set<std::string, std::less<>>& names) {
     const std::string_view text = trimmed(walk.fields()[target.column]);
     if (text.empty()) walk.refuse(shown(target), "a category is empty");
     if (names.find(text) != names.end()) return;
@@ -240,7 +168,7 @@ class CsvTable final : public Table {
 
   // What the first rows of a column can be.
   CsvType guess_type(Bytes start, size_t column) const {
-    RowWalk walk(file_, path_, options_, std::max(kWindowBytes, options_.longest_row));
+    CsvWalk walk(file_, path_, options_.syntax, std::max(kWindowBytes, options_.longest_row));
     walk.seek(start, 1);
     if (options_.has_header) walk.next();
     CsvType type = CsvType::Integer;
@@ -270,7 +198,7 @@ class CsvTable final : public Table {
 class CsvReader final : public TableReader {
  public:
   explicit CsvReader(const CsvTable& table)
-      : table_(table), walk_(table.file_, table.path_, table.options_, table.window_bytes_) {}
+      : table_(table), walk_(table.file_, table.path_, table.options_.syntax, table.window_bytes_) {}
 
   void read(int64_t element, std::span<std::byte* const> into) override {
     const SparseIndex::Entry entry = table_.index_.before(element);
@@ -333,7 +261,7 @@ class CsvReader final : public TableReader {
   }
 
   const CsvTable& table_;
-  RowWalk walk_;
+  CsvWalk walk_;
   int64_t next_ = -1;
 };
 
