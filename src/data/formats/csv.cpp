@@ -13,6 +13,7 @@
 
 #include <plimsoll/error.h>
 #include "data/formats/csv_walk.h"
+#include "data/formats/sparse_index.h"
 #include "data/inflate.h"
 #include "memory/file.h"
 

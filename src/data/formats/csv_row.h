@@ -6,12 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace plimsoll::data {
+#include <plimsoll/formats.h>
 
-struct CsvSyntax {
-  char separator = ',';
-  char quote = '"';
-};
+namespace plimsoll::data {
 
 class CsvRow {
  public:

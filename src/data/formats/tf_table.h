@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +10,6 @@
 #include "data/table.h"
 
 namespace plimsoll::data {
-
-struct TfFeature {
-  std::string name;
-  DType dtype = DType::F32;
-  std::vector<int64_t> shape = {};
-  std::optional<double> fallback = std::nullopt;     // every number of a feature that a record lacks
-  bool is_label = false;                             // NaN is refused
-  std::optional<ImageOptions> image = std::nullopt;  // the feature is an encoded image, which decides dtype and shape
-};
 
 // What the first record holds: floats, integers and images; other strings have no fixed size and are left out. Throws
 // Error(BadData).

@@ -7,32 +7,12 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <plimsoll/bytes.h>
 #include "data/image/resize.h"
 #include "data/table.h"
 
 namespace plimsoll::data {
-
-struct ImageOptions {
-  int64_t height = 224;
-  int64_t width = 224;
-  int channels = 3;  // RGB, or 1: gray
-  ResizeMethod resize = ResizeMethod::Bilinear;
-  double central_crop = 1;  // the part of each side that is kept, before resizing
-  DType dtype = DType::U8;  // or f32
-  bool channels_first = false;
-  // With f32: y = (x * scale - mean) / stddev for each channel; one number stands for all channels.
-  float scale = 1;
-  std::vector<float> mean = {};
-  std::vector<float> stddev = {};
-  // JPEG may be decoded at 1/2, 1/4 or 1/8 where that is no smaller than what is wanted: faster, and smoother than
-  // bilinear resizing of the whole. False: every pixel is decoded.
-  bool shrinks_in_decoder = true;
-  Bytes image_bytes = 8 * MiB;        // that decoding one image may take
-  int64_t most_pixels = 178'956'970;  // more is taken for a decompression bomb; the limit of Pillow
-};
 
 // What is different for each image.
 struct ImageChange {

@@ -8,16 +8,11 @@
 
 #include <plimsoll/bytes.h>
 #include <plimsoll/dtype.h>
+#include <plimsoll/formats.h>
 #include "data/image/image_rows.h"
 #include "data/image/pixel_rows.h"
 
 namespace plimsoll::data {
-
-enum class ResizeMethod : uint8_t {
-  None,      // the image must have the size that is wanted
-  Bilinear,  // between the four nearest pixels, pixel centres at halves: tf.image.resize
-  Area,      // the mean of all pixels under the new one
-};
 
 struct CropBox {
   int64_t y = 0, x = 0;
