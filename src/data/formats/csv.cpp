@@ -1,7 +1,6 @@
 #include "data/formats/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "data/formats/csv_number.h"
 #include "data/formats/csv_walk.h"
 #include "data/formats/sparse_index.h"
 #include "data/inflate.h"
@@ -21,22 +21,7 @@ namespace plimsoll::data {
 namespace {
 
 constexpr Bytes kWindowBytes = 64 * KiB;
-constexpr int kSampledRows = 100;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
-  return text;
-}
-
-template <class Number>
-bool parse_number(std::string_view text, Number& value) {
-  text = trimmed(text);
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return status == std::errc() && end == text.data() + text.size();
-}
 
 // Where a column goes.
 struct Target {
@@ -172,16 +157,10 @@ class CsvTable final : public Table {
     CsvWalk walk(file_, path_, options_.syntax, std::max(kWindowBytes, options_.longest_row));
     walk.seek(start, 1);
     if (options_.has_header) walk.next();
-    CsvType type = CsvType::Integer;
-    for (int i = 0; i < kSampledRows && walk.next(); ++i) {
-      if (column >= walk.fields().size()) break;  // scan() names the row
-      const std::string_view text = walk.fields()[column];
-      int64_t whole = 0;
-      double real = 0;
-      if (type == CsvType::Integer && !parse_number(text, whole)) type = CsvType::Float;
-      if (type == CsvType::Float && !trimmed(text).empty() && !parse_number(text, real)) return CsvType::Category;
-    }
-    return type;
+    CsvTypeGuess guess;
+    for (int i = 0; i < kSampledRows && walk.next() && column < walk.fields().size(); ++i)
+      guess.add(walk.fields()[column]);  // scan() names a row that is too short
+    return guess.type();
   }
 
   const std::string path_;

@@ -1,6 +1,7 @@
 #include "data/image/image_files.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -133,24 +134,18 @@ class ImageFileReader final : public TableReader {
 
 std::unique_ptr<TableReader> ImageFiles::open_reader() const { return std::make_unique<ImageFileReader>(*this); }
 
-bool is_image_name(const fs::path& path) {
-  std::string end = path.extension().string();
-  std::transform(end.begin(), end.end(), end.begin(), [](unsigned char c) { return char(std::tolower(c)); });
-  return end == ".jpg" || end == ".jpeg" || end == ".png";
-}
-
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-// Calls `use` with the name, relative to `folder`, of each image below it.
-void for_each_image(const std::string& folder, const std::function<void(const std::string&)>& use) {
+// Calls `use` with the name, relative to `folder`, of each image below it, until that returns false.
+void for_each_image(const std::string& folder, const std::function<bool(const std::string&)>& use) {
   std::error_code error;
   fs::recursive_directory_iterator walk(folder, fs::directory_options::follow_directory_symlink, error);
   for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
     const fs::path& path = walk->path();
     if (is_hidden(path)) {
       if (walk->is_directory()) walk.disable_recursion_pending();
-    } else if (is_image_name(path)) {
-      use(path.string().substr(folder.size() + 1));
+    } else if (is_image_name(path.string())) {
+      if (!use(path.string().substr(folder.size() + 1))) return;
     }
   }
   if (error) refuse(folder, error.message());
@@ -200,6 +195,18 @@ char find_separator(const memory::File& file, const std::string& path) {
 
 }  // namespace
 
+bool is_image_name(const std::string& path) {
+  std::string end = fs::path(path).extension().string();
+  std::transform(end.begin(), end.end(), end.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  return end == ".jpg" || end == ".jpeg" || end == ".png";
+}
+
+bool holds_images(const std::string& folder) {
+  bool has_any = false;
+  for_each_image(folder, [&](const std::string&) { return !(has_any = true); });
+  return has_any;
+}
+
 std::unique_ptr<Table> open_image_folder(const std::string& given, const ImageOptions& options) {
   std::string path = given;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -214,6 +221,7 @@ std::unique_ptr<Table> open_image_folder(const std::string& given, const ImageOp
     for_each_image(folder_of(folder), [&](const std::string& name) {
       ++files;
       name_bytes += static_cast<Bytes>(name.size()) + 1;
+      return true;
     });
     if (files == before)
       refuse(folder_of(folder), has_labels ? "this class holds no JPEG or PNG file; remove the folder"
@@ -222,8 +230,10 @@ std::unique_ptr<Table> open_image_folder(const std::string& given, const ImageOp
   FileNames names(files, name_bytes, path);
   for (size_t label = 0; label < folders.size(); ++label) {
     const int64_t first = names.files();
-    for_each_image(folder_of(folders[label]),
-                   [&](const std::string& name) { names.add(name, static_cast<uint32_t>(label)); });
+    for_each_image(folder_of(folders[label]), [&](const std::string& name) {
+      names.add(name, static_cast<uint32_t>(label));
+      return true;
+    });
     names.sort_from(first);
   }
   return std::make_unique<ImageFiles>(path, path, options, std::move(names), std::move(classes), has_labels);

@@ -20,4 +20,9 @@ std::unique_ptr<Table> open_image_folder(const std::string& path, const ImageOpt
 // list. Labels are whole numbers, or names, which are numbered by their order. Throws Error(BadData) naming the row.
 std::unique_ptr<Table> open_image_list(const std::string& path, const ImageOptions& options = {});
 
+// By the end of its name: .jpg, .jpeg or .png.
+bool is_image_name(const std::string& path);
+// Whether open_image_folder finds any: looks for the first one alone.
+bool holds_images(const std::string& folder);
+
 }  // namespace plimsoll::data
