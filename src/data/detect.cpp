@@ -77,8 +77,9 @@ DataKind kind_of_file(const std::string& path) {
 std::vector<std::string> files_of_kind(const std::string& folder, DataKind kind) {
   std::vector<std::string> paths;
   std::error_code error;
+  std::error_code no_file;  // a link that leads nowhere is passed over
   for (fs::directory_iterator walk(folder, error); !error && walk != fs::directory_iterator(); walk.increment(error))
-    if (walk->is_regular_file(error) && find_kind(walk->path().string()) == kind)
+    if (walk->is_regular_file(no_file) && find_kind(walk->path().string()) == kind)
       paths.push_back(walk->path().string());
   if (error) throw Error(fmt::format("{}: {}", folder, error.message()), ErrorKind::BadData);
   std::sort(paths.begin(), paths.end());

@@ -23,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMostLookedAt = 10'000;
 constexpr Bytes kLongestLine = 64 * KiB;
 constexpr size_t kMostClasses = 100'000;
 
@@ -136,11 +138,13 @@ std::unique_ptr<TableReader> ImageFiles::open_reader() const { return std::make_
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-// Calls `use` with the name, relative to `folder`, of each image below it, until that returns false.
-void for_each_image(const std::string& folder, const std::function<bool(const std::string&)>& use) {
+// Calls `use` with the name, relative to `folder`, of each image below it, until that returns false or
+// so many entries were seen.
+void for_each_image(const std::string& folder, int64_t most_entries,
+                    const std::function<bool(const std::string&)>& use) {
   std::error_code error;
-  fs::recursive_directory_iterator walk(folder, fs::directory_options::follow_directory_symlink, error);
-  for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
+  fs::recursive_directory_iterator walk(folder, error);
+  for (; !error && walk != fs::recursive_directory_iterator() && most_entries-- > 0; walk.increment(error)) {
     const fs::path& path = walk->path();
     if (is_hidden(path)) {
       if (walk->is_directory()) walk.disable_recursion_pending();
@@ -203,7 +207,7 @@ bool is_image_name(const std::string& path) {
 
 bool holds_images(const std::string& folder) {
   bool has_any = false;
-  for_each_image(folder, [&](const std::string&) { return !(has_any = true); });
+  for_each_image(folder, kMostLookedAt, [&](const std::string&) { return !(has_any = true); });
   return has_any;
 }
 
@@ -218,7 +222,7 @@ std::unique_ptr<Table> open_image_folder(const std::string& given, const ImageOp
   Bytes name_bytes = 0;
   for (const std::string& folder : folders) {
     const int64_t before = files;
-    for_each_image(folder_of(folder), [&](const std::string& name) {
+    for_each_image(folder_of(folder), kAll, [&](const std::string& name) {
       ++files;
       name_bytes += static_cast<Bytes>(name.size()) + 1;
       return true;
@@ -230,7 +234,7 @@ std::unique_ptr<Table> open_image_folder(const std::string& given, const ImageOp
   FileNames names(files, name_bytes, path);
   for (size_t label = 0; label < folders.size(); ++label) {
     const int64_t first = names.files();
-    for_each_image(folder_of(folders[label]), [&](const std::string& name) {
+    for_each_image(folder_of(folders[label]), kAll, [&](const std::string& name) {
       names.add(name, static_cast<uint32_t>(label));
       return true;
     });

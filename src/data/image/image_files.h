@@ -22,7 +22,7 @@ std::unique_ptr<Table> open_image_list(const std::string& path, const ImageOptio
 
 // By the end of its name: .jpg, .jpeg or .png.
 bool is_image_name(const std::string& path);
-// Whether open_image_folder finds any: looks for the first one alone.
+// Whether an image is among the first entries below a folder: any folder may be asked, however large.
 bool holds_images(const std::string& folder);
 
 }  // namespace plimsoll::data
