@@ -18,7 +18,7 @@ target_compile_features(plimsoll INTERFACE cxx_std_20)
 
 # Public headers name no other library. Who links the static library needs these by name; a package that describes them
 # (and asks for more, as oneDNN's asks for OpenCL) need not be found.
-set(PLIMSOLL_STATIC_LIBRARIES dnnl hwy fmt z gomp pthread)
+set(PLIMSOLL_STATIC_LIBRARIES dnnl hwy fmt jpeg png z gomp pthread)
 target_link_libraries(plimsoll PRIVATE $<BUILD_INTERFACE:${folders}>)
 if(NOT BUILD_SHARED_LIBS)
   target_link_libraries(plimsoll INTERFACE "$<INSTALL_INTERFACE:${PLIMSOLL_STATIC_LIBRARIES}>")

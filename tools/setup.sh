@@ -2,10 +2,10 @@
 # The caller sets `root`.
 
 packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev libfmt-dev
-  nlohmann-json3-dev zlib1g-dev dataset-fashion-mnist"
+  nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev dataset-fashion-mnist"
 packages_to_test="libgtest-dev libgmock-dev clang-format"
 packages_to_lint="clang-tidy libomp-dev"
-packages_to_bench="libbenchmark-dev"
+packages_to_bench="libbenchmark-dev libgtest-dev"
 
 say() { printf 'plimsoll: %s\n' "$*" >&2; }
 stop() {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 # Each environment stands alone, so that no peer decides another's version of numpy.
 PACKAGES = {
-    'torch': ['numpy', 'onnx', 'onnxscript'],
+    'torch': ['numpy', 'onnx', 'onnxscript', 'pillow'],
     'tensorflow': ['tensorflow-cpu'],
     'onnxruntime': ['numpy', 'onnxruntime'],
     'plots': ['matplotlib'],

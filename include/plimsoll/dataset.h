@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <plimsoll/formats.h>
 #include <plimsoll/memory_line.h>
 #include <plimsoll/tensor.h>
 
@@ -251,6 +252,19 @@ class Dataset {
                        const std::string& scratch_folder = {});
   static Dataset files(const std::string& x) { return files({{"x", x}}); }
   static Dataset files(const std::string& x, const std::string& y) { return files({{"x", x}, {"y", y}}); }
+
+  // Files of other formats, by an index or a list of names in bounded memory; each of the threads reads and decodes.
+  // Throw Error(BadData) that names the file and the place.
+  static Dataset csv(const std::string& path, const CsvOptions& options = {}, int threads = AUTOTUNE);
+  // No features: what the first record holds.
+  static Dataset tfrecord(const std::vector<std::string>& paths, const std::vector<TfFeature>& features = {},
+                          int threads = AUTOTUNE);
+  // Components "x", the image, and "y", the number of its class, i64. Each sub-folder is a class, in order of names.
+  static Dataset images(const std::string& folder, const ImageOptions& options = {}, int threads = AUTOTUNE);
+  // The same from a file with a path and a label on each line.
+  static Dataset image_list(const std::string& path, const ImageOptions& options = {}, int threads = AUTOTUNE);
+  // All arrays of an archive, under their names.
+  static Dataset npz(const std::string& path);
 
   // Writes elements of `spec`, in order for any number of threads. Each thread may take `thread_bytes` of its own,
   // which are held under the line.

@@ -6,6 +6,7 @@
 #include <plimsoll/dtype.h>
 #include <plimsoll/error.h>
 #include <plimsoll/forecast.h>
+#include <plimsoll/formats.h>
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
 #include <plimsoll/levers.h>

@@ -197,7 +197,7 @@ void add_profile_verb(CLI::App& app, Command& command) {
 
 void add_inspect_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("inspect", "Show what a model, a weights file or a dumped plan holds");
+  auto* verb = app.add_subcommand("inspect", "Show what a model, a weights file, a dumped plan or data holds");
   add_model(*verb, s, " or file");
   add_training(*verb, s, true);
   add_output(*verb, s);

@@ -1,4 +1,4 @@
-// plimsoll inspect: what a built-in model, a weights file or a dumped plan holds.
+// plimsoll inspect: what a built-in model, a weights file, a dumped plan or data holds.
 #include <algorithm>
 #include <filesystem>
 #include <limits>
@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include "cli/verbs.h"
+#include "data/detect.h"
+#include "data/formats/npz.h"
+#include "data/summary.h"
 #include "memory/file.h"
 #include "plan/check/check.h"
 #include "report/plan_file.h"
@@ -74,6 +77,41 @@ int inspect_plan(const Arguments& arguments) {
   return fault.empty() ? 0 : 1;
 }
 
+nlohmann::ordered_json field_json(const data::TableField& field) {
+  return {{"name", field.name}, {"dtype", name_of(field.dtype)}, {"shape", field.shape}};
+}
+
+int inspect_data(const Arguments& arguments) {
+  const data::DataFacts facts = data::detect(arguments.model);
+  const bool has_elements = facts.kind != data::DataKind::Arrays;
+  data::TableSummary summary;
+  if (has_elements) summary = data::summarise(*data::open_table(arguments.model));
+  if (!arguments.json) {
+    fmt::print("{}{}", describe(facts), has_elements ? describe(summary) : "");
+    return 0;
+  }
+  nlohmann::ordered_json parts = nlohmann::json::array(), fields = nlohmann::json::array();
+  for (const data::DataPart& part : facts.parts) {
+    nlohmann::ordered_json of_part = nlohmann::json::array();
+    for (const data::TableField& field : part.fields) of_part.push_back(field_json(field));
+    parts.push_back({{"name", part.name}, {"elements", part.elements}, {"fields", of_part}});
+  }
+  for (const data::FieldSummary& field : summary.fields)
+    fields.push_back({{"name", field.field.name},
+                      {"least", field.least},
+                      {"mean", field.mean},
+                      {"most", field.most},
+                      {"not_a_number", field.nan_count},
+                      {"first", field.first}});
+  const nlohmann::ordered_json all{{"path", facts.path},
+                                   {"kind", data::name_of(facts.kind)},
+                                   {"parts", parts},
+                                   {"classes", facts.classes},
+                                   {"statistics", {{"elements", summary.elements}, {"fields", fields}}}};
+  fmt::print("{}\n", all.dump(kIndent));
+  return 0;
+}
+
 }  // namespace
 
 int run_inspect(const Arguments& arguments) {
@@ -83,12 +121,16 @@ int run_inspect(const Arguments& arguments) {
   std::error_code failure;
   const bool is_file = std::filesystem::is_regular_file(name, failure);
   if (!is_file && std::find(models.begin(), models.end(), name) != models.end()) return inspect_model(arguments);
+  const bool is_folder = std::filesystem::is_directory(name, failure);
+  if ((is_folder || data::split_npz_path(name)) && data::find_kind(name) != data::DataKind::None)
+    return inspect_data(arguments);
   // Says what is wrong with a path that leads nowhere or to no regular file.
   if (!is_file && (name.find_first_of("/.") != std::string::npos ||
                    std::filesystem::exists(std::filesystem::symlink_status(name, failure))))
     memory::File::open(name);
   if (!is_file) return inspect_model(arguments);
-  return report::is_plan_file(name) ? inspect_plan(arguments) : inspect_weights(arguments);
+  if (report::is_plan_file(name)) return inspect_plan(arguments);
+  return data::find_kind(name) != data::DataKind::None ? inspect_data(arguments) : inspect_weights(arguments);
 }
 
 }  // namespace plimsoll::cli

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include <fmt/format.h>
@@ -77,10 +78,9 @@ class Scratch {
 
 class Inflater {
  public:
-  Inflater() {
-    constexpr int kGzipOnly = 16;
-    if (::inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK)
-      throw Error("zlib cannot start", ErrorKind::DoesNotFit);
+  static constexpr int kGzip = MAX_WBITS + 16, kDeflate = -MAX_WBITS;
+  explicit Inflater(int kind) {
+    if (::inflateInit2(&stream_, kind) != Z_OK) throw Error("zlib cannot start", ErrorKind::DoesNotFit);
   }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
@@ -115,7 +115,7 @@ memory::File inflate_to_scratch(const memory::File& packed, const std::string& p
   const auto buffers = std::make_unique<Buffers>();
   Scratch scratch(scratch_dir);
   if (least_unpacked_bytes(packed, path) > memory::available_disk_bytes(scratch_dir)) scratch.give_up();
-  Inflater stream;
+  Inflater stream(Inflater::kGzip);
   Bytes read_bytes = 0, plain_bytes = 0;
   Bytes most_bytes = kLongestHeader;  // until the front is complete
   bool inside_member = true;
@@ -162,6 +162,55 @@ memory::File inflate_to_scratch(const memory::File& packed, const std::string& p
   }
   if (inside_member) damaged(path, read_bytes, "the gzip file ends too early, it is cut off");
   ::posix_fadvise(packed.descriptor(), 0, 0, POSIX_FADV_DONTNEED);  // it is not read again
+  return scratch.finish(path);
+}
+
+memory::File open_unpacked(const std::string& path, const std::string& scratch_dir) {
+  memory::File file = memory::File::open(path);
+  std::array<std::byte, 2> front{};
+  const Bytes got = file.read_some(0, Bytes(front.size()), front.data(), path);
+  if (!is_gzip(std::span(front).first(static_cast<size_t>(got)))) return file;
+  return inflate_to_scratch(file, path, scratch_dir, [](auto) { return std::numeric_limits<Bytes>::max(); });
+}
+
+memory::File inflate_member_to_scratch(const memory::File& archive, const std::string& path,
+                                       const std::string& scratch_dir, const PackedMember& member) {
+  struct Buffers {
+    std::array<std::byte, kPackedPiece> packed;
+    std::array<std::byte, kPlainPiece> plain;
+  };
+  const auto buffers = std::make_unique<Buffers>();
+  Scratch scratch(scratch_dir);
+  if (member.plain_bytes > memory::available_disk_bytes(scratch_dir)) scratch.give_up();
+  Inflater stream(Inflater::kDeflate);
+  Bytes read_bytes = 0, plain_bytes = 0;
+  uLong checksum = ::crc32(0, nullptr, 0);
+  const auto position = [&] { return member.offset + read_bytes - Bytes(stream->avail_in); };
+  for (int status = Z_OK; status != Z_STREAM_END;) {
+    if (stream->avail_in == 0) {
+      const Bytes wanted = std::min(kPackedPiece, member.packed_bytes - read_bytes);
+      const Bytes got = archive.read_some(member.offset + read_bytes, wanted, buffers->packed.data(), path);
+      stream->next_in = reinterpret_cast<Bytef*>(buffers->packed.data());
+      stream->avail_in = static_cast<uInt>(got);
+      read_bytes += got;
+    }
+    stream->next_out = reinterpret_cast<Bytef*>(buffers->plain.data());
+    stream->avail_out = kPlainPiece;
+    status = ::inflate(&*stream, Z_NO_FLUSH);
+    const Bytes made = kPlainPiece - Bytes(stream->avail_out);
+    if (status == Z_BUF_ERROR && made == 0) damaged(path, position(), "the packed data ends too early");
+    if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+      damaged(path, position(), fmt::format("damaged packed data ({})", stream->msg ? stream->msg : "unknown"));
+    checksum = ::crc32(checksum, reinterpret_cast<const Bytef*>(buffers->plain.data()), static_cast<uInt>(made));
+    plain_bytes += made;
+    if (plain_bytes > member.plain_bytes) break;
+    scratch.append(buffers->plain.data(), made);
+  }
+  if (plain_bytes != member.plain_bytes)
+    damaged(path, position(),
+            fmt::format("the data does not unpack to the {} that the archive says",
+                        format_exact_bytes(member.plain_bytes)));
+  if (checksum != member.checksum) damaged(path, position(), "the checksum of the unpacked data is wrong");
   return scratch.finish(path);
 }
 

@@ -31,7 +31,8 @@ struct SourceOptions {
   std::string scratch_dir = {};
 };
 
-// Opens idx and npy files, also as .gz, by their content. 64-bit floats are read as f32. Throws Error(BadData) that
+// Opens idx and npy files, also as .gz, by their content, and an array of an npz archive as "data.npz:name" (or
+// "data.npz" when there is but one). 64-bit floats are read as f32. Throws Error(BadData) that
 // names the path, the place and what to try; Error(DiskFull) when unpacking needs more space than there is.
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options = {});
 

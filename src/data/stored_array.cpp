@@ -237,12 +237,15 @@ bool is_gzip(std::span<const std::byte> front) {
   return front.size() >= 2 && front[0] == std::byte{0x1f} && front[1] == std::byte{0x8b};
 }
 
+bool is_zip(std::span<const std::byte> front) {
+  return front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0;
+}
+
 StoredArray parse_stored_array(std::span<const std::byte> front, const std::string& path) {
   if (front.size() >= kNpyMagic.size() && std::memcmp(front.data(), kNpyMagic.data(), kNpyMagic.size()) == 0)
     return parse_npy(front, path);
   if (front.size() >= 4 && front[0] == std::byte{0} && front[1] == std::byte{0}) return parse_idx(front, path);
-  if (front.size() >= 4 && std::memcmp(front.data(), "PK\x03\x04", 4) == 0)
-    refuse(path, 0, "this is a zip archive (npz); unpack it and give one of its npy files");
+  if (is_zip(front)) refuse(path, 0, "this is a zip archive inside another file; unpack it and give its npy files");
   refuse(path, 0, front.empty() ? "the file is empty" : "this is neither idx nor npy, plain or .gz");
 }
 

@@ -38,5 +38,6 @@ StoredArray parse_stored_array(std::span<const std::byte> front, const std::stri
 void expect_file_bytes(const StoredArray& layout, Bytes file_bytes, const std::string& path);
 
 bool is_gzip(std::span<const std::byte> front);
+bool is_zip(std::span<const std::byte> front);
 
 }  // namespace plimsoll::data

@@ -7,6 +7,7 @@
 
 #include <plimsoll/dataset.h>
 #include <plimsoll/error.h>
+#include "data/held_source.h"
 #include "data/source.h"
 #include "dataset/origin.h"
 
@@ -104,7 +105,9 @@ class FilesOrigin final : public dataset::Origin {
     if (names_and_paths.empty()) throw Error("files needs at least one path", ErrorKind::Usage);
     std::vector<std::pair<std::string, int64_t>> lengths;
     for (const auto& [name, path] : names_and_paths) {
-      sources_.push_back(data::open_source(path, {scratch_folder}));
+      std::unique_ptr<data::Source> opened = data::open_source(path, {scratch_folder});
+      held_bytes_ += data::bytes_to_hold(*opened);
+      sources_.push_back(data::hold_if_small(std::move(opened)));
       const data::Source& source = *sources_.back();
       const Dims shape = Dims::from(source.sample_shape());
       element_.push_back({name, source.dtype(), shape, shape});
@@ -117,6 +120,7 @@ class FilesOrigin final : public dataset::Origin {
   const ElementSpec& element() const override { return element_; }
   int64_t count() const override { return count_; }
   std::string text() const override { return fmt::format("files({})", paths_); }
+  Bytes bytes() const override { return held_bytes_; }
   void read(int64_t first, const Rows& rows) const override {
     for (size_t i = 0; i < sources_.size(); ++i)
       read_rows(element_[i].bytes(), i, first, rows,
@@ -127,6 +131,7 @@ class FilesOrigin final : public dataset::Origin {
   std::vector<std::unique_ptr<data::Source>> sources_;
   ElementSpec element_;
   std::string paths_;
+  Bytes held_bytes_ = 0;
   int64_t count_ = 0;
 };
 

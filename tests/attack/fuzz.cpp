@@ -1,20 +1,12 @@
 // Damaged files of every kind that the engine reads: an Error or a right answer, never a crash, never much memory.
-#include <omp.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstring>
 #include <fstream>
-#include <functional>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
-#include "attack/counted_memory.h"
-#include "attack/effort.h"
+#include "attack/file_fuzz.h"
 #include "attack/mutate.h"
 #include "base/random.h"
 #include "data/files.h"
@@ -32,92 +24,6 @@ namespace plimsoll::testing {
 namespace {
 
 using namespace plan;
-
-constexpr int kFound = 3;  // the exit code of a child that found a fault
-
-// What a child tells before it ends, whatever ends it.
-struct Progress {
-  int64_t round = 0;
-  int64_t accepted = 0;
-  Bytes most_bytes = 0;
-  char fault[1000] = {};
-};
-
-// A file in memory that has a path.
-class MemoryFile {
- public:
-  MemoryFile() : file_(::memfd_create("attack", MFD_CLOEXEC)) {}
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  ~MemoryFile() { ::close(file_); }
-  std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }
-  void set(const std::string& content) const {
-    if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, content.data(), content.size(), 0) < 0)
-      throw std::runtime_error("the file in memory can't be written");
-  }
-
- private:
-  int file_;
-};
-
-class FileFuzz : public ::testing::Test {
- protected:
-  FileFuzz() { ::omp_set_num_threads(1); }  // a child has none of its parent's threads
-
-  // Runs in a child, so that a crash is a failure with the number of its round and not the end of the test.
-  // `most_bytes` is what reading may take beside what the input itself explains.
-  void attack(const std::vector<std::string>& files, int64_t short_rounds, Bytes most_bytes,
-              const std::function<void(const std::string& damaged)>& read) {
-    auto* progress = static_cast<Progress*>(
-        ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    ASSERT_NE(progress, MAP_FAILED);
-    new (progress) Progress;
-    const Effort effort(short_rounds, 1.0 / 8);
-    std::fflush(nullptr);
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) ::_exit(run(*progress, files, effort, most_bytes, read));
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-      const std::string kept = ::testing::TempDir() + "attack_" + name;
-      std::ofstream(kept, std::ios::binary) << mutate(files, static_cast<uint64_t>(progress->round));
-      ADD_FAILURE() << "round " << progress->round << " (" << kept << ") "
-                    << (WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status)) : progress->fault);
-    }
-    fmt::print("{}: {} damaged files, {} accepted, at most {} taken\n", name, progress->round, progress->accepted,
-               format_bytes(progress->most_bytes));
-    ::munmap(progress, sizeof(Progress));
-  }
-
- private:
-  static int run(Progress& progress, const std::vector<std::string>& files, const Effort& effort, Bytes most_bytes,
-                 const std::function<void(const std::string& damaged)>& read) {
-    for (; effort.goes_on(progress.round); ++progress.round) {
-      const std::string damaged = mutate(files, static_cast<uint64_t>(progress.round));
-      reset_peak_allocated();
-      const Bytes before = allocated_bytes();
-      std::string fault;
-      try {
-        read(damaged);
-        ++progress.accepted;
-      } catch (const Error& e) {
-        if (std::strlen(e.what()) == 0) fault = "an Error without words";
-      } catch (const std::exception& e) {
-        fault = fmt::format("no Error: {}", e.what());
-      }
-      const Bytes taken = peak_allocated_bytes() - before;
-      progress.most_bytes = std::max(progress.most_bytes, taken);
-      if (taken > most_bytes + 64 * static_cast<Bytes>(damaged.size()))
-        fault = fmt::format("{} taken for a file of {} bytes", format_bytes(taken), damaged.size());
-      if (fault.empty()) continue;
-      fault.copy(progress.fault, sizeof progress.fault - 1);
-      return kFound;
-    }
-    return 0;
-  }
-};
 
 void read_source(const std::string& path, const std::string& scratch = "") {
   const auto source = data::open_source(path, {scratch});

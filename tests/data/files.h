@@ -1,4 +1,4 @@
-// Small writers of idx, npy and gz files for tests.
+// Small writers of idx, npy, gz and zip files for tests.
 #pragma once
 
 #include <unistd.h>
@@ -77,6 +77,32 @@ inline std::string gzip(const std::string& plain) {
   packed.resize(stream.total_out);
   deflateEnd(&stream);
   return packed;
+}
+
+struct Member {
+  std::string name;
+  std::string content;
+};
+
+inline std::string number(uint64_t value, int bytes) { return {reinterpret_cast<const char*>(&value), size_t(bytes)}; }
+
+// As numpy.savez and savez_compressed write it, with the 64-bit numbers that numpy puts in local headers left out.
+inline std::string zip(const std::vector<Member>& members, bool deflated) {
+  std::string file, directory;
+  for (const Member& member : members) {
+    // A gzip file is its header of 10 bytes, the deflated data, checksum and length.
+    const std::string gz = gzip(member.content);
+    const std::string data = deflated ? gz.substr(10, gz.size() - 18) : member.content;
+    const std::string facts = number(deflated ? 8 : 0, 2) + number(0, 4) + gz.substr(gz.size() - 8, 4) +
+                              number(data.size(), 4) + number(member.content.size(), 4) +
+                              number(member.name.size(), 2) + number(0, 2);
+    directory += "PK\x01\x02" + number(20, 2) + number(20, 2) + number(0, 2) + facts + number(0, 2) + number(0, 2) +
+                 number(0, 2) + number(0, 4) + number(file.size(), 4) + member.name;
+    file += "PK\x03\x04" + number(20, 2) + number(0, 2) + facts + member.name + data;
+  }
+  const std::string count = number(members.size(), 2);
+  return file + directory + "PK\x05\x06" + number(0, 4) + count + count + number(directory.size(), 4) +
+         number(file.size(), 4) + number(0, 2);
 }
 
 // The text of the Error that `action` must throw.

@@ -146,7 +146,7 @@ TEST_F(BadSource, MissingFileOrDirectory) {
 TEST_F(BadSource, WrongMagic) {
   EXPECT_THAT(refused(""), HasSubstr("the file is empty"));
   EXPECT_THAT(refused("hello, this is text"), HasSubstr("at byte 0: this is neither idx nor npy"));
-  EXPECT_THAT(refused("PK\x03\x04 and so on"), HasSubstr("unpack it"));
+  EXPECT_THAT(refused("PK\x03\x04 and so on"), HasSubstr("no directory at its end"));
   EXPECT_THAT(refused(gzip("hello, this is text")), HasSubstr("neither idx nor npy"));
   EXPECT_THAT(refused(idx(0x77, {1}, "a")), HasSubstr("at byte 2: idx type 0x77 is unknown"));
   EXPECT_THAT(refused(idx(0x0B, {1}, "aa")), HasSubstr("16-bit integers"));

@@ -1,0 +1,16 @@
+// Numbers of little-endian file formats, at any alignment.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+namespace plimsoll::data {
+
+template <typename Number>
+Number little_endian_at(const std::byte* place) {
+  Number number;
+  std::memcpy(&number, place, sizeof number);
+  return number;
+}
+
+}  // namespace plimsoll::data

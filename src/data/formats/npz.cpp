@@ -1,0 +1,77 @@
+#include "data/formats/npz.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <plimsoll/error.h>
+#include "data/array_file.h"
+#include "data/formats/zip.h"
+#include "data/inflate.h"
+
+namespace plimsoll::data {
+namespace {
+
+constexpr std::string_view kSuffix = ".npy";
+
+std::string array_name(const std::string& member) {
+  return member.ends_with(kSuffix) ? member.substr(0, member.size() - kSuffix.size()) : member;
+}
+
+ZipMember find_member(const std::vector<ZipMember>& members, const std::string& wanted, const std::string& path) {
+  std::vector<std::string> names;
+  for (const ZipMember& member : members) {
+    if (member.name == wanted || array_name(member.name) == wanted || (wanted.empty() && members.size() == 1))
+      return member;
+    names.push_back(array_name(member.name));
+  }
+  if (names.empty()) throw Error(fmt::format("{}: the archive is empty", path), ErrorKind::BadData);
+  throw Error(wanted.empty()
+                  ? fmt::format("{}: the archive holds several arrays; give one of them as {}:{}, known are {}", path,
+                                path, names[0], fmt::join(names, ", "))
+                  : fmt::format("{}: the archive has no array '{}'; it has {}", path, wanted, fmt::join(names, ", ")),
+              ErrorKind::BadData);
+}
+
+}  // namespace
+
+std::vector<std::string> list_npz(const std::string& path) {
+  std::vector<std::string> names;
+  for (const ZipMember& member : list_zip(memory::File::open(path), path)) names.push_back(array_name(member.name));
+  return names;
+}
+
+std::unique_ptr<Source> open_npz(const std::string& path, const std::string& member, const SourceOptions& options) {
+  memory::File file = memory::File::open(path);
+  const ZipMember found = find_member(list_zip(file, path), member, path);
+  const std::string shown = fmt::format("{}:{}", path, array_name(found.name));
+  Bytes data = find_zip_data(file, found, path);
+  if (found.is_deflated) {
+    file = inflate_member_to_scratch(file, shown, choose_scratch_dir(options.scratch_dir),
+                                     {.offset = data,
+                                      .packed_bytes = found.packed_bytes,
+                                      .plain_bytes = found.plain_bytes,
+                                      .checksum = found.checksum});
+    data = 0;
+  }
+  const Bytes front_bytes = std::min(kLongestHeader, found.plain_bytes);
+  std::vector<std::byte> front(static_cast<size_t>(front_bytes));
+  const Bytes got = file.read_some(data, front_bytes, front.data(), shown);
+  StoredArray layout = parse_stored_array(std::span(front).first(static_cast<size_t>(got)), shown);
+  expect_file_bytes(layout, found.plain_bytes, shown);
+  layout.data_offset += data;
+  return make_array_source(shown, std::move(file), std::move(layout));
+}
+
+std::optional<std::pair<std::string, std::string>> split_npz_path(const std::string& path) {
+  constexpr std::string_view kMark = ".npz:";
+  const size_t at = path.rfind(kMark);
+  if (at == std::string::npos) return std::nullopt;
+  return std::pair(path.substr(0, at + kMark.size() - 1), path.substr(at + kMark.size()));
+}
+
+}  // namespace plimsoll::data

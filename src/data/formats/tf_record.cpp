@@ -1,0 +1,128 @@
+#include "data/formats/tf_record.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "data/formats/crc32c.h"
+#include "data/formats/little_endian.h"
+#include "data/stored_array.h"
+
+namespace plimsoll::data {
+namespace {
+
+//   length (8)  checksum of length (4)  data (length)  checksum of data (4)
+constexpr Bytes kHeaderBytes = 12, kFooterBytes = 4;
+constexpr Bytes kScanWindow = 64 * KiB;
+constexpr Bytes kLeastWindow = 256 * KiB;
+
+[[noreturn]] void refuse(const std::string& path, Bytes at, const std::string& what) {
+  throw Error(fmt::format("{}: at byte {}: {}", path, at, what), ErrorKind::BadData);
+}
+
+// The length of the record at `offset`, whose header is the start of `bytes`.
+Bytes record_length(std::span<const std::byte> bytes, const std::string& path, Bytes offset, Bytes file_bytes) {
+  if (static_cast<Bytes>(bytes.size()) < kHeaderBytes)
+    refuse(path, offset, "the file ends inside the header of a record; it is cut off, fetch it again");
+  const auto length = little_endian_at<uint64_t>(bytes.data());
+  if (little_endian_at<uint32_t>(bytes.data() + 8) != masked_crc32c(bytes.first(8)))
+    refuse(path, offset,
+           offset == 0 ? (is_gzip(bytes) ? "this is a packed TFRecord file; unpack it with gunzip first"
+                                         : "this is no TFRecord file")
+                       : "the checksum of a record's length is wrong, so what follows cannot be found; "
+                         "fetch the file again");
+  if (length > static_cast<uint64_t>(std::max<Bytes>(0, file_bytes - offset - kHeaderBytes - kFooterBytes)))
+    refuse(path, offset,
+           fmt::format("the file ends inside a record of {} bytes; it is cut off, fetch it again", length));
+  return static_cast<Bytes>(length);
+}
+
+}  // namespace
+
+std::string TfRecord::place() const { return fmt::format("{}: record {} at byte {}", path, number, offset); }
+
+TfRecords::TfRecords(std::vector<std::string> paths, Bytes index_bytes)
+    : paths_(std::move(paths)), index_(index_bytes) {
+  FileWindow window(kScanWindow);
+  starts_.push_back(0);
+  for (size_t file = 0; file < paths_.size(); ++file) scan(file, window);
+  if (count() == 0)
+    throw Error(fmt::format("{}: holds no record; give a file with at least one",
+                            paths_.empty() ? "a list of no TFRecord files" : paths_[0]),
+                ErrorKind::BadData);
+}
+
+void TfRecords::scan(size_t number, FileWindow& window) {
+  const std::string& path = paths_[number];
+  const memory::File file = memory::File::open(path);
+  const Bytes file_bytes = file.size();
+  window.forget();
+  for (Bytes offset = 0; offset < file_bytes;) {
+    const Bytes length = record_length(window.get(file, path, offset, kHeaderBytes), path, offset, file_bytes);
+    index_.add(starts_.back() + offset);
+    longest_record_ = std::max(longest_record_, length);
+    offset += kHeaderBytes + length + kFooterBytes;
+  }
+  starts_.push_back(starts_.back() + file_bytes);
+}
+
+Bytes TfRecords::held_bytes() const {
+  Bytes bytes = index_.bytes() + static_cast<Bytes>(starts_.size() * sizeof(Bytes));
+  for (const std::string& path : paths_) bytes += static_cast<Bytes>(sizeof path + path.capacity());
+  return bytes;
+}
+
+Bytes TfRecordCursor::bytes(const TfRecords& records) {
+  return std::max(kLeastWindow, kHeaderBytes + records.longest_record() + kFooterBytes + kHeaderBytes);
+}
+
+TfRecordCursor::TfRecordCursor(const TfRecords& records) : records_(records), window_(bytes(records)) {}
+
+void TfRecordCursor::seek(int64_t record) {
+  const SparseIndex::Entry entry = records_.index_.before(record);
+  // Where it stands already may be nearer.
+  if (next_ < entry.element || next_ > record) {
+    next_ = entry.element;
+    next_offset_ = entry.offset;
+  }
+}
+
+TfRecord TfRecordCursor::read(int64_t record) {
+  assert(record >= 0 && record < records_.count());
+  if (record != next_) seek(record);
+  while (true) {
+    // Empty files have the same start as the one behind them.
+    const auto behind = std::upper_bound(records_.starts_.begin(), records_.starts_.end(), next_offset_);
+    const auto number = static_cast<size_t>(behind - records_.starts_.begin()) - 1;
+    const std::string& path = records_.paths_[number];
+    if (!file_ || number != file_number_) {
+      file_.reset();
+      window_.forget();
+      file_.emplace(memory::File::open(path));
+      file_number_ = number;
+    }
+    const Bytes start = records_.starts_[number], offset = next_offset_ - start;
+    const Bytes file_bytes = records_.starts_[number + 1] - start;
+    const Bytes length = record_length(window_.get(*file_, path, offset, kHeaderBytes), path, offset, file_bytes);
+    const Bytes all = kHeaderBytes + length + kFooterBytes;
+    if (all > window_.capacity())
+      refuse(path, offset, fmt::format("a record of {} bytes was not there when the file was opened", length));
+    const int64_t here = next_++;
+    next_offset_ += all;
+    if (here < record) continue;
+    const auto whole = window_.get(*file_, path, offset, all);
+    if (static_cast<Bytes>(whole.size()) < all)
+      refuse(path, offset + static_cast<Bytes>(whole.size()), "the file ends; it became shorter since it was opened");
+    const auto data = whole.subspan(kHeaderBytes, static_cast<size_t>(length));
+    const TfRecord found{data, path, offset + kHeaderBytes, here};
+    if (little_endian_at<uint32_t>(data.data() + length) != masked_crc32c(data))
+      throw Error(fmt::format("{}: the checksum of the data is wrong; fetch the file again", found.place()),
+                  ErrorKind::BadData);
+    return found;
+  }
+}
+
+}  // namespace plimsoll::data

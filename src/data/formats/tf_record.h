@@ -1,0 +1,69 @@
+// The records of TFRecord files, by their number: checksums of lengths are verified once, those of data at each read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <plimsoll/bytes.h>
+#include "data/formats/file_window.h"
+#include "data/formats/sparse_index.h"
+#include "memory/file.h"
+
+namespace plimsoll::data {
+
+// Several files are one after the other. Holds an index, no record.
+class TfRecords {
+ public:
+  // Reads every length. Throws Error(BadData) that names the file and the byte.
+  explicit TfRecords(std::vector<std::string> paths, Bytes index_bytes = SparseIndex::kBytes);
+
+  int64_t count() const { return index_.count(); }
+  Bytes longest_record() const { return longest_record_; }
+  const std::vector<std::string>& paths() const { return paths_; }
+  Bytes held_bytes() const;
+
+ private:
+  friend class TfRecordCursor;
+  void scan(size_t file, FileWindow& window);
+
+  const std::vector<std::string> paths_;
+  std::vector<Bytes> starts_;  // of each file, were they one; and the end
+  SparseIndex index_;
+  Bytes longest_record_ = 0;
+};
+
+struct TfRecord {
+  std::span<const std::byte> data;
+  const std::string& path;
+  Bytes offset;  // of the data
+  int64_t number;
+
+  // "a.tfrecord: record 7 at byte 1200": where errors are.
+  std::string place() const;
+};
+
+// For one thread. Records in ascending order are read without looking for them.
+class TfRecordCursor {
+ public:
+  static Bytes bytes(const TfRecords& records);
+
+  explicit TfRecordCursor(const TfRecords& records);
+  // Valid until the next call. Throws Error(BadData).
+  TfRecord read(int64_t record);
+
+ private:
+  void seek(int64_t record);
+
+  const TfRecords& records_;
+  FileWindow window_;
+  std::optional<memory::File> file_;
+  size_t file_number_ = 0;
+  int64_t next_ = -1;      // the record at next_offset_
+  Bytes next_offset_ = 0;  // within all files
+};
+
+}  // namespace plimsoll::data

@@ -1,0 +1,20 @@
+// A small array held in memory, so that samples in random order need no system call each: labels, mostly.
+#pragma once
+
+#include <memory>
+
+#include <plimsoll/bytes.h>
+#include "data/source.h"
+
+namespace plimsoll::data {
+
+// Longer arrays, and those of longer samples, gain too little for what they take.
+constexpr Bytes kMostHeldBytes = 2 * MiB, kLongestHeldSample = 16;
+
+// Bytes that hold_if_small takes for a source.
+Bytes bytes_to_hold(const Source& source);
+
+// Reads all of a small array at once; gives others back as they are. Throws Error(BadData).
+std::unique_ptr<Source> hold_if_small(std::unique_ptr<Source> source);
+
+}  // namespace plimsoll::data

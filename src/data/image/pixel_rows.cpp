@@ -1,0 +1,149 @@
+#include "data/image/pixel_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "data/image/pixel_rows.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::data::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Bytes8 = hn::Rebind<uint8_t, Floats>;
+using Pixel = hn::CappedTag<float, 4>;  // three channels and one of the next pixel
+
+HWY_INLINE hn::Vec<Floats> load_bytes(const uint8_t* from) {
+  const Floats floats;
+  const hn::RebindToSigned<Floats> whole;
+  return hn::ConvertTo(floats, hn::PromoteTo(whole, hn::LoadU(Bytes8(), from)));
+}
+
+void mix_two(const uint8_t* HWY_RESTRICT a, float a_weight, const uint8_t* HWY_RESTRICT b, float b_weight,
+             int64_t bytes, float* HWY_RESTRICT into) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto wa = hn::Set(d, a_weight), wb = hn::Set(d, b_weight);
+  int64_t i = 0;
+  for (; i + lanes <= bytes; i += lanes)
+    hn::StoreU(hn::MulAdd(load_bytes(a + i), wa, hn::Mul(load_bytes(b + i), wb)), d, into + i);
+  for (; i < bytes; ++i) into[i] = float(a[i]) * a_weight + float(b[i]) * b_weight;
+}
+
+void add_one(const uint8_t* HWY_RESTRICT row, float weight, int64_t bytes, float* HWY_RESTRICT into) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto w = hn::Set(d, weight);
+  int64_t i = 0;
+  for (; i + lanes <= bytes; i += lanes)
+    hn::StoreU(hn::MulAdd(load_bytes(row + i), w, hn::LoadU(d, into + i)), d, into + i);
+  for (; i < bytes; ++i) into[i] += float(row[i]) * weight;
+}
+
+void mix_colours(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT columns, int64_t count,
+                 const ChannelLine& line, float* HWY_RESTRICT into) {
+  const Pixel d;
+  const float scales[4] = {line.scale[0], line.scale[1], line.scale[2], 1};
+  const float offsets[4] = {line.offset[0], line.offset[1], line.offset[2], 0};
+  const auto scale = hn::LoadU(d, scales), offset = hn::LoadU(d, offsets);
+  for (int64_t i = 0; i < count; ++i) {
+    const PixelSpan& span = columns[i];
+    auto sum = hn::Mul(hn::LoadU(d, row + 3 * span.first), hn::Set(d, span.first_weight));
+    if (span.last > span.first + 1) {
+      auto inner = hn::Zero(d);
+      for (int32_t x = span.first + 1; x < span.last; ++x) inner = hn::Add(inner, hn::LoadU(d, row + 3 * x));
+      sum = hn::MulAdd(inner, hn::Set(d, span.inner_weight), sum);
+    }
+    sum = hn::MulAdd(hn::LoadU(d, row + 3 * span.last), hn::Set(d, span.last_weight), sum);
+    hn::StoreU(hn::MulAdd(sum, scale, offset), d, into + 3 * i);  // the fourth is overwritten by the next pixel
+  }
+}
+
+void mix_grays(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT columns, int64_t count,
+               const ChannelLine& line, float* HWY_RESTRICT into) {
+  for (int64_t i = 0; i < count; ++i) {
+    const PixelSpan& span = columns[i];
+    float inner = 0;
+    for (int32_t x = span.first + 1; x < span.last; ++x) inner += row[x];
+    const float sum =
+        row[span.first] * span.first_weight + inner * span.inner_weight + row[span.last] * span.last_weight;
+    into[i] = sum * line.scale[0] + line.offset[0];
+  }
+}
+
+void round_all(const float* HWY_RESTRICT row, int64_t count, uint8_t* HWY_RESTRICT into) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto least = hn::Zero(d), most = hn::Set(d, 255), half = hn::Set(d, 0.5F);
+  const hn::RebindToSigned<Floats> whole;
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto inside = hn::Min(hn::Max(hn::LoadU(d, row + i), least), most);
+    hn::StoreU(hn::DemoteTo(Bytes8(), hn::ConvertTo(whole, hn::Add(inside, half))), Bytes8(), into + i);
+  }
+  for (; i < count; ++i) {
+    const float inside = row[i] < 0 ? 0 : row[i] > 255 ? 255 : row[i];
+    into[i] = static_cast<uint8_t>(inside + 0.5F);
+  }
+}
+
+void split(const float* HWY_RESTRICT row, int64_t pixels, float* HWY_RESTRICT first, float* HWY_RESTRICT second,
+           float* HWY_RESTRICT third) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= pixels; i += lanes) {
+    hn::Vec<Floats> a, b, c;
+    hn::LoadInterleaved3(d, row + 3 * i, a, b, c);
+    hn::StoreU(a, d, first + i);
+    hn::StoreU(b, d, second + i);
+    hn::StoreU(c, d, third + i);
+  }
+  for (; i < pixels; ++i) {
+    first[i] = row[3 * i];
+    second[i] = row[3 * i + 1];
+    third[i] = row[3 * i + 2];
+  }
+}
+
+}  // namespace plimsoll::data::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::data {
+
+HWY_EXPORT(mix_two);
+HWY_EXPORT(add_one);
+HWY_EXPORT(mix_colours);
+HWY_EXPORT(mix_grays);
+HWY_EXPORT(round_all);
+HWY_EXPORT(split);
+
+void mix_two_rows(const uint8_t* a, float a_weight, const uint8_t* b, float b_weight, int64_t bytes, float* into) {
+  HWY_DYNAMIC_DISPATCH(mix_two)(a, a_weight, b, b_weight, bytes, into);
+}
+
+void add_row(const uint8_t* row, float weight, int64_t bytes, float* into) {
+  HWY_DYNAMIC_DISPATCH(add_one)(row, weight, bytes, into);
+}
+
+void mix_columns(const float* row, std::span<const PixelSpan> columns, int channels, const ChannelLine& line,
+                 float* into) {
+  const auto count = static_cast<int64_t>(columns.size());
+  if (channels == 3)
+    HWY_DYNAMIC_DISPATCH(mix_colours)(row, columns.data(), count, line, into);
+  else
+    HWY_DYNAMIC_DISPATCH(mix_grays)(row, columns.data(), count, line, into);
+}
+
+void round_to_bytes(const float* row, int64_t count, uint8_t* into) {
+  HWY_DYNAMIC_DISPATCH(round_all)(row, count, into);
+}
+
+void split_channels(const float* row, int64_t pixels, float* first, float* second, float* third) {
+  HWY_DYNAMIC_DISPATCH(split)(row, pixels, first, second, third);
+}
+
+}  // namespace plimsoll::data
+#endif

@@ -1,0 +1,74 @@
+#include "dataset/table_origin.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "dataset/map.h"
+#include "dataset/origin.h"
+
+namespace plimsoll::dataset {
+namespace {
+
+// The elements are their own numbers, so that a shuffle moves numbers and not rows.
+class TableOrigin final : public Origin {
+ public:
+  TableOrigin(std::shared_ptr<const data::Table> table, std::string text)
+      : table_(std::move(table)), text_(std::move(text)) {}
+
+  const ElementSpec& element() const override { return element_; }
+  int64_t count() const override { return table_->elements(); }
+  std::string text() const override { return text_; }
+  Bytes bytes() const override { return table_->held_bytes(); }
+  void read(int64_t first, const Rows& rows) const override {
+    for (int64_t row = 0; row < rows.count(); ++row) {
+      const int64_t number = first + row;
+      std::memcpy(rows.at(0, row), &number, sizeof number);
+    }
+  }
+
+ private:
+  const std::shared_ptr<const data::Table> table_;
+  const std::string text_;
+  const ElementSpec element_{{"number", DType::I64, {}, {}}};
+};
+
+// What one thread reads with. The table goes last.
+struct ThreadReader {
+  std::shared_ptr<const data::Table> table;
+  Reservation held;
+  std::unique_ptr<data::TableReader> reader;
+  std::vector<std::byte*> places;
+};
+
+MapFunction make_reading(const std::shared_ptr<const data::Table>& table, MemoryLine& line) {
+  auto state = std::make_shared<ThreadReader>();
+  state->table = table;
+  state->held = line.reserve(Tag::Data, table->reader_bytes());
+  state->reader = table->open_reader();
+  state->places.resize(table->fields().size());
+  return [state](const ElementView& from, const ElementSlot& to) {
+    for (size_t i = 0; i < state->places.size(); ++i) state->places[i] = static_cast<std::byte*>(to.data(i));
+    state->reader->read(from.as<int64_t>(0)[0], state->places);
+  };
+}
+
+}  // namespace
+
+Dataset from_table(std::shared_ptr<const data::Table> table, const std::string& text, int threads) {
+  ElementSpec element;
+  for (const data::TableField& field : table->fields()) {
+    const Dims shape = Dims::from(field.shape);
+    element.push_back({field.name, field.dtype, shape, shape});
+  }
+  const RecipePtr numbers = from_origin(std::make_shared<const TableOrigin>(table, text));
+  return make_dataset(make_map(numbers, {.element = element,
+                                         .make = [table](MemoryLine& line) { return make_reading(table, line); },
+                                         .threads = threads,
+                                         .thread_bytes = table->reader_bytes(),
+                                         .text = fmt::format("read(to {})", to_string(element))}));
+}
+
+}  // namespace plimsoll::dataset

@@ -1,0 +1,33 @@
+#include "data/formats/crc32c.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "data/records.h"
+
+namespace plimsoll::data {
+namespace {
+
+using testing::bytes_of;
+
+// The vectors of RFC 3720, appendix B.4.
+TEST(Crc32c, KnownSums) {
+  std::string ascending;
+  for (int i = 0; i < 32; ++i) ascending += char(i);
+  EXPECT_EQ(crc32c(bytes_of(std::string(32, '\0'))), 0x8a9136aaU);
+  EXPECT_EQ(crc32c(bytes_of(std::string(32, '\xff'))), 0x62a8ab43U);
+  EXPECT_EQ(crc32c(bytes_of(ascending)), 0x46dd794eU);
+  EXPECT_EQ(crc32c(bytes_of("123456789")), 0xe3069283U);
+}
+
+TEST(Crc32c, TableAndInstructionAgreeAtEveryLength) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(crc32c_by_table(bytes_of(text)), crc32c(bytes_of(text))) << i;
+    text += char(i * 37);
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::data

@@ -1,0 +1,183 @@
+// Sources in files, read through shuffle and batch: every element once, any threads, exact resume, clear errors.
+#include <filesystem>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <plimsoll/dataset.h>
+#include <plimsoll/error.h>
+#include "data/files.h"
+#include "data/pictures.h"
+#include "data/records.h"
+
+namespace plimsoll::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kElements = 23;
+
+// Element i has the label i and an x whose first number is i.
+struct FileSource {
+  const char* name;
+  std::string (*write)(const TemporaryDirectory& dir);
+  Dataset (*open)(const std::string& path, int threads);
+};
+
+std::string write_csv(const TemporaryDirectory& dir) {
+  std::string text = "a,b,y\n";
+  for (int64_t i = 0; i < kElements; ++i) text += std::to_string(i) + ",0.5," + std::to_string(i) + "\n";
+  return dir.write("a.csv", text);
+}
+
+std::string write_records(const TemporaryDirectory& dir) {
+  std::string text;
+  for (int64_t i = 0; i < kElements; ++i)
+    text += tf_record(example({{"x", float_list({float(i), 1})}, {"y", int64_list({i})}}));
+  return dir.write("a.tfrecord", text);
+}
+
+std::string write_list(const TemporaryDirectory& dir) {
+  std::string list;
+  for (int64_t i = 0; i < kElements; ++i) {
+    const std::string name = std::to_string(i) + (i % 2 == 0 ? ".png" : ".jpg");
+    const Picture plain{16, 16, 1, std::vector<uint8_t>(256, uint8_t(i))};
+    dir.write(name, i % 2 == 0 ? png(plain) : jpeg(plain));
+    list += name + "," + std::to_string(i) + "\n";
+  }
+  return dir.write("list.csv", list);
+}
+
+// One image in each class, so that the class is the number of the element.
+std::string write_folder(const TemporaryDirectory& dir) {
+  for (int64_t i = 0; i < kElements; ++i) {
+    const std::string name = "folder/class" + std::to_string(100 + i);
+    std::filesystem::create_directories(dir.path() + "/" + name);
+    dir.write(name + "/a.png", png({16, 16, 1, std::vector<uint8_t>(256, uint8_t(i))}));
+  }
+  return dir.path() + "/folder";
+}
+
+std::string write_npz(const TemporaryDirectory& dir) {
+  std::vector<float> x;
+  std::vector<int64_t> y;
+  for (int64_t i = 0; i < kElements; ++i) {
+    x.insert(x.end(), {float(i), 1});
+    y.push_back(i);
+  }
+  return dir.write("a.npz",
+                   zip({{"x.npy", npy("'<f4'", "(23, 2)", raw(x))}, {"y.npy", npy("'<i8'", "(23,)", raw(y))}}, true));
+}
+
+const ImageOptions kSmall{.height = 8, .width = 8, .dtype = DType::F32};
+
+const FileSource kSources[] = {
+    {"Csv", write_csv,
+     [](const std::string& path, int threads) { return Dataset::csv(path, {.label = "y"}, threads); }},
+    {"TfRecord", write_records,
+     [](const std::string& path, int threads) { return Dataset::tfrecord({path}, {}, threads); }},
+    {"List", write_list,
+     [](const std::string& path, int threads) { return Dataset::image_list(path, kSmall, threads); }},
+    {"Images", write_folder,
+     [](const std::string& path, int threads) { return Dataset::images(path, kSmall, threads); }},
+    {"Npz", write_npz, [](const std::string& path, int) { return Dataset::npz(path); }},
+};
+
+class FileSources : public ::testing::TestWithParam<FileSource> {
+ protected:
+  FileSources() : path_(GetParam().write(dir_)) {}
+  Dataset open(int threads) const { return GetParam().open(path_, threads); }
+
+  // Labels in the order in which they come; x belongs to them.
+  static std::vector<int64_t> labels(Iteration& iteration) {
+    std::vector<int64_t> all;
+    for (const ElementView& batch : iteration) {
+      const auto x = batch.as<float>("x");
+      const auto y = batch.as<int64_t>("y");
+      for (size_t i = 0; i < y.size(); ++i) {
+        EXPECT_NEAR(x[i * (x.size() / y.size())], float(y[i]), 0.01F);
+        all.push_back(y[i]);
+      }
+    }
+    return all;
+  }
+
+  const TemporaryDirectory dir_;
+  const std::string path_;
+};
+
+TEST_P(FileSources, ShuffledAndBatchedForAnyThreads) {
+  std::vector<int64_t> once;
+  for (const int threads : {1, 3, AUTOTUNE}) {
+    const Dataset dataset = open(threads).shuffle({.seed = 5}).batch(4).prefetch(2);
+    EXPECT_EQ(dataset.size(), 6);
+    MemoryLine line;
+    Iteration iteration = dataset.on(line);
+    const std::vector<int64_t> all = labels(iteration);
+    if (once.empty()) once = all;
+    EXPECT_EQ(all, once);
+    std::vector<int64_t> sorted = all;
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t i = 0; i < kElements; ++i) ASSERT_EQ(sorted[static_cast<size_t>(i)], i);
+    EXPECT_NE(all, sorted);
+    iteration.start_epoch(1);
+    EXPECT_NE(labels(iteration), all);
+  }
+}
+
+TEST_P(FileSources, GoesOnWhereItStopped) {
+  for (const int threads : {1, 3}) {
+    const Dataset dataset = open(threads).shuffle({.seed = 5}).batch(4);
+    MemoryLine line;
+    Iteration whole = dataset.on(line), resumed = open(4 - threads).shuffle({.seed = 5}).batch(4).on(line);
+    const std::vector<int64_t> all = labels(whole);
+    whole.start_epoch(0);
+    for (size_t position = 0; position < all.size(); position += 4) {
+      resumed.seek(whole.state());
+      EXPECT_EQ(labels(resumed), std::vector<int64_t>(all.begin() + std::ptrdiff_t(position), all.end()));
+      whole.next();
+    }
+  }
+}
+
+TEST_P(FileSources, CountsWhatItHolds) {
+  const Dataset dataset = open(2).batch(4);
+  MemoryLine line(dataset.bytes());
+  Iteration iteration = dataset.on(line);
+  labels(iteration);
+  EXPECT_LE(line.peak(), dataset.bytes());
+  MemoryLine less(dataset.bytes() - 1);
+  EXPECT_THROW(dataset.on(less), DoesNotFit);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, FileSources, ::testing::ValuesIn(kSources),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(FileSource, ABadElementIsNamedAndTheRestIsRead) {
+  const TemporaryDirectory dir;
+  for (const int threads : {1, 3}) {
+    const std::string path = dir.write("a.csv", "a,y\n0,0\n1,1\nbad,2\n3,3\n");
+    MemoryLine line;
+    Iteration iteration = Dataset::csv(path, {.label = "y"}, threads).on(line);
+    EXPECT_EQ(iteration.next()->as<int64_t>("y")[0], 0);
+    EXPECT_EQ(iteration.next()->as<int64_t>("y")[0], 1);
+    EXPECT_THAT(refusal([&] { iteration.next(); }), HasSubstr("a.csv: row 4, column 'a': 'bad' is no number"));
+    EXPECT_EQ(iteration.next()->as<int64_t>("y")[0], 3);
+    EXPECT_EQ(iteration.next(), nullptr);
+  }
+}
+
+TEST(FileSource, AVanishedImageIsNamed) {
+  const TemporaryDirectory dir;
+  const std::string list = write_list(dir);
+  const Dataset dataset = Dataset::image_list(list, kSmall, 2).batch(8);
+  std::filesystem::remove(dir.path() + "/9.jpg");
+  MemoryLine line;
+  Iteration iteration = dataset.on(line);
+  EXPECT_NE(iteration.next(), nullptr);
+  EXPECT_THAT(refusal([&] { iteration.next(); }), HasSubstr("/9.jpg: No such file"));
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
