@@ -14,6 +14,7 @@
 #include "report/plan_file.h"
 #include "session/weights_reader.h"
 #include "train/contents.h"
+#include "train/data_report.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -77,10 +78,6 @@ int inspect_plan(const Arguments& arguments) {
   return fault.empty() ? 0 : 1;
 }
 
-nlohmann::ordered_json field_json(const data::TableField& field) {
-  return {{"name", field.name}, {"dtype", name_of(field.dtype)}, {"shape", field.shape}};
-}
-
 int inspect_data(const Arguments& arguments) {
   const data::DataFacts facts = data::detect(arguments.model);
   const bool has_elements = facts.kind != data::DataKind::Arrays;
@@ -90,25 +87,7 @@ int inspect_data(const Arguments& arguments) {
     fmt::print("{}{}", describe(facts), has_elements ? describe(summary) : "");
     return 0;
   }
-  nlohmann::ordered_json parts = nlohmann::json::array(), fields = nlohmann::json::array();
-  for (const data::DataPart& part : facts.parts) {
-    nlohmann::ordered_json of_part = nlohmann::json::array();
-    for (const data::TableField& field : part.fields) of_part.push_back(field_json(field));
-    parts.push_back({{"name", part.name}, {"elements", part.elements}, {"fields", of_part}});
-  }
-  for (const data::FieldSummary& field : summary.fields)
-    fields.push_back({{"name", field.field.name},
-                      {"least", field.least},
-                      {"mean", field.mean},
-                      {"most", field.most},
-                      {"not_a_number", field.nan_count},
-                      {"first", field.first}});
-  const nlohmann::ordered_json all{{"path", facts.path},
-                                   {"kind", data::name_of(facts.kind)},
-                                   {"parts", parts},
-                                   {"classes", facts.classes},
-                                   {"statistics", {{"elements", summary.elements}, {"fields", fields}}}};
-  fmt::print("{}\n", all.dump(kIndent));
+  fmt::print("{}\n", train::data_json(facts, summary, kIndent));
   return 0;
 }
 

@@ -1,0 +1,38 @@
+#include "train/data_report.h"
+
+#include <nlohmann/json.hpp>
+
+namespace plimsoll::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json field_json(const data::TableField& field) {
+  return {{"name", field.name}, {"dtype", name_of(field.dtype)}, {"shape", field.shape}};
+}
+
+}  // namespace
+
+std::string data_json(const data::DataFacts& facts, const data::TableSummary& summary, int indent) {
+  Json parts = Json::array(), fields = Json::array();
+  for (const data::DataPart& part : facts.parts) {
+    Json of_part = Json::array();
+    for (const data::TableField& field : part.fields) of_part.push_back(field_json(field));
+    parts.push_back({{"name", part.name}, {"elements", part.elements}, {"fields", of_part}});
+  }
+  for (const data::FieldSummary& field : summary.fields)
+    fields.push_back({{"name", field.field.name},
+                      {"least", field.least},
+                      {"mean", field.mean},
+                      {"most", field.most},
+                      {"not_a_number", field.nan_count},
+                      {"first", field.first}});
+  const Json all{{"path", facts.path},
+                 {"kind", data::name_of(facts.kind)},
+                 {"parts", parts},
+                 {"classes", facts.classes},
+                 {"statistics", {{"elements", summary.elements}, {"fields", fields}}}};
+  return all.dump(indent);
+}
+
+}  // namespace plimsoll::train
