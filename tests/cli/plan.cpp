@@ -138,7 +138,7 @@ TEST_F(Dumped, PlanWithAFaultIsExitCodeOneAndSaysWhich) {
   const Outcome small = inspect_changed(text_.substr(arena, text_.find('\n', arena) - arena), "arena 64");
   EXPECT_EQ(small.exit_code, 1) << small.errors;
   EXPECT_THAT(small.output, HasSubstr("past the arena"));
-  const size_t step = text_.find("\nstep ") + 1;
+  const size_t step = text_.find("\naction ") + 1;
   const Outcome missing = inspect_changed(text_.substr(step, text_.find('\n', step) - step + 1), "");
   EXPECT_EQ(missing.exit_code, 1) << missing.errors;
   EXPECT_THAT(missing.output, ::testing::Not(HasSubstr("check: holds")));
@@ -148,7 +148,7 @@ TEST_F(Dumped, PlanWithAFaultIsExitCodeOneAndSaysWhich) {
 
 TEST_F(Dumped, DamagedFileIsExitCodeFour) {
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"\nbuffer ", "\nbaffle "},
-                                 {"\nstep ", "\nstep fly_"},
+                                 {"\naction ", "\naction fly_"},
                                  {"limits\n", "limit\n"},
                                  {"plan 1\n", "plan 9\n"},
                                  {"\nbatch 128", "\nbatch many"}}) {
@@ -177,7 +177,7 @@ TEST_F(Dumped, ImpossibleLivesAndSizesAreExitCodeFour) {
   }
   const Outcome late = inspect_changed(line, start + "0 99999999 offset 0 bytes 64");
   EXPECT_EQ(late.exit_code, 1);  // well formed, and a fault that check finds
-  EXPECT_THAT(late.output, HasSubstr("spans steps 0-99999999 of"));
+  EXPECT_THAT(late.output, HasSubstr("spans actions 0-99999999 of"));
   for (const char* batch : {"\nbatch 0", "\nbatch -1", "\nbatch 9223372036854775807"})
     EXPECT_EQ(inspect_changed("\nbatch 128", batch).exit_code, 4) << batch;
 }

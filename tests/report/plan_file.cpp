@@ -63,7 +63,7 @@ TEST_F(PlanFileTest, OtherFilesAreNoPlans) {
 
 TEST_F(PlanFileTest, DamageIsNamedWithTheFile) {
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"\nbuffer ", "\nbaffle "},
-                                 {"\nstep ", "\nstep fly_"},
+                                 {"\naction ", "\naction fly_"},
                                  {"limits\n", "limit\n"},
                                  {"plan 1\n", "plan 9\n"},
                                  {"\nbatch 16", "\nbatch many"}}) {

@@ -13,11 +13,12 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Curve, IsATableAndJson) {
-  const Curve curve{"net",
-                    8,
-                    MiB,
-                    {{.limit_bytes = 3 * MiB, .arena_bytes = 2 * MiB, .predicted_ns = 30, .reruns = 7, .parts = 4},
-                     {.limit_bytes = 9 * MiB, .arena_bytes = 9 * MiB, .predicted_ns = 20}}};
+  const Curve curve{
+      "net",
+      8,
+      MiB,
+      {{.limit_bytes = 3 * MiB, .arena_bytes = 2 * MiB, .predicted_ns = 30, .reruns = 7, .micro_batches = 4},
+       {.limit_bytes = 9 * MiB, .arena_bytes = 9 * MiB, .predicted_ns = 20}}};
   const std::string text = curve_text(curve);
   EXPECT_THAT(text, HasSubstr("net · batch 8 · 1 MiB around the arena"));
   EXPECT_THAT(text, HasSubstr("      4 MiB     1.50x  ######################################## 4 micro-batches 7 "));

@@ -128,7 +128,7 @@ TEST(BadData, TokensAndLabelsOfASequenceHaveAPosition) {
             "linear_cross_entropy 'loss': label 11 of sample 1 of the batch, position 2, is not in [0, 11)");
 }
 
-TEST(BadData, SamplesAreThoseOfTheBatchInAStepOfParts) {
+TEST(BadData, SamplesAreThoseOfTheBatchInMicroBatches) {
   std::string wide, narrow;
   const std::string expected =
       "linear_cross_entropy 'loss': label 11 of sample 61 of the batch, position 4, is not in [0, 11)";
@@ -140,7 +140,7 @@ TEST(BadData, SamplesAreThoseOfTheBatchInAStepOfParts) {
     smallest = refusal.refusal().need;
   }
   EXPECT_EQ(run_words(smallest, 64, 999, 309, &narrow), expected);
-  EXPECT_THAT(narrow, HasSubstr("parts")) << wide;
+  EXPECT_THAT(narrow, HasSubstr("micro-batches")) << wide;
 }
 
 TEST(BadData, TheFirstNumberThatIsNotFiniteIsFound) {
