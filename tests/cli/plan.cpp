@@ -183,12 +183,12 @@ TEST_F(Dumped, ImpossibleLivesAndSizesAreExitCodeFour) {
 }
 
 // Parts times tasks would be gigabytes.
-TEST_F(Dumped, ManyPartsTakeNoMemory) {
-  std::string parts = "\nparts";
-  for (int i = 0; i < 1'000'000; ++i) parts += " 1";
-  const size_t at = text_.find("\nparts ");
+TEST_F(Dumped, ManyMicroBatchesTakeNoMemory) {
+  std::string micro_batches = "\nmicro_batches";
+  for (int i = 0; i < 1'000'000; ++i) micro_batches += " 1";
+  const size_t at = text_.find("\nmicro_batches ");
   std::string text = text_;
-  text.replace(at, text_.find('\n', at + 1) - at, parts);
+  text.replace(at, text_.find('\n', at + 1) - at, micro_batches);
   text.replace(text.find("\nbatch 128"), 10, "\nbatch 1000000");
   write_file(path_, text);
   const Outcome outcome = run_program("inspect " + path_, "prlimit --as=1500000000");

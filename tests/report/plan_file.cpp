@@ -1,5 +1,7 @@
 #include "report/plan_file.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -37,7 +39,7 @@ class PlanFileTest : public ::testing::Test {
     write(text.replace(at, from.size(), to));
   }
 
-  const std::string path_ = ::testing::TempDir() + "report.plan";
+  const std::string path_ = ::testing::TempDir() + "report-" + std::to_string(::getpid()) + ".plan";
   const plan::Problem problem_ = testing::training_chain(6, 512, 4096);
   plan::Limits limits_;
   plan::Plan plan_;
