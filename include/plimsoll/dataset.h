@@ -17,6 +17,7 @@
 
 #include <plimsoll/formats.h>
 #include <plimsoll/memory_line.h>
+#include <plimsoll/session.h>
 #include <plimsoll/tensor.h>
 
 namespace plimsoll {
@@ -63,6 +64,8 @@ class ElementView {
   const void* data(std::string_view name) const { return data(find(name)); }
   Bytes bytes(size_t component) const;
   Bytes bytes(std::string_view name) const { return bytes(find(name)); }
+  // A batch for a step of a session, which may read it in place.
+  Feed feed(Tensor placeholder, std::string_view name) const;
   // Throw Error when the component is of another type.
   template <Element T>
   std::span<const T> as(size_t component) const {

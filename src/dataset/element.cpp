@@ -36,6 +36,11 @@ const void* ElementView::data(size_t component) const {
   return columns_[component].data + row_ * columns_[component].stride;
 }
 
+Feed ElementView::feed(Tensor placeholder, std::string_view name) const {
+  const size_t component = find(name);
+  return {placeholder, (*spec_)[component].dtype, data(component), bytes(component)};
+}
+
 Bytes ElementView::bytes(size_t component) const {
   return element_count(dims(component)) * size_of((*spec_)[component].dtype);
 }
