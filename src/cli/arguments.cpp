@@ -142,21 +142,14 @@ std::string flags_of(const train::Spec& before, const train::Spec& after) {
   return fmt::format("{}", fmt::join(flags, " "));
 }
 
-train::DataFiles find_data(const Arguments& arguments) {
-  const auto expect_both = [](const std::string& x, const std::string& y, const char* x_flag, const char* y_flag) {
-    if (x.empty() == y.empty()) return;
-    throw Error(fmt::format("{} is given without {}: inputs and labels belong together", y.empty() ? x_flag : y_flag,
-                            y.empty() ? y_flag : x_flag),
-                ErrorKind::Usage);
-  };
-  expect_both(arguments.train_x, arguments.train_y, "--train-x", "--train-y");
-  expect_both(arguments.test_x, arguments.test_y, "--test-x", "--test-y");
-  if (!arguments.train_x.empty() || !arguments.test_x.empty())
-    return {arguments.train_x, arguments.train_y, arguments.test_x, arguments.test_y};
-  if (arguments.data.empty())
-    throw Error("no data: give --data FOLDER, or files with --train-x and --train-y (and --test-x, --test-y)",
-                ErrorKind::Usage);
-  return train::find_data_files(arguments.data);
+train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose) {
+  train::Spec spec = spec_of(arguments, purpose);
+  const train::DataSpec where = data_spec_of(arguments);
+  const ModelSpec model = find_model(spec.model, spec.model_options);
+  spec.pipeline = pipeline_of(arguments, model);
+  spec.data =
+      purpose == train::Purpose::Evaluate ? train::open_test_data(where, model) : train::open_data(where, model);
+  return spec;
 }
 
 memory::DefaultLine line_of(const Arguments& arguments) {

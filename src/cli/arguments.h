@@ -32,10 +32,16 @@ struct Arguments {
   bool auto_batch = false;                // the largest batch that fits whole
 
   // The data.
-  std::string data;              // folder with files under their usual names
+  std::string data;              // a file or a folder
   std::string train_x, train_y;  // or file by file
   std::string test_x, test_y;
-  std::string scratch;  // folder for temporary files, and for what does not fit in memory
+  std::string validation;      // a path of its own
+  std::string label;           // the column, feature or array with the labels
+  int64_t shuffle_window = 0;  // samples to choose the next one from; 0: all
+  bool no_shuffle = false;
+  std::vector<std::string> map;  // what is done to images
+  std::string on_corrupt;        // stop, or skip:N
+  std::string scratch;           // folder for temporary files, and for what does not fit in memory
 
   // The run.
   int64_t epochs = 1;
@@ -56,14 +62,18 @@ struct Arguments {
   bool graph = false;  // inspect: the graph as text
 };
 
-// Throws Error(Usage) that names what is known when a word is not.
+// Without data. Throws Error(Usage) that names what is known when a word is not.
 train::Spec spec_of(const Arguments& arguments, train::Purpose purpose);
 
 // The flags that change `before` into `after`, to be appended to the command line of `before`: "--batch 12".
 std::string flags_of(const train::Spec& before, const train::Spec& after);
 
-// The files that --data or the flags for single files name. Throws Error(Usage) when neither is given.
-train::DataFiles find_data(const Arguments& arguments);
+// The same, with the data that --data or the flags for single files name opened; to evaluate, of its test half. Throws
+// Error(BadData) for data that can't be read or is not what the model takes.
+train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
+
+train::DataSpec data_spec_of(const Arguments& arguments);
+train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);
 
 // The line of --memory in bytes; without it, what the surroundings allow.
 memory::DefaultLine line_of(const Arguments& arguments);

@@ -102,8 +102,26 @@ void add_planned_step(CLI::App& app, Arguments& s) {
 }
 
 void add_data(CLI::App& app, Arguments& s, bool trains) {
-  app.add_option("--data", s.data, "Folder with idx or npy files under their usual names");
+  app.add_option(
+      "--data", s.data,
+      "Folder of images (a sub-folder for each class), of array files or of TFRecord files; or a CSV, npz or "
+      "TFRecord file, or a list of image paths and labels. Sub-folders or files named train and test are its "
+      "halves");
+  app.add_option("--label", s.label, "Column, feature or array with the labels (default: by its name, else the last)");
+  app.add_option("--map", s.map,
+                 "Images: resize[:bilinear|area|none] to the model's input, crop[:0.875] the middle part first, flip "
+                 "half of the training images, normalise[:MEAN:DEVIATION] (default: of ImageNet for three channels, "
+                 "else 0.5:0.5)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->delimiter(',');
+  app.add_option("--on-corrupt", s.on_corrupt,
+                 "At a sample that can't be read: stop, or skip:N to pass over at most N an epoch (default: stop)");
   if (trains) {
+    app.add_option("--val", s.validation, "Data to validate with after each epoch (default: the test half of --data)");
+    auto* shuffle = app.add_option("--shuffle", s.shuffle_window,
+                                   "Shuffle training samples within a window of so many (default: among all)")
+                        ->check(CLI::PositiveNumber);
+    app.add_flag("--no-shuffle", s.no_shuffle, "Training samples in the order of the data")->excludes(shuffle);
     app.add_option("--train-x", s.train_x, "Training inputs: idx(.gz) or npy(.gz)");
     app.add_option("--train-y", s.train_y, "Training labels");
   }
@@ -176,8 +194,9 @@ void add_eval_verb(CLI::App& app, Command& command) {
 
 void add_plan_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("plan", "Tell whether and how training fits, without touching data");
+  auto* verb = app.add_subcommand("plan", "Tell whether and how training fits; of --data only its index is read");
   add_planned_step(*verb, s);
+  add_data(*verb, s, true);
   verb->add_flag("--all", s.all, "Every decision");
   verb->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
   verb->add_option("--dump", s.dump, "Write problem and plan as text to this file");
@@ -187,8 +206,10 @@ void add_plan_verb(CLI::App& app, Command& command) {
 
 void add_profile_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("profile", "Measure where the time of a training step goes, on synthetic data");
+  auto* verb =
+      app.add_subcommand("profile", "Measure where the time of a training step goes, on --data or on synthetic data");
   add_planned_step(*verb, s);
+  add_data(*verb, s, true);
   verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
   verb->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
   verb->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file");

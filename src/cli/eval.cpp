@@ -10,18 +10,18 @@
 
 namespace plimsoll::cli {
 int run_eval(const Arguments& arguments) {
-  const train::DataFiles files = find_data(arguments);
-  if (files.test_x.empty() || files.test_y.empty())
-    throw Error("no test data: give --data FOLDER, or --test-x and --test-y", ErrorKind::Usage);
-  const auto training = train::make_training(spec_of(arguments, train::Purpose::Evaluate), is_stop_asked);
-  train::Inputs test(*training, files.test_x, files.test_y, {.scratch_folder = arguments.scratch});
+  const train::Spec spec = spec_with_data(arguments, train::Purpose::Evaluate);
+  if (!spec.data.test) throw Error("no test data: give --data PATH, or --test-x and --test-y", ErrorKind::Usage);
+  const auto training = train::make_training(spec, is_stop_asked);
+  train::Inputs test(*training, *spec.data.test);
   plan_last_batch(*training, test);
   training->session->open();
   stop_if_asked();
   session::load_weights(*training->session, training->graph, arguments.weights);
   const train::Score score = evaluate(*training, test, is_stop_asked);
   stop_if_asked();
-  const report::ScoreFacts facts{score.loss, score.accuracy, score.samples};
+  const report::ScoreFacts facts{score.loss, score.accuracy, score.samples, test.skipped()};
+  if (!arguments.json) fmt::print("data    {}\n", report::data_text(train::data_facts(*training)));
   const Bytes peak = peak_resident_bytes(), line = training->line->limit();
   fmt::print("{}", arguments.json ? report::evaluation_json(facts, peak, line) + "\n"
                                   : report::evaluation_text(facts, peak, line));

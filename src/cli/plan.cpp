@@ -1,4 +1,4 @@
-// plimsoll plan: how the training fits, before any data is touched or any tensor allocated.
+// plimsoll plan: how the training fits, before any sample is read or any tensor allocated.
 #include <limits>
 
 #include <fmt/format.h>
@@ -14,7 +14,8 @@ constexpr int kCurvePoints = 20;
 constexpr int kIndent = 2;
 
 int run_curve(const Arguments& arguments) {
-  const report::Curve curve = train::plan_curve(spec_of(arguments, train::Purpose::Train), kCurvePoints, is_stop_asked);
+  const report::Curve curve =
+      train::plan_curve(spec_with_data(arguments, train::Purpose::Train), kCurvePoints, is_stop_asked);
   fmt::print("{}", arguments.json ? report::curve_json(curve, kIndent) + "\n" : report::curve_text(curve));
   return 0;
 }
@@ -32,7 +33,7 @@ void dump(const train::Training& training, const std::string& path) {
 
 int run_plan(const Arguments& arguments) {
   if (arguments.curve) return run_curve(arguments);
-  const auto training = train::make_sized_training(spec_of(arguments, train::Purpose::Train), is_stop_asked);
+  const auto training = train::make_sized_training(spec_with_data(arguments, train::Purpose::Train), is_stop_asked);
   if (!arguments.dump.empty()) dump(*training, arguments.dump);
   report::PlanFacts facts = train::plan_facts(*training);
   facts.lower_bound = train::find_lower_bound(*training);

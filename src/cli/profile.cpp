@@ -1,4 +1,4 @@
-// plimsoll profile: where the time of a training step goes, operator by operator, on synthetic data.
+// plimsoll profile: where the time of a training step goes, operator by operator, and what it waits for data.
 #include "train/profile.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace plimsoll::cli {
 
 int run_profile(const Arguments& arguments) {
-  const train::Spec spec = spec_of(arguments, train::Purpose::Profile);
+  const train::Spec spec = spec_with_data(arguments, train::Purpose::Profile);
   const auto training = train::make_sized_training(spec, is_stop_asked);
   const report::Profile profile =
       train::measure_profile(*training, spec.profile_steps, static_cast<size_t>(arguments.top), is_stop_asked);

@@ -33,7 +33,7 @@ int refuse(const Arguments& arguments, train::Purpose purpose, const DoesNotFit&
     print_error(fmt::format("plimsoll: {}\n", e.what()));
     return e.exit_code();
   }
-  const train::Spec spec = spec_of(arguments, purpose);
+  const train::Spec spec = spec_with_data(arguments, purpose);
   const Refusal refusal = train::verify_smallest_line(spec, e.refusal(), is_stop_asked);
   print_error(fmt::format("plimsoll: {} (--memory {})\n", describe(refusal), line_text(refusal.smallest_line)));
   const auto rows = arguments.no_remedies ? std::vector<report::RemedyRow>{} : search(spec, refusal);

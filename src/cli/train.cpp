@@ -28,11 +28,12 @@ class Screen : public train::Watcher {
   Progress progress_;
 };
 
-train::DataFiles find_training_data(const Arguments& arguments) {
-  const train::DataFiles files = find_data(arguments);
-  if (files.train_x.empty() || files.train_y.empty())
-    throw Error("no training data: give inputs and labels with --train-x and --train-y", ErrorKind::Usage);
-  return files;
+train::Spec spec_with_training_data(const Arguments& arguments) {
+  train::Spec spec = spec_with_data(arguments, train::Purpose::Train);
+  if (!spec.data.train)
+    throw Error("no training data: give --data PATH, or inputs and labels with --train-x and --train-y",
+                ErrorKind::Usage);
+  return spec;
 }
 
 void print_plan(const train::Training& training, bool as_json) {
@@ -59,6 +60,7 @@ void print_end(const train::Training& training, const train::History& history, b
   report::EndFacts facts{.is_finished = !history.was_stopped,
                          .loss = history.last_loss,
                          .test = {},
+                         .skipped = history.skipped,
                          .planned_peak_bytes = training.session->peak_bytes(),
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit()};
@@ -80,16 +82,14 @@ void print_end(const train::Training& training, const train::History& history, b
 
 int run_train(const Arguments& arguments) {
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
-  const train::DataFiles files = find_training_data(arguments);  // names only: files are opened after planning
-  const train::Spec spec = spec_of(arguments, train::Purpose::Train);
+  const train::Spec spec = spec_with_training_data(arguments);
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
   print_plan(*training, arguments.json);
   stop_if_asked();
   train::LoopOptions options{.epochs = arguments.epochs, .steps = arguments.steps, .seed = arguments.seed};
-  options.scratch_folder = arguments.scratch;
   options.advice = "try a smaller --lr, or --clip 1";
-  train::TrainingLoop loop(*training, files, options);
+  train::TrainingLoop loop(*training, options);
   Screen screen(Progress(form, arguments.epochs, loop.steps_per_epoch(), training->line->limit()));
   loop.open();
   stop_if_asked();

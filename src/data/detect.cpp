@@ -73,23 +73,10 @@ DataKind kind_of_file(const std::string& path) {
   return kind == DataKind::None && names_csv(path) ? DataKind::Csv : kind;
 }
 
-// Files of a folder that are of a kind, in the order of their names.
-std::vector<std::string> files_of_kind(const std::string& folder, DataKind kind) {
-  std::vector<std::string> paths;
-  std::error_code error;
-  std::error_code no_file;  // a link that leads nowhere is passed over
-  for (fs::directory_iterator walk(folder, error); !error && walk != fs::directory_iterator(); walk.increment(error))
-    if (walk->is_regular_file(no_file) && find_kind(walk->path().string()) == kind)
-      paths.push_back(walk->path().string());
-  if (error) throw Error(fmt::format("{}: {}", folder, error.message()), ErrorKind::BadData);
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 DataKind kind_of_folder(const std::string& path) {
   if (holds_images(path)) return DataKind::Images;
   for (const DataKind kind : {DataKind::TfRecord, DataKind::Array})
-    if (!files_of_kind(path, kind).empty()) return kind == DataKind::Array ? DataKind::Arrays : kind;
+    if (!list_files(path, kind).empty()) return kind == DataKind::Array ? DataKind::Arrays : kind;
   return DataKind::None;
 }
 
@@ -174,9 +161,21 @@ DataKind find_kind(const std::string& path) {
   return fs::is_directory(path, error) ? kind_of_folder(path) : kind_of_file(path);
 }
 
+std::vector<std::string> list_files(const std::string& path, DataKind kind) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {path};
+  std::vector<std::string> paths;
+  std::error_code no_file;  // a link that leads nowhere is passed over
+  for (fs::directory_iterator walk(path, error); !error && walk != fs::directory_iterator(); walk.increment(error))
+    if (walk->is_regular_file(no_file) && find_kind(walk->path().string()) == kind)
+      paths.push_back(walk->path().string());
+  if (error) throw Error(fmt::format("{}: {}", path, error.message()), ErrorKind::BadData);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 std::unique_ptr<Table> open_table(const std::string& path, const SourceOptions& options) {
   const DataKind kind = find_kind(path);
-  std::error_code error;
   switch (kind) {
     case DataKind::Array:
     case DataKind::Npz:
@@ -184,8 +183,7 @@ std::unique_ptr<Table> open_table(const std::string& path, const SourceOptions& 
     case DataKind::Csv:
       return open_csv(path, guess_csv(path, options.scratch_dir));
     case DataKind::TfRecord: {
-      const std::vector<std::string> paths =
-          fs::is_directory(path, error) ? files_of_kind(path, kind) : std::vector<std::string>{path};
+      const std::vector<std::string> paths = list_files(path, kind);
       return open_tf_records(paths, guess_features(paths[0]));
     }
     case DataKind::Images:
@@ -207,7 +205,7 @@ std::unique_ptr<Table> open_table(const std::string& path, const SourceOptions& 
 DataFacts detect(const std::string& path, const SourceOptions& options) {
   DataFacts facts{.kind = find_kind(path), .path = path, .parts = {}, .classes = {}};
   if (facts.kind == DataKind::Arrays) {
-    for (const std::string& file : files_of_kind(path, DataKind::Array)) {
+    for (const std::string& file : list_files(path, DataKind::Array)) {
       const auto source = open_source(file, options);
       facts.parts.push_back(
           {fs::path(file).filename().string(), source->samples(), {{"x", source->dtype(), source->sample_shape()}}});

@@ -18,6 +18,9 @@ std::string_view name_of(DataKind kind);  // "a CSV file"
 // By names and the first bytes alone; None for what is no data.
 DataKind find_kind(const std::string& path);
 
+// Files of a kind in a folder, in the order of their names; for the path of a file, that file.
+std::vector<std::string> list_files(const std::string& path, DataKind kind);
+
 // Opens it with what its content suggests: every column of a CSV file, the features of the first record, images as u8
 // at 224 x 224, the arrays of an archive as far as they have the same length. Throws Error(BadData); for a folder of
 // array files, whose lengths differ, too.

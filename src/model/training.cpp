@@ -1,5 +1,12 @@
 #include "model/training.h"
 
+#include <span>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include <plimsoll/ops.h>
+
 namespace plimsoll::model {
 namespace {
 
@@ -8,8 +15,9 @@ struct Pass {
   Objective objective;
 };
 
-Pass build_pass(Graph& graph, const ModelSpec& spec, const TrainingGraph& of, bool training) {
-  const NamedTensors outputs = spec.model(of.inputs, training);
+Pass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
+                bool training) {
+  const NamedTensors outputs = spec.model(inputs, training);
   // The objective may share variables of the model, such as an embedding that is also the last layer.
   const Scope scope(graph, spec.name(), Scope::Mode::Reuse);
   return {outputs, spec.objective(outputs, of.targets)};
@@ -21,19 +29,46 @@ NamedTensors add_placeholders(Graph& graph, const std::vector<NamedType>& types)
   return tensors;
 }
 
+// One number for each channel, along the second dimension.
+Tensor by_channel(Graph& graph, const std::vector<float>& numbers, const Shape& shape) {
+  if (numbers.size() == 1) return graph.scalar(numbers[0]);
+  const auto count = static_cast<int64_t>(numbers.size());
+  if (shape.rank() < 2 || shape[1].count() != count)
+    throw Error(fmt::format("{} means or deviations do not match an input of {}; give one for each channel, or one",
+                            count, to_string(shape)),
+                ErrorKind::Usage);
+  Shape across{count};
+  for (int axis = 2; axis < shape.rank(); ++axis) across.push_back(1);
+  return graph.constant(DType::F32, across, std::as_bytes(std::span(numbers)));
+}
+
+NamedTensors convert(Graph& graph, const NamedTensors& inputs, const InputConversion& by) {
+  if (!by.stored && by.mean.empty()) return inputs;
+  const auto& [name, fed] = *inputs.begin();
+  Tensor x = cast(fed, DType::F32);
+  if (by.scale != 1) x = scale(x, static_cast<double>(by.scale));
+  if (!by.mean.empty()) x = x - by_channel(graph, by.mean, fed.shape());
+  if (!by.deviation.empty()) x = x / by_channel(graph, by.deviation, fed.shape());
+  return {{name, x}};
+}
+
 }  // namespace
 
-TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser) {
+TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
+                             const InputConversion& conversion) {
   TrainingGraph result;
-  result.inputs = add_placeholders(graph, spec.inputs);
+  std::vector<NamedType> fed = spec.inputs;
+  if (conversion.stored) fed.at(0).type.dtype = *conversion.stored;
+  result.inputs = add_placeholders(graph, fed);
   result.targets = add_placeholders(graph, spec.targets);
-  const Pass training = build_pass(graph, spec, result, true);
+  const NamedTensors inputs = convert(graph, result.inputs, conversion);
+  const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.correct = training.objective.correct;
   result.updates = minimize(result.loss, optimiser);
   result.learning_rate = result.updates.learning_rate;
   // After the backward pass, which walks over all nodes that there are.
-  const Pass inference = build_pass(graph, spec, result, false);
+  const Pass inference = build_pass(graph, spec, inputs, result, false);
   result.outputs = inference.outputs;
   result.eval_loss = inference.objective.loss;
   result.eval_correct = inference.objective.correct;

@@ -1,10 +1,20 @@
 // One graph for training a model: forward, backward and update, and the inference pass over the same variables.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 
 namespace plimsoll::model {
+
+// What becomes of the numbers that are fed before the model takes them: y = (x * scale - mean) / deviation.
+struct InputConversion {
+  std::optional<DType> stored = {};  // the placeholder's type; unset: the model's own
+  float scale = 1;
+  std::vector<float> mean = {}, deviation = {};  // one for each channel (the second dimension), or one; empty: none
+};
 
 struct TrainingGraph {
   NamedTensors inputs, targets;  // placeholders of both passes
@@ -22,6 +32,8 @@ struct TrainingGraph {
   Tensor labels() const { return targets.only(); }
 };
 
-TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser);
+// The conversion is that of the only input. Throws Error(Usage) for means that do not match its channels.
+TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
+                             const InputConversion& conversion = {});
 
 }  // namespace plimsoll::model

@@ -48,6 +48,8 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   const plan::Plan& plan = facts.plan;
   const Bytes around = facts.around_arena();
   std::string text = headline(facts) + line_row(facts);
+  if (!facts.data.path.empty())
+    text += fmt::format("data    {}\n        {}\n", data_text(facts.data), stages_text(facts.data.stages));
   text += "holds   " + holders_text(peak_by_tag(facts)) + "\n";
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
           decisions_text(plan, options.most_decisions, options.see_all);
@@ -90,6 +92,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"arena_bytes", facts.arena_bytes},
       {"runtime_bytes", facts.runtime_bytes},
       {"data_bytes", facts.data_bytes},
+      {"data", data_json(facts.data)},
       {"planned_peak_bytes", facts.peak_bytes},
       {"unconstrained_bytes", plan.unconstrained_bytes + around},
       {"lower_bound_bytes", facts.lower_bound ? facts.lower_bound->bytes : plan.lower_bound_bytes + around},

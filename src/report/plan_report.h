@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <plimsoll/error.h>
+#include "report/data.h"
 #include "report/words.h"
 
 namespace plimsoll::report {
@@ -31,6 +32,7 @@ struct PlanFacts {
   Bytes arena_bytes = 0;
   Bytes runtime_bytes = 0;  // beside arena and data
   Bytes data_bytes = 0;
+  InputFacts data = {};
   Bytes peak_bytes = 0;  // of all of it, planning included
   Bytes scratch_file_bytes = 0;
   std::string scratch_folder = {};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "report/json.h"
 #include "report/profile.h"
 
 namespace plimsoll::report {
@@ -63,6 +64,7 @@ std::string profile_text(const Profile& profile) {
                       100 * static_cast<double>(profile.measured_bytes) / static_cast<double>(profile.planned_bytes));
   text += table(profile, profile.operators, "operator");
   if (!profile.longest.empty()) text += "\n" + table(profile, profile.longest, "task");
+  if (!profile.data.stages.empty()) text += data_profile_text(profile.data);
   return text;
 }
 
@@ -89,6 +91,7 @@ std::string profile_json(const Profile& profile, int indent) {
     json["tasks"] = nlohmann::json::array();
     for (const ProfileRow& row : profile.longest) json["tasks"].push_back(row_json(profile, row));
   }
+  if (!profile.data.stages.empty()) json["data"] = data_profile_json(profile.data);
   return json.dump(indent);
 }
 

@@ -40,6 +40,7 @@ struct Profile {
   lower::MachineSpeed peak;      // of this machine
   Bytes planned_bytes = 0;       // of the process
   Bytes measured_bytes = 0;
+  DataProfile data;
 
   // Predicted share of the step over measured share: 1 is a perfect prediction, whatever the machine's speed.
   double predicted_over_measured(const ProfileRow& row) const;

@@ -27,6 +27,10 @@ nlohmann::json number_or_null(double number) {
   return std::isnan(number) ? nlohmann::json(nullptr) : nlohmann::json(number);
 }
 
+std::string skipped_text(int64_t skipped) {
+  return skipped > 0 ? fmt::format("skipped {} samples that can't be read\n", skipped) : "";
+}
+
 }  // namespace
 
 std::vector<std::string> progress_texts(const ProgressFacts& facts) {
@@ -114,6 +118,7 @@ std::string end_text(const EndFacts& facts) {
   std::string text;
   if (facts.test && !std::isnan(facts.test->accuracy))
     text = fmt::format("test    accuracy {:.2f} % on {} samples\n", 100 * facts.test->accuracy, facts.test->samples);
+  text += skipped_text(facts.skipped);
   return text + fmt::format("peak    planned {}\n        measured {} (VmHWM)\n        line {}\n",
                             format_exact_bytes(facts.planned_peak_bytes), format_exact_bytes(facts.measured_peak_bytes),
                             format_exact_bytes(facts.line_bytes));
@@ -123,6 +128,7 @@ std::string end_json(const EndFacts& facts) {
   nlohmann::json end{{"event", "end"},
                      {"finished", facts.is_finished},
                      {"loss", facts.loss},
+                     {"skipped", facts.skipped},
                      {"planned_peak_bytes", facts.planned_peak_bytes},
                      {"measured_peak_bytes", facts.measured_peak_bytes},
                      {"line_bytes", facts.line_bytes}};
@@ -134,16 +140,15 @@ std::string end_json(const EndFacts& facts) {
 std::string evaluation_text(const ScoreFacts& score, Bytes measured_peak_bytes, Bytes line_bytes) {
   std::string text = fmt::format("loss    {:.4f} on {} samples\n", score.loss, score.samples);
   if (!std::isnan(score.accuracy)) text += fmt::format("correct {:.2f} %\n", 100 * score.accuracy);
+  text += skipped_text(score.skipped);
   return text + fmt::format("peak    measured {} (VmHWM) of {}\n", format_bytes(measured_peak_bytes),
                             format_exact_bytes(line_bytes));
 }
 
 std::string evaluation_json(const ScoreFacts& score, Bytes measured_peak_bytes, Bytes line_bytes) {
-  nlohmann::json result{{"event", "eval"},
-                        {"version", 1},
-                        {"samples", score.samples},
-                        {"loss", score.loss},
-                        {"measured_peak_bytes", measured_peak_bytes},
+  nlohmann::json result{{"event", "eval"},          {"version", 1},
+                        {"samples", score.samples}, {"loss", score.loss},
+                        {"skipped", score.skipped}, {"measured_peak_bytes", measured_peak_bytes},
                         {"line_bytes", line_bytes}};
   if (!std::isnan(score.accuracy)) result["accuracy"] = score.accuracy;
   return result.dump();

@@ -48,12 +48,14 @@ std::string start_json(const StartFacts& facts);
 struct ScoreFacts {
   double loss, accuracy;  // NaN: the model counts no right answers
   int64_t samples;
+  int64_t skipped = 0;  // bad samples that were passed over
 };
 
 struct EndFacts {
   bool is_finished;  // false: stopped
   double loss;       // of the last step
   std::optional<ScoreFacts> test;
+  int64_t skipped = 0;  // bad samples that were passed over, in all epochs
   Bytes planned_peak_bytes, measured_peak_bytes, line_bytes;
 };
 std::string end_text(const EndFacts& facts);

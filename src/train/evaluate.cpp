@@ -10,7 +10,8 @@
 namespace plimsoll::train {
 
 void plan_last_batch(Training& training, const Inputs& inputs) {
-  const int64_t rest = inputs.samples() % training.batch;
+  // Where bad samples are passed over, nobody knows what is left.
+  const int64_t rest = training.pipeline.most_corrupt > 0 ? 0 : inputs.samples() % training.batch;
   if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
 }
 
@@ -19,8 +20,8 @@ Score evaluate(Training& training, Inputs& inputs, const StopQuestion& is_stop_a
   double loss = 0;
   double correct = 0;
   const bool counts = training.passes.eval_correct.is_set();
-  Iteration& batches = inputs.start_epoch(0);
-  while (const ElementView* batch = batches.next()) {
+  inputs.start_epoch(0);
+  while (const ElementView* batch = inputs.next()) {
     const int64_t samples_here = samples_of(*batch);
     score.stopped = is_stop_asked();
     if (score.stopped) break;

@@ -1,128 +1,180 @@
 #include "train/inputs.h"
 
+#include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/random.h"
 #include "data/convert.h"
 
 namespace plimsoll::train {
 namespace {
 
-// Names under which data sets of this kind are handed around, each also with .gz behind it.
-struct UsualNames {
-  const char *train_x, *train_y, *test_x, *test_y;
-};
-constexpr UsualNames kUsual[] = {
-    {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
-    {"x_train.npy", "y_train.npy", "x_test.npy", "y_test.npy"},
-};
-
-std::string in_folder(const std::string& folder, const char* name) {
-  for (const char* ending : {"", ".gz"}) {
-    const std::filesystem::path path = std::filesystem::path(folder) / (std::string(name) + ending);
-    std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return path.string();
-  }
-  return {};
-}
+using Clock = std::chrono::steady_clock;
 
 // Batches that are read ahead, beside the one in use.
 constexpr int kBatchesAhead = 1;
 
 // Bytes of images become reals in [0, 1]; label numbers become what the loss takes.
-data::Conversion conversion(const Component& from, const TensorType& wanted, const std::string& path) {
-  data::Conversion conversion{wanted.dtype, 1, 0};
-  if (from.dtype == DType::U8 && wanted.dtype == DType::F32) conversion.scale = 1.0F / 255;
-  if (const std::string reason = why_not(from.dtype, conversion); from.dtype != wanted.dtype && !reason.empty())
+data::Conversion conversion(const Component& from, DType wanted, const std::string& path) {
+  data::Conversion conversion{wanted, 1, 0};
+  if (from.dtype == DType::U8 && wanted == DType::F32) conversion.scale = kByteScale;
+  if (from.dtype == wanted) return conversion;
+  if (const std::string reason = why_not(from.dtype, conversion); !reason.empty())
     throw Error(fmt::format("'{}': {}", path, reason), ErrorKind::BadData);
   return conversion;
 }
 
-void expect_samples(const Component& from, const TensorType& wanted, const std::string& path) {
-  const int64_t elements = element_count(from.shape), want = element_count(wanted.shape).count();
-  if (elements == want) return;
-  throw Error(fmt::format("'{}' has samples of {} numbers {} but the model takes {} ({}); choose another model, image "
-                          "size or number of channels",
-                          path, elements, to_string(from.shape), want, to_string(wanted)),
-              ErrorKind::BadData);
+// Swaps left and right: rows of the last dimension are turned around.
+void flip(std::byte* image, Bytes bytes, int64_t width, Bytes pixel) {
+  const Bytes row_bytes = width * pixel;
+  std::byte held[sizeof(double)];
+  for (std::byte* row = image; row < image + bytes; row += row_bytes)
+    for (std::byte *left = row, *right = row + row_bytes - pixel; left < right; left += pixel, right -= pixel) {
+      std::memcpy(held, left, static_cast<size_t>(pixel));
+      std::memcpy(left, right, static_cast<size_t>(pixel));
+      std::memcpy(right, held, static_cast<size_t>(pixel));
+    }
 }
 
-// Components are the index of a sample and its numbers: those of the model's types are written.
+// Components are the place of a sample in the order of its epoch, and its numbers: those that a step takes are written.
 struct Converter {
   std::array<std::string, 2> paths;
   std::array<data::Conversion, 2> conversions;
+  int64_t flipped_width = 0;  // 0: none is flipped
+  uint64_t seed = 1;
 
   void operator()(const ElementView& from, const ElementSlot& to) const {
-    for (size_t i = 0; i < 2; ++i) {
-      const DType dtype = from.spec()[i + 1].dtype;
-      const int64_t elements = from.bytes(i + 1) / size_of(dtype);
-      if (dtype == conversions[i].to) {
-        std::memcpy(to.data(i), from.data(i + 1), static_cast<size_t>(from.bytes(i + 1)));
-      } else if (data::convert(dtype, from.data(i + 1), conversions[i], to.data(i), elements)) {
-        throw Error(fmt::format("{}: sample {} holds a number that does not fit into {}; ask for i64", paths[i],
-                                from.as<int64_t>(0)[0], name_of(conversions[i].to)),
-                    ErrorKind::BadData);
-      }
+    for (size_t i = 0; i < 2; ++i) write(from, i + 1, conversions[i], paths[i], to.data(i));
+    if (flipped_width == 0) return;
+    // In the next epoch another sample has this place.
+    if (mix_bits(seed, static_cast<uint64_t>(from.as<int64_t>(0)[0])) % 2 == 0) return;
+    flip(static_cast<std::byte*>(to.data(0)), to.spec()[0].bytes(), flipped_width, size_of(to.spec()[0].dtype));
+  }
+
+  static void write(const ElementView& from, size_t component, const data::Conversion& conversion,
+                    const std::string& path, void* to) {
+    const DType dtype = from.spec()[component].dtype;
+    const Bytes bytes = from.bytes(component);
+    if (dtype == conversion.to) {
+      std::memcpy(to, from.data(component), static_cast<size_t>(bytes));
+      return;
     }
+    const auto bad = data::convert(dtype, from.data(component), conversion, to, bytes / size_of(dtype));
+    if (bad)
+      throw Error(fmt::format("'{}': {} does not fit into {}; give numbers of classes", path,
+                              from.as<int64_t>(component)[static_cast<size_t>(*bad)], name_of(conversion.to)),
+                  ErrorKind::BadData);
   }
 };
 
-ElementSpec converted(const ElementSpec& from, const ModelSpec& model) {
-  return {{"x", model.input().dtype, from[0].shape, {}}, {"y", model.labels().dtype, from[1].shape, {}}};
+// No file has elements of more than 8 bytes.
+Samples widest_samples(const ModelSpec& model) {
+  const auto widest = [](const char* name, const TensorType& type) {
+    return Component{name, DType::I64, {element_count(type.shape).count()}, {}};
+  };
+  return {Dataset::generator({widest("x", model.input()), widest("y", model.labels())},
+                             [] { return [](const ElementSlot&) { return false; }; }),
+          "", ""};
 }
 
-// What is the model's already goes straight from the file into its batch.
-Dataset batches_of(const Dataset& samples, const ModelSpec& model, Converter converter, const InputOptions& options,
-                   int64_t batch) {
-  const ElementSpec spec = converted(samples.element(), model);
-  const bool converts = to_string(spec) != to_string(samples.element());
-  Dataset all = converts ? samples.enumerate().map(spec, std::move(converter)) : samples;
-  if (options.shuffle) all = all.shuffle({.seed = options.seed});
-  return all.batch(batch, options.drop_remainder).prefetch(kBatchesAhead);
-}
-
-Dataset open_batches(const Training& training, const Dataset& samples, const std::string& x, const std::string& y,
-                     const InputOptions& options) {
-  const ModelSpec& model = training.model;
-  const ElementSpec& spec = samples.element();
-  expect_samples(spec[0], model.input(), x);
-  expect_samples(spec[1], model.labels(), y);
-  if (options.drop_remainder && training.batch > samples.size())
-    throw Error(fmt::format("{} has {} samples, fewer than a batch of {}, and remainders are dropped; give a smaller "
-                            "batch",
-                            x, samples.size(), training.batch),
-                ErrorKind::Usage);
-  return batches_of(samples, model,
-                    {{x, y}, {conversion(spec[0], model.input(), x), conversion(spec[1], model.labels(), y)}}, options,
-                    training.batch);
+std::vector<report::StageRow> rows_of(const std::vector<StageReport>& stages) {
+  std::vector<report::StageRow> rows;
+  for (const StageReport& stage : stages)
+    rows.push_back({stage.name, stage.bytes, stage.threads, stage.elements, stage.busy_ns, stage.waiting_ns});
+  return rows;
 }
 
 }  // namespace
 
-Inputs::Inputs(const Training& training, const std::string& x, const std::string& y, const InputOptions& options)
-    : share_(training.session->data_line()),
-      samples_(Dataset::files({{"x", x}, {"y", y}}, options.scratch_folder)),
-      batches_(open_batches(training, samples_, x, y, options)) {}
-
-Iteration& Inputs::start_epoch(int64_t epoch) {
-  iteration_.reset();
-  iteration_.emplace(batches_.on(share_));
-  iteration_->start_epoch(static_cast<uint64_t>(epoch));
-  return *iteration_;
+Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline, DType fed, int64_t batch,
+                     const InputOptions& options) {
+  const ElementSpec& stored = samples.elements.element();
+  const ElementSpec spec{{"x", fed, stored[0].shape, {}}, {"y", model.labels().dtype, stored[1].shape, {}}};
+  const bool flips = pipeline.flips && options.trains;
+  Dataset all = samples.elements;
+  if (options.trains && pipeline.shuffles) all = all.shuffle({.count = pipeline.shuffle_window, .seed = options.seed});
+  // What a step takes as it is stored goes straight from the file into its batch.
+  if (flips || stored[0].dtype != fed || stored[1].dtype != spec[1].dtype) {
+    Converter converter{
+        {samples.x_path, samples.y_path},
+        {conversion(stored[0], fed, samples.x_path), conversion(stored[1], spec[1].dtype, samples.y_path)}};
+    converter.flipped_width = flips ? model.input().shape[model.input().shape.rank() - 1].count() : 0;
+    converter.seed = options.seed;
+    all = all.enumerate().map(spec, std::move(converter));
+  }
+  if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
+  all = all.batch(batch, options.trains);
+  if (options.repeats) all = all.repeat();
+  return all.prefetch(kBatchesAhead);
 }
 
-Bytes input_bytes(const ModelSpec& model, int64_t batch) {
-  // No file has elements of more than 8 bytes.
-  const auto widest = [](const char* name, const TensorType& type) {
-    return Component{name, DType::I64, {element_count(type.shape).count()}, {}};
+Inputs::Inputs(const Training& training, const Samples& samples, const InputOptions& options)
+    : share_(training.session->data_line()),
+      samples_(samples.elements.size()),
+      steps_(options.trains ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
+      batches_(make_batches(samples, training.model, training.pipeline, training.passes.input().dtype(), training.batch,
+                            options)) {
+  if (options.trains && training.batch > samples_)
+    throw Error(fmt::format("{} has {} samples, fewer than a batch of {}, and remainders are dropped; give a smaller "
+                            "batch",
+                            samples.x_path, samples_, training.batch),
+                ErrorKind::Usage);
+}
+
+void Inputs::start_epoch(int64_t epoch) {
+  stop();
+  iteration_.emplace(batches_.on(share_));
+  iteration_->start_epoch(static_cast<uint64_t>(epoch));
+}
+
+const ElementView* Inputs::next() {
+  const Clock::time_point asked = Clock::now();
+  const ElementView* const batch = iteration_->next();
+  waited_ns_ += std::chrono::nanoseconds(Clock::now() - asked).count();
+  return batch;
+}
+
+void Inputs::stop() {
+  if (!iteration_) return;
+  for (const StageReport& stage : iteration_->stages()) skipped_ += stage.skipped;
+  iteration_.reset();
+}
+
+std::vector<report::StageRow> Inputs::stages() const {
+  return iteration_ ? rows_of(iteration_->stages()) : rows_of(batches_.stages());
+}
+
+DType fed_type(const Data& data, const ModelSpec& model) {
+  const auto is_bytes = [](const std::optional<Samples>& half) {
+    return !half || half->elements.element()[0].dtype == DType::U8;
   };
-  const Dataset samples = Dataset::generator({widest("x", model.input()), widest("y", model.labels())},
-                                             [] { return [](const ElementSlot&) { return false; }; });
-  return batches_of(samples, model, {}, {}, batch).bytes();
+  const bool stays =
+      model.input().dtype == DType::F32 && !data.is_empty() && is_bytes(data.train) && is_bytes(data.test);
+  return stays ? DType::U8 : model.input().dtype;
+}
+
+std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch) {
+  const DType fed = fed_type(spec.data, model);
+  const auto stages = [&](const Samples& samples, bool trains) {
+    return rows_of(make_batches(samples, model, spec.pipeline, fed, batch, {.trains = trains}).stages());
+  };
+  if (spec.data.is_empty()) return stages(widest_samples(model), false);
+  // The two halves are never read at the same time.
+  std::vector<report::StageRow> most;
+  if (spec.data.train) most = stages(*spec.data.train, true);
+  if (!spec.data.test) return most;
+  const std::vector<report::StageRow> test = stages(*spec.data.test, false);
+  return bytes_of(test) > bytes_of(most) ? test : most;
+}
+
+Bytes bytes_of(const std::vector<report::StageRow>& stages) {
+  Bytes bytes = 0;
+  for (const report::StageRow& stage : stages) bytes += stage.bytes;
+  return bytes;
 }
 
 std::array<Feed, 2> feeds_of(const Training& training, const ElementView& batch) {
@@ -133,16 +185,5 @@ std::array<Feed, 2> feeds_of(const Training& training, const ElementView& batch)
 }
 
 int64_t samples_of(const ElementView& batch) { return batch.dims(size_t{0})[0]; }
-
-DataFiles find_data_files(const std::string& folder) {
-  for (const UsualNames& names : kUsual) {
-    DataFiles files{in_folder(folder, names.train_x), in_folder(folder, names.train_y), in_folder(folder, names.test_x),
-                    in_folder(folder, names.test_y)};
-    if (!files.train_x.empty() || !files.test_x.empty()) return files;
-  }
-  throw Error(fmt::format("'{}' has no data under a known name ({} or {}, also .gz); name the files one by one", folder,
-                          kUsual[0].train_x, kUsual[1].train_x),
-              ErrorKind::BadData);
-}
 
 }  // namespace plimsoll::train

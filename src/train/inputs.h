@@ -1,50 +1,57 @@
-// The files of a data set: found by their usual names, checked against the model, read in batches.
+// Batches of one half of the data, as the steps of a training read them.
 #pragma once
 
 #include <array>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include <plimsoll/dataset.h>
+#include "report/data.h"
 #include "train/training.h"
 
 namespace plimsoll::train {
 
-struct DataFiles {
-  std::string train_x, train_y, test_x, test_y;  // empty: not there
-};
-
-// The files in a folder that have a name under which such data is handed around. Opens none. Throws Error(BadData) when
-// there are none.
-DataFiles find_data_files(const std::string& folder);
-
 struct InputOptions {
-  bool shuffle = false;
-  bool drop_remainder = false;  // a last batch that is not full
+  bool trains = false;   // shuffled as the pipeline says; a last batch that is not full is dropped
+  bool repeats = false;  // epochs without end
   uint64_t seed = 1;
-  std::string scratch_folder = {};  // for what is unpacked; empty: one for temporary files
 };
 
-// One half of a data set (training or test), as batches of input and labels.
+// What is made of a half for batches of that size. `fed` is the type of the step's input: numbers become that here,
+// unless they are already.
+Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline, DType fed, int64_t batch,
+                     const InputOptions& options);
+
+// Reads ahead in the data share, which training and test data use in turn.
 class Inputs {
  public:
-  // Opens both files and checks that their samples are what the model takes. Throws Error(BadData).
-  Inputs(const Training& training, const std::string& x, const std::string& y, const InputOptions& options = {});
-  // Reading ahead takes the data share, which training and test data use in turn.
-  Iteration& start_epoch(int64_t epoch);
-  void stop() { iteration_.reset(); }
-  int64_t samples() const { return samples_.size(); }
-  int64_t steps_per_epoch() const { return batches_.size(); }
+  // Throws Error(Usage) when the batch is larger than the half and remainders are dropped.
+  Inputs(const Training& training, const Samples& samples, const InputOptions& options = {});
+  void start_epoch(int64_t epoch);
+  // The next batch, in place until the following call; null at the end of the epoch.
+  const ElementView* next();
+  void stop();
+
+  int64_t samples() const { return samples_; }
+  int64_t steps_per_epoch() const { return steps_; }  // at most, where bad samples are passed over
+  int64_t skipped() const { return skipped_; }        // bad samples, in all epochs that were stopped
+  int64_t waited_ns() const { return waited_ns_; }    // in next()
+  std::vector<report::StageRow> stages() const;       // of the epoch under way
 
  private:
   MemoryLine share_;  // of the line, held by the session
-  Dataset samples_;
+  int64_t samples_, steps_;
   Dataset batches_;
   std::optional<Iteration> iteration_;
+  int64_t skipped_ = 0, waited_ns_ = 0;
 };
 
-// What Inputs take at most under the line, known before any file is open.
-Bytes input_bytes(const ModelSpec& model, int64_t batch);
+// The type that the steps are fed: bytes where all data is bytes, else the model's own.
+DType fed_type(const Data& data, const ModelSpec& model);
+
+// What Inputs of the spec's data take at most under the line.
+std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch);
+Bytes bytes_of(const std::vector<report::StageRow>& stages);
 
 // A batch as the session takes it.
 std::array<Feed, 2> feeds_of(const Training& training, const ElementView& batch);

@@ -10,24 +10,18 @@
 namespace plimsoll::train {
 namespace {
 
-const DataFiles& expect_training_files(const DataFiles& files) {
-  if (files.train_x.empty() || files.train_y.empty())
-    throw Error(fmt::format("the training data has no {}", files.train_x.empty() ? "inputs" : "labels"),
-                ErrorKind::Usage);
-  return files;
+const Samples& expect_training_data(const Training& training) {
+  if (!training.data.train) throw Error("there is no training data", ErrorKind::Usage);
+  return *training.data.train;
 }
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(Training& training, const DataFiles& files, const LoopOptions& options)
+TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options)
     : training_(training),
       options_(options),
-      train_(
-          training, expect_training_files(files).train_x, files.train_y,
-          {.shuffle = true, .drop_remainder = true, .seed = options.seed, .scratch_folder = options.scratch_folder}) {
-  if (!files.test_x.empty() && !files.test_y.empty())
-    test_ = std::make_unique<Inputs>(training, files.test_x, files.test_y,
-                                     InputOptions{.seed = options.seed, .scratch_folder = options.scratch_folder});
+      train_(training, expect_training_data(training), {.trains = true, .seed = options.seed}) {
+  if (training.data.test) test_ = std::make_unique<Inputs>(training, *training.data.test);
 }
 
 void TrainingLoop::open() {
@@ -40,8 +34,8 @@ History TrainingLoop::run(Watcher& watcher) {
   bool is_cut = false;  // by LoopOptions::steps
   for (int64_t epoch = 1; epoch <= options_.epochs && !is_cut && !watcher.is_stop_asked(); ++epoch) {
     EpochSums sums;
-    Iteration& batches = train_.start_epoch(epoch);
-    while (const ElementView* batch = is_cut || watcher.is_stop_asked() ? nullptr : batches.next()) {
+    train_.start_epoch(epoch);
+    while (const ElementView* batch = is_cut || watcher.is_stop_asked() ? nullptr : train_.next()) {
       take_step(*batch, sums);
       watcher.after_step(means_of(epoch, sums), samples_of(*batch));
       is_cut = options_.steps > 0 && ++steps >= options_.steps;
@@ -59,6 +53,7 @@ History TrainingLoop::run(Watcher& watcher) {
     history_.epochs.push_back(means);
     watcher.after_epoch(means);
   }
+  history_.skipped = train_.skipped() + (test_ ? test_->skipped() : 0);
   history_.was_stopped = !is_cut && watcher.is_stop_asked();
   return history_;
 }

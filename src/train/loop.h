@@ -37,7 +37,6 @@ struct LoopOptions {
   int64_t epochs = 1;
   int64_t steps = 0;  // stop after so many; 0: whole epochs
   uint64_t seed = 1;  // of the order of samples
-  std::string scratch_folder = {};
   // How an error ends that says that the loss is not finite though the data is.
   std::string advice = "try a smaller learning rate, or clip gradients by their global norm";
 };
@@ -46,6 +45,7 @@ struct History {
   std::vector<EpochMeans> epochs;
   std::optional<Score> score;    // of the last evaluation, unless that was stopped
   double last_loss = kNoNumber;  // of the last step; NaN: there was none
+  int64_t skipped = 0;           // bad samples that were passed over, in all epochs
   bool was_stopped = false;
   bool has_trained() const { return last_loss == last_loss; }
 };
@@ -53,9 +53,8 @@ struct History {
 // One run over the data: made, then opened, then run once.
 class TrainingLoop {
  public:
-  // Opens the data files. Throws Error(Usage) when the training data is missing, Error(BadData) when samples are not
-  // what the model takes.
-  TrainingLoop(Training& training, const DataFiles& files, const LoopOptions& options);
+  // Over the data of the training. Throws Error(Usage) when that has no half to train on.
+  TrainingLoop(Training& training, const LoopOptions& options);
 
   int64_t steps_per_epoch() const { return train_.steps_per_epoch(); }
   // Plans what the data needs beyond the training's own steps, and takes the memory.

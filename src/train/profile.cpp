@@ -1,10 +1,12 @@
 #include "train/profile.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "memory/arena.h"
 #include "memory/process.h"
 #include "model/synthetic.h"
+#include "train/inputs.h"
 #include "train/machine_peak.h"
 
 namespace plimsoll::train {
@@ -12,25 +14,96 @@ namespace {
 
 constexpr int kWarmUp = 2;
 
-report::StepTimes time_steps(Training& training, int64_t runs, const StopQuestion& is_stop_asked) {
-  const ModelSpec& model = training.model;
-  const auto bytes_of = [&](const TensorType& type) {
-    return element_count(type.shape).at(training.batch) * size_of(type.dtype);
-  };
-  const Bytes input_bytes = bytes_of(model.input()), label_bytes = bytes_of(model.labels());
-  memory::Arena slot(round_up(input_bytes, kAlignment) + label_bytes);  // in place of one of the pipeline
-  slot.commit(slot.maximum());
-  std::byte* const labels = slot.data() + round_up(input_bytes, kAlignment);
-  model::fill_synthetic(model.input(), training.batch, model.classes, slot.data());
-  model::fill_synthetic(model.labels(), training.batch, model.classes, labels);
-  const Feed feeds[] = {{training.passes.input(), model.input().dtype, slot.data(), input_bytes},
-                        {training.passes.labels(), model.labels().dtype, labels, label_bytes}};
-  report::StepTimes times(static_cast<size_t>(runs), std::vector<int64_t>(training.main_step().plan.actions.size()));
+// What each step is fed.
+class Feeder {
+ public:
+  virtual ~Feeder() = default;
+  virtual std::array<Feed, 2> next() = 0;
+  virtual report::DataProfile profile() const { return {}; }
+  virtual void start_clock() {}
+};
+
+// One batch, in place of a slot of the pipeline.
+class SyntheticFeeder final : public Feeder {
+ public:
+  explicit SyntheticFeeder(const Training& training)
+      : training_(training),
+        input_bytes_(bytes_of(training.model.input())),
+        slot_(round_up(input_bytes_, kAlignment) + bytes_of(training.model.labels())) {
+    slot_.commit(slot_.maximum());
+    const ModelSpec& model = training.model;
+    model::fill_synthetic(model.input(), training.batch, model.classes, slot_.data());
+    model::fill_synthetic(model.labels(), training.batch, model.classes, labels());
+  }
+  std::array<Feed, 2> next() override {
+    const ModelSpec& model = training_.model;
+    return {Feed(training_.passes.input(), model.input().dtype, slot_.data(), input_bytes_),
+            Feed(training_.passes.labels(), model.labels().dtype, labels(), bytes_of(model.labels()))};
+  }
+
+ private:
+  Bytes bytes_of(const TensorType& type) const {
+    return element_count(type.shape).at(training_.batch) * size_of(type.dtype);
+  }
+  std::byte* labels() const { return slot_.data() + round_up(input_bytes_, kAlignment); }
+
+  const Training& training_;
+  const Bytes input_bytes_;
+  memory::Arena slot_;
+};
+
+// Batches of the training data, epoch after epoch.
+class DataFeeder final : public Feeder {
+ public:
+  explicit DataFeeder(const Training& training)
+      : training_(training), inputs_(training, *training.data.train, {.trains = true, .repeats = true}) {
+    inputs_.start_epoch(1);
+  }
+  std::array<Feed, 2> next() override {
+    const ElementView* const batch = inputs_.next();
+    if (batch == nullptr) throw Error("the training data has no whole batch", ErrorKind::BadData);
+    return feeds_of(training_, *batch);
+  }
+  void start_clock() override {
+    started_ = Clock::now();
+    waited_before_ns_ = inputs_.waited_ns();
+  }
+  report::DataProfile profile() const override {
+    return {inputs_.stages(), inputs_.waited_ns() - waited_before_ns_,
+            std::chrono::nanoseconds(Clock::now() - started_).count()};
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Training& training_;
+  Inputs inputs_;
+  Clock::time_point started_ = Clock::now();
+  int64_t waited_before_ns_ = 0;
+};
+
+std::unique_ptr<Feeder> make_feeder(const Training& training) {
+  if (training.data.train) return std::make_unique<DataFeeder>(training);
+  return std::make_unique<SyntheticFeeder>(training);
+}
+
+struct Measured {
+  report::StepTimes times;
+  report::DataProfile data;
+};
+
+Measured time_steps(Training& training, int64_t runs, const StopQuestion& is_stop_asked) {
+  training.session->open();
+  const std::unique_ptr<Feeder> feeder = make_feeder(training);
+  Measured measured;
+  measured.times.assign(static_cast<size_t>(runs), std::vector<int64_t>(training.main_step().plan.actions.size()));
   for (int64_t i = -kWarmUp; i < runs; ++i) {
     expect_not_stopped(is_stop_asked);
-    training.session->run_timed(Training::Train, feeds, times[static_cast<size_t>(std::max<int64_t>(0, i))]);
+    if (i == 0) feeder->start_clock();
+    const auto feeds = feeder->next();
+    training.session->run_timed(Training::Train, feeds, measured.times[static_cast<size_t>(std::max<int64_t>(0, i))]);
   }
-  return times;
+  measured.data = feeder->profile();
+  return measured;
 }
 
 // The work of all steps at the peak of this machine.
@@ -46,13 +119,14 @@ double predict_here_ns(const session::PlannedStep& planned, const lower::Machine
 
 report::Profile measure_profile(Training& training, int64_t steps, size_t most_tasks,
                                 const StopQuestion& is_stop_asked) {
-  const report::StepTimes times = time_steps(training, steps, is_stop_asked);
+  const Measured measured = time_steps(training, steps, is_stop_asked);
   const Bytes measured_bytes = peak_resident_bytes();
   const Bytes planned_bytes = training.session->peak_bytes();
   training.session->close();
   const lower::MachineSpeed peak = measure_peak(training.session->arena_bytes());
   const session::PlannedStep& planned = training.main_step();
-  report::Profile profile = report::make_profile(planned.program, planned.plan, times, most_tasks);
+  report::Profile profile = report::make_profile(planned.program, planned.plan, measured.times, most_tasks);
+  profile.data = measured.data;
   profile.model = training.model.name();
   profile.batch = training.batch;
   profile.line_bytes = training.line->limit();

@@ -1,4 +1,4 @@
-// Measures where the time of a training step goes, on synthetic data.
+// Measures where the time of a training step goes, on its data or, without any, on synthetic data.
 #pragma once
 
 #include "report/profile.h"

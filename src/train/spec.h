@@ -12,6 +12,7 @@
 #include <plimsoll/optimiser.h>
 #include "memory/default_line.h"
 #include "plan/limits.h"
+#include "train/data.h"
 
 namespace plimsoll::train {
 
@@ -37,6 +38,10 @@ struct Spec {
   Purpose purpose = Purpose::Train;
   int64_t profile_steps = 5;   // Purpose::Profile measures so many
   bool loads_weights = false;  // a weights file will be read: the plan has room for that
+
+  // The input. Without data the plan has room for the widest numbers that a file may hold.
+  Data data = {};
+  Pipeline pipeline = {};
 
   // What changes results; also Optimiser::half_state.
   bool half_values = false;                 // values that the backward pass reads are kept in 16 bits

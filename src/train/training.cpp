@@ -35,7 +35,8 @@ void allow_split(Graph& graph, const std::vector<std::string>& ops) {
 SessionOptions session_options(const Spec& spec, const Training& training) {
   const bool profiles = spec.purpose == Purpose::Profile;
   SessionOptions options;
-  options.plans_other_batches = false;  // all steps are planned before the session opens
+  // All steps are planned before the session opens, unless nobody knows how many samples are left for the last one.
+  options.plans_other_batches = spec.data.test && spec.pipeline.most_corrupt > 0;
   options.keeps_plans = profiles;
   if (profiles)
     options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
@@ -43,7 +44,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
     options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
   options.later_plans = profiles ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place = true;  // slots of Prefetch
+  options.reads_feeds_in_place = true;  // slots of the last stage
   options.seed = spec.seed;
   options.levers = spec.levers;
   options.masks = spec.masks;
@@ -52,6 +53,16 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
   return options;
+}
+
+// Bytes stay bytes until the step converts them.
+model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
+  model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
+  if (const DType fed = fed_type(spec.data, model); fed != model.input().dtype) {
+    conversion.stored = fed;
+    conversion.scale = kByteScale;
+  }
+  return conversion;
 }
 
 report::ResultChanges find_changes(const Training& training) {
@@ -93,12 +104,16 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->model = find_model(spec.model, spec.model_options);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
-  training->passes = model::build_training(training->graph, training->model, optimiser_of(spec));
+  training->data = spec.data;
+  training->pipeline = spec.pipeline;
+  training->passes = model::build_training(training->graph, training->model, optimiser_of(spec),
+                                           input_conversion(spec, training->model));
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
   training->line = MemoryLine::process(training->line_origin.bytes);
 
-  training->data_bytes = input_bytes(training->model, training->batch);
+  training->data_stages = planned_stages(spec, training->model, training->batch);
+  training->data_bytes = bytes_of(training->data_stages);
   std::vector<session::Request> requests;
   if (spec.purpose != Purpose::Evaluate) requests.push_back(train_request(training->passes, training->batch));
   requests.push_back(evaluate_request(training->passes, training->batch));
@@ -108,6 +123,21 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   expect_not_stopped(is_stop_asked);
   training->changes = find_changes(*training);
   return training;
+}
+
+report::InputFacts data_facts(const Training& training) {
+  const Data& data = training.data;
+  report::InputFacts facts;
+  facts.path = data.path;
+  facts.kind = data.kind;
+  facts.classes = data.classes;
+  facts.stages = training.data_stages;
+  if (data.is_empty()) return facts;
+  const Dataset& main = data.train ? data.train->elements : data.test->elements;
+  facts.fields = to_string(main.element());
+  facts.elements = main.size();
+  if (data.train && data.test) facts.test_elements = data.test->elements.size();
+  return facts;
 }
 
 report::PlanFacts plan_facts(const Training& training) {
@@ -123,6 +153,7 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.arena_bytes = session.arena_bytes();
   facts.runtime_bytes = session.runtime_bytes();
   facts.data_bytes = training.data_bytes;
+  facts.data = data_facts(training);
   facts.peak_bytes = session.peak_bytes();
   facts.scratch_file_bytes = session.file_bytes();
   facts.scratch_folder = training.scratch_folder;

@@ -7,6 +7,7 @@
 #include <plimsoll/memory_line.h>
 #include "model/training.h"
 #include "report/curve.h"
+#include "report/data.h"
 #include "report/plan_report.h"
 #include "session/engine.h"
 #include "train/spec.h"
@@ -21,7 +22,10 @@ struct Training {
   model::TrainingGraph passes;
   memory::DefaultLine line_origin;
   std::optional<MemoryLine> line;
-  Bytes data_bytes = 0;  // slots, and the thread that fills them
+  Data data;
+  Pipeline pipeline;
+  std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
+  Bytes data_bytes = 0;                       // of all these
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
   std::string batch_reason;       // when the batch was searched for
@@ -32,7 +36,7 @@ struct Training {
   const session::PlannedStep& main_step() const { return session->steps().front(); }
 };
 
-// Builds, lowers and plans; opens no data and takes no tensor memory. Throws DoesNotFit. `spec.finds_batch` is for
+// Builds, lowers and plans; reads no data and takes no tensor memory. Throws DoesNotFit. `spec.finds_batch` is for
 // make_sized_training.
 std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked = never_stops);
 
@@ -42,6 +46,8 @@ session::Request evaluate_request(const model::TrainingGraph& passes, int64_t ba
 // The optimiser with the rate that was given.
 Optimiser optimiser_of(const Spec& spec);
 
+// What the data is and what its stages take.
+report::InputFacts data_facts(const Training& training);
 // For the words and the JSON of its plan.
 report::PlanFacts plan_facts(const Training& training);
 // Looks at micro-batches too, which a plan that fits at once did not need to.

@@ -32,10 +32,10 @@ struct Listener : Watcher {
 
 TEST(TrainingLoop, LearnsAndScoresEachEpoch) {
   const SmallData data(64, 21);
-  Spec spec = small_spec();
+  Spec spec = data.spec();
   spec.learning_rate = 0.02;
   const auto training = make_training(spec);
-  TrainingLoop loop(*training, data.files(), {.epochs = 30});
+  TrainingLoop loop(*training, {.epochs = 30});
   EXPECT_EQ(loop.steps_per_epoch(), 8);
   loop.open();
   Listener listener;
@@ -55,8 +55,8 @@ TEST(TrainingLoop, LearnsAndScoresEachEpoch) {
 
 TEST(TrainingLoop, StopsWhenTheWatcherAsks) {
   const SmallData data(64, 16);
-  const auto training = make_training(small_spec());
-  TrainingLoop loop(*training, data.files(), {.epochs = 5});
+  const auto training = make_training(data.spec());
+  TrainingLoop loop(*training, {.epochs = 5});
   loop.open();
   Listener listener(11);
   const History history = loop.run(listener);
@@ -70,8 +70,8 @@ TEST(TrainingLoop, StopsWhenTheWatcherAsks) {
 
 TEST(TrainingLoop, StoppedBeforeTheFirstStepHasNotTrained) {
   const SmallData data(64, 16);
-  const auto training = make_training(small_spec());
-  TrainingLoop loop(*training, data.files(), {});
+  const auto training = make_training(data.spec());
+  TrainingLoop loop(*training, {});
   loop.open();
   Listener listener(0);
   const History history = loop.run(listener);
@@ -82,8 +82,8 @@ TEST(TrainingLoop, StoppedBeforeTheFirstStepHasNotTrained) {
 
 TEST(TrainingLoop, ANumberOfStepsIsNoStop) {
   const SmallData data(64, 16);
-  const auto training = make_training(small_spec());
-  TrainingLoop loop(*training, data.files(), {.epochs = 5, .steps = 9});
+  const auto training = make_training(data.spec());
+  TrainingLoop loop(*training, {.epochs = 5, .steps = 9});
   loop.open();
   Listener listener;
   const History history = loop.run(listener);
@@ -96,31 +96,23 @@ TEST(TrainingLoop, PlanningStopsToo) {
   EXPECT_THROW(make_training(small_spec(), [] { return true; }), Interrupted);
 }
 
-TEST(TrainingLoop, FilesThatDoNotFitTheModelAreRefused) {
+TEST(TrainingLoop, DataThatIsTooSmallOrMissingIsRefused) {
   const SmallData data(64, 16);
-  Spec larger = small_spec();
-  larger.model_options.image_size = 5;
-  const auto training = make_training(larger);
-  EXPECT_THAT(error_of([&] { TrainingLoop(*training, data.files(), {}); }),
-              HasSubstr("has samples of 16 numbers [1,4,4] but the model takes 25"));
-  Spec wide = small_spec();
+  Spec wide = data.spec();
   wide.batch = 100;
   const auto few = make_training(wide);
-  EXPECT_THAT(error_of([&] { TrainingLoop(*few, data.files(), {}); }),
-              HasSubstr("has 64 samples, fewer than a batch of 100"));
-  const SmallData none(0, 0);
-  EXPECT_THAT(error_of([&] { TrainingLoop(*few, none.files(), {}); }), HasSubstr("the array is empty"));
-  EXPECT_THAT(error_of([&] { TrainingLoop(*few, {}, {}); }), HasSubstr("the training data has no inputs"));
-  EXPECT_THAT(error_of([&] { find_data_files("/no/such"); }), HasSubstr("'/no/such' has no data"));
+  EXPECT_THAT(error_of([&] { TrainingLoop(*few, {}); }), HasSubstr("has 64 samples, fewer than a batch of 100"));
+  const auto none = make_training(small_spec());
+  EXPECT_THAT(error_of([&] { TrainingLoop(*none, {}); }), HasSubstr("there is no training data"));
 }
 
 TEST(TrainingLoop, ALossThatIsNotFiniteEndsWithTheAdvice) {
   const SmallData data(64, 16);
-  Spec spec = small_spec();
+  Spec spec = data.spec();
   spec.optimiser = Optimiser::sgd();
   spec.learning_rate = 1e30;
   const auto training = make_training(spec);
-  TrainingLoop loop(*training, data.files(), {.epochs = 20, .advice = "try less"});
+  TrainingLoop loop(*training, {.epochs = 20, .advice = "try less"});
   loop.open();
   Listener listener;
   EXPECT_THAT(error_of([&] { loop.run(listener); }), HasSubstr("though the data is finite; try less"));
@@ -129,12 +121,11 @@ TEST(TrainingLoop, ALossThatIsNotFiniteEndsWithTheAdvice) {
 TEST(Evaluate, AShortLastBatchCountsByItsSamples) {
   const SmallData data(64, 21);  // 8 + 8 + 5
   const auto scored = [&](int64_t batch) {
-    Spec spec = small_spec();
+    Spec spec = data.spec();
     spec.purpose = Purpose::Evaluate;
     spec.batch = batch;
     const auto training = make_training(spec);
-    const DataFiles files = data.files();
-    Inputs test(*training, files.test_x, files.test_y);
+    Inputs test(*training, *spec.data.test);
     plan_last_batch(*training, test);
     training->session->open();
     return evaluate(*training, test);
@@ -148,10 +139,10 @@ TEST(Evaluate, AShortLastBatchCountsByItsSamples) {
 
 TEST(Evaluate, StopsWhenAsked) {
   const SmallData data(64, 21);
-  Spec spec = small_spec();
+  Spec spec = data.spec();
   spec.purpose = Purpose::Evaluate;
   const auto training = make_training(spec);
-  Inputs test(*training, data.files().test_x, data.files().test_y);
+  Inputs test(*training, *spec.data.test);
   plan_last_batch(*training, test);
   training->session->open();
   int asked = 0;
@@ -163,11 +154,11 @@ TEST(Evaluate, StopsWhenAsked) {
 TEST(Start, AGivenRateCountsMoreThanThatOfTheFile) {
   const SmallData data(64, 16);
   const std::string path = data.folder() + "/weights";
-  Spec spec = small_spec();
+  Spec spec = data.spec();
   spec.learning_rate = 0.002;
   {
     const auto training = make_training(spec);
-    TrainingLoop loop(*training, data.files(), {.steps = 3});
+    TrainingLoop loop(*training, {.steps = 3});
     loop.open();
     Listener listener;
     loop.run(listener);

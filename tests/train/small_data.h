@@ -30,7 +30,12 @@ class SmallData {
     write("test", test_samples);
   }
   const std::string& folder() const { return directory_.path(); }
-  train::DataFiles files() const { return train::find_data_files(folder()); }
+  // small_spec() with this data.
+  train::Spec spec() const { return with_data(small_spec()); }
+  train::Spec with_data(train::Spec spec) const {
+    spec.data = train::open_data({.path = folder()}, find_model(spec.model, spec.model_options));
+    return spec;
+  }
 
  private:
   void write(const std::string& half, int64_t samples) const {

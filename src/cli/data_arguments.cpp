@@ -1,0 +1,109 @@
+// The flags of the data, as the library takes them.
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "cli/arguments.h"
+
+namespace plimsoll::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(what, ErrorKind::Usage); }
+
+// "crop:0.875" as a word and what is behind it.
+struct Word {
+  std::string name, value;
+};
+Word split(const std::string& text) {
+  const size_t at = text.find(':');
+  return {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
+}
+
+template <class Number>
+Number parse(std::string_view text, const std::string& flag) {
+  Number number{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc{} || end != text.data() + text.size())
+    refuse(fmt::format("{}: '{}' is no number", flag, text));
+  return number;
+}
+
+ResizeMethod resize_of(const std::string& value) {
+  if (value.empty() || value == "bilinear") return ResizeMethod::Bilinear;
+  if (value == "area") return ResizeMethod::Area;
+  if (value == "none") return ResizeMethod::None;
+  refuse(fmt::format("--map resize:{} is unknown; known are bilinear, area, none", value));
+}
+
+double crop_of(const std::string& value) {
+  const auto part = parse<double>(value.empty() ? "0.875" : value, "--map crop");
+  if (!(part > 0 && part <= 1)) refuse(fmt::format("--map crop:{}: give the part of each side, in (0, 1]", value));
+  return part;
+}
+
+// Means and deviations of ImageNet in RGB, where the model takes three channels; else those of [-1, 1].
+void set_normalisation(const std::string& value, const ModelSpec& model, train::Pipeline& pipeline) {
+  const Shape& shape = model.input().shape;
+  if (!value.empty()) {
+    const Word numbers = split(value);
+    pipeline.mean = {parse<float>(numbers.name, "--map normalise")};
+    pipeline.deviation = {parse<float>(numbers.value, "--map normalise")};
+    if (!(pipeline.deviation[0] > 0)) refuse("--map normalise:MEAN:DEVIATION: the deviation must be above 0");
+  } else if (shape.rank() == 4 && shape[1].count() == 3) {
+    pipeline.mean = {0.485F, 0.456F, 0.406F};
+    pipeline.deviation = {0.229F, 0.224F, 0.225F};
+  } else {
+    pipeline.mean = pipeline.deviation = {0.5F};
+  }
+}
+
+}  // namespace
+
+train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model) {
+  train::Pipeline pipeline;
+  pipeline.shuffles = !arguments.no_shuffle;
+  pipeline.shuffle_window = arguments.shuffle_window;
+  if (!arguments.on_corrupt.empty() && arguments.on_corrupt != "stop") {
+    const Word word = split(arguments.on_corrupt);
+    if (word.name != "skip")
+      refuse(fmt::format("--on-corrupt '{}' is unknown; known are stop, skip:N", arguments.on_corrupt));
+    pipeline.most_corrupt = parse<int64_t>(word.value, "--on-corrupt skip:N");
+    if (pipeline.most_corrupt < 0) refuse("--on-corrupt skip:N: give how many at most");
+  }
+  for (const std::string& text : arguments.map) {
+    const Word word = split(text);
+    if (word.name == "flip")
+      pipeline.flips = true;
+    else if (word.name == "normalise" || word.name == "normalize")
+      set_normalisation(word.value, model, pipeline);
+    else if (word.name != "resize" && word.name != "crop")
+      refuse(fmt::format("--map '{}' is unknown; known are resize, crop, flip, normalise", text));
+  }
+  return pipeline;
+}
+
+train::DataSpec data_spec_of(const Arguments& arguments) {
+  const auto expect_both = [](const std::string& x, const std::string& y, const char* x_flag, const char* y_flag) {
+    if (x.empty() == y.empty()) return;
+    refuse(fmt::format("{} is given without {}: inputs and labels belong together", y.empty() ? x_flag : y_flag,
+                       y.empty() ? y_flag : x_flag));
+  };
+  expect_both(arguments.train_x, arguments.train_y, "--train-x", "--train-y");
+  expect_both(arguments.test_x, arguments.test_y, "--test-x", "--test-y");
+  train::DataSpec spec{.path = arguments.data,
+                       .files = {arguments.train_x, arguments.train_y, arguments.test_x, arguments.test_y},
+                       .validation = arguments.validation,
+                       .label = arguments.label,
+                       .scratch_folder = arguments.scratch};
+  for (const std::string& text : arguments.map) {
+    const Word word = split(text);
+    if (word.name == "resize") spec.maps.resize = resize_of(word.value);
+    if (word.name == "crop") spec.maps.central_crop = crop_of(word.value);
+  }
+  return spec;
+}
+
+}  // namespace plimsoll::cli
