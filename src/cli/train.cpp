@@ -60,10 +60,10 @@ void print_end(const train::Training& training, const train::History& history, b
   report::EndFacts facts{.is_finished = !history.was_stopped,
                          .loss = history.last_loss,
                          .test = {},
-                         .skipped = history.skipped,
                          .planned_peak_bytes = training.session->peak_bytes(),
                          .measured_peak_bytes = peak_resident_bytes(),
-                         .line_bytes = training.line->limit()};
+                         .line_bytes = training.line->limit(),
+                         .skipped = history.skipped};
   if (history.score) facts.test = {history.score->loss, history.score->accuracy, history.score->samples};
   print_now(stdout, as_json ? report::end_json(facts) + "\n" : report::end_text(facts));
 }

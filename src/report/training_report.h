@@ -55,8 +55,8 @@ struct EndFacts {
   bool is_finished;  // false: stopped
   double loss;       // of the last step
   std::optional<ScoreFacts> test;
-  int64_t skipped = 0;  // bad samples that were passed over, in all epochs
   Bytes planned_peak_bytes, measured_peak_bytes, line_bytes;
+  int64_t skipped = 0;  // bad samples that were passed over, in all epochs
 };
 std::string end_text(const EndFacts& facts);
 std::string end_json(const EndFacts& facts);
