@@ -163,6 +163,11 @@ class HalfOpener {
           options.columns, [](const CsvColumn& column) { return is_one_of(column.column, kLabelNames); });
       options.label = named == options.columns.end() ? options.columns.back().column : named->column;
     }
+    const auto label =
+        std::ranges::find_if(options.columns, [&](const CsvColumn& one) { return one.column == options.label; });
+    // Where the model takes numbers of classes, a row that has another number is the mistake, not the column.
+    if (label != options.columns.end() && label->type == CsvType::Float && !is_float(model_.labels().dtype))
+      options.label_type = CsvType::Integer;
     options.columns.clear();
     return options;
   }

@@ -46,7 +46,12 @@ CsvOptions guess_csv(const std::string& path, const std::string& scratch_dir) {
   for (size_t i = 0; i < first.size() && !options.has_header; ++i) guesses[i].add(first[i]);
   for (int row = 0; row < kSampledRows && walk.next(); ++row)
     for (size_t i = 0; i < std::min(guesses.size(), walk.fields().size()); ++i) guesses[i].add(walk.fields()[i]);
-  for (size_t i = 0; i < guesses.size(); ++i) options.columns.push_back({std::to_string(i), guesses[i].type()});
+  // By its number where a name says nothing, or stands twice.
+  const auto is_name = [&](const std::string& text) {
+    return options.has_header && !text.empty() && std::count(first.begin(), first.end(), text) == 1;
+  };
+  for (size_t i = 0; i < guesses.size(); ++i)
+    options.columns.push_back({is_name(first[i]) ? first[i] : std::to_string(i), guesses[i].type()});
   return options;
 }
 
