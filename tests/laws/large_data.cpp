@@ -29,7 +29,8 @@ TEST(LargeData, TrainsInAFractionOfItsSize) {
   write_zeros(folder, "x_train.npy", testing::npy("'<f8'", "(1000000, 100)", ""), kRows * 100 * 8);
   write_zeros(folder, "y_train.npy", testing::npy("'<i8'", "(1000000,)", ""), kRows * 8);
   const std::string command = fmt::format(
-      "train mlp --image-size 10 --channels 1 --width 64 --steps 100 --progress none --memory 48MiB --data {}",
+      "train mlp --image-size 10 --channels 1 --width 64 --steps 100 --threads 1 --progress none --memory 48MiB --data "
+      "{}",
       folder.path());
   const testing::Outcome outcome = testing::run_program(command);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
