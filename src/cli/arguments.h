@@ -41,6 +41,7 @@ struct Arguments {
   bool no_shuffle = false;
   std::vector<std::string> map;  // what is done to images
   std::string on_corrupt;        // stop, or skip:N
+  int data_threads = 0;          // that read and decode; 0: the one that fills batches
   std::string scratch;           // folder for temporary files, and for what does not fit in memory
 
   // The run.

@@ -116,6 +116,11 @@ void add_data(CLI::App& app, Arguments& s, bool trains) {
       ->delimiter(',');
   app.add_option("--on-corrupt", s.on_corrupt,
                  "At a sample that can't be read: stop, or skip:N to pass over at most N an epoch (default: stop)");
+  app.add_option(
+         "--data-threads", s.data_threads,
+         "Threads that read and decode images, CSV and TFRecord files, each with memory of its own (default: the "
+         "one that fills batches)")
+      ->check(CLI::PositiveNumber);
   if (trains) {
     app.add_option("--val", s.validation, "Data to validate with after each epoch (default: the test half of --data)");
     auto* shuffle = app.add_option("--shuffle", s.shuffle_window,

@@ -98,6 +98,7 @@ train::DataSpec data_spec_of(const Arguments& arguments) {
                        .validation = arguments.validation,
                        .label = arguments.label,
                        .scratch_folder = arguments.scratch};
+  if (arguments.data_threads > 0) spec.threads = arguments.data_threads;
   for (const std::string& text : arguments.map) {
     const Word word = split(text);
     if (word.name == "resize") spec.maps.resize = resize_of(word.value);

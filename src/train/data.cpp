@@ -151,8 +151,9 @@ class HalfOpener {
       fail(fmt::format("{}: has {} classes but the model has {}; give the model as many classes", table->name(), count,
                        model_.classes));
     const std::string path = table->name();
-    return checked(
-        {{dataset::from_table(std::move(table), fmt::format("read({})", path), AUTOTUNE), path, path}, kind, classes});
+    return checked({{dataset::from_table(std::move(table), fmt::format("read({})", path), spec_.threads), path, path},
+                    kind,
+                    classes});
   }
 
   CsvOptions csv_options(const std::string& path) const {

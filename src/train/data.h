@@ -40,6 +40,7 @@ struct DataSpec {
   std::string label = {};       // the column, feature or array with the labels; empty: by its name, else the last
   ImageMaps maps = {};
   std::string scratch_folder = {};  // for what is unpacked; empty: one for temporary files
+  int threads = AUTOTUNE;           // that read and decode files which are no plain arrays
 };
 
 // One half of the data, opened: elements of an input and its labels, as they are stored.
