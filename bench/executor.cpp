@@ -28,7 +28,9 @@ Program chain_of_nothing(int tasks) {
     task.reads = {i};
     task.writes = {i + 1};
     program.problem.tasks.push_back(task);
-    program.tasks.push_back({{kernel}, -1, {{Operand::List::Reads, 0}}});
+    lower::ProgramTask bound{{kernel}, -1};
+    bound.own.in = {{Operand::List::Reads, 0}};
+    program.tasks.push_back(std::move(bound));
   }
   program.problem.buffers.back().kind = BufferKind::Output;
   return program;

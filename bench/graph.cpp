@@ -33,7 +33,7 @@ class Stage {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tame_allocator();
+  memory::tame_allocator();
   ModelOptions options;
   options.layers = argc > 1 ? std::atoll(argv[1]) : 5000;
   const int64_t batch = argc > 2 ? std::atoll(argv[2]) : 1000;

@@ -72,7 +72,7 @@ class Collector {
     VariableLayouts layouts;
     LowerOptions options;
     options.batch = batch;
-    lowered->program = lower::lower(*lowered->graph, fetches, updates, options, layouts, kernels_);
+    lowered->program = lower::lower(lowered->graph->body(), fetches, updates, options, layouts, kernels_);
     classes_ = classes;
     only_ = std::move(only);
     for (const Task& task : lowered->program.problem.tasks) lowered->predicted_ns += cost_ns(task, batch);

@@ -159,7 +159,7 @@ void option(CLI::App& app, const char* name, std::optional<int64_t>& into) { app
 }  // namespace
 
 int main(int argc, char** argv) {
-  tame_allocator();
+  memory::tame_allocator();
   Arguments arguments;
   CLI::App app("plain steps of a built-in model, timed");
   app.add_option("model", arguments.model)->required();
