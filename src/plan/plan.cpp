@@ -28,21 +28,27 @@ std::string describe(const Problem& problem, const Shortfall& shortfall) {
   return text;
 }
 
-Task make_save(const Problem& problem, BufferId id, double ns) {
+namespace {
+
+Task make_transfer(const Problem& problem, const char* what, BufferId id, double ns) {
   Task task;
-  task.name = "save " + problem.buffers[id].name;
+  task.name = what + problem.buffers[id].name;
   task.lane = Lane::Disk;
-  task.reads = {id};
   task.fixed_ns = ns;
   return task;
 }
 
+}  // namespace
+
+Task make_save(const Problem& problem, BufferId id, double ns) {
+  Task task = make_transfer(problem, "save ", id, ns);
+  task.reads = {id};
+  return task;
+}
+
 Task make_load(const Problem& problem, BufferId id, double ns) {
-  Task task;
-  task.name = "load " + problem.buffers[id].name;
-  task.lane = Lane::Disk;
+  Task task = make_transfer(problem, "load ", id, ns);
   task.writes = {id};
-  task.fixed_ns = ns;
   task.recomputable = true;
   return task;
 }
