@@ -71,9 +71,9 @@ ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, 
   const auto id = static_cast<size_t>(step.task);
   const plan::Task& task = problem.tasks[id];
   const lower::ProgramTask& work = program.tasks[id];
-  const std::vector<int64_t>& parts = plan.micro_batches;
+  const std::vector<int64_t>& micro_batches = plan.micro_batches;
   const int64_t most = program.micro_batch > 0 ? program.micro_batch : program.batch;
-  const int64_t samples = parts.size() > 1 ? parts[static_cast<size_t>(step.micro_batch)] : most;
+  const int64_t samples = micro_batches.size() > 1 ? micro_batches[static_cast<size_t>(step.micro_batch)] : most;
   const double share = static_cast<double>(samples) / static_cast<double>(most);
   row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);
   row.task = task.name;

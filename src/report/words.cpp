@@ -126,9 +126,9 @@ std::string decisions_text(const plan::Plan& plan, size_t most, const std::strin
 std::string peak_task(const plan::Problem& problem, const plan::Plan& plan) {
   if (plan.peak_action < 0 || static_cast<size_t>(plan.peak_action) >= plan.actions.size()) return "start";
   const plan::Action& step = plan.actions[static_cast<size_t>(plan.peak_action)];
-  const std::string part =
+  const std::string of_micro_batch =
       plan.micro_batches.size() > 1 ? fmt::format(" (micro-batch {})", step.micro_batch + 1) : std::string();
-  return task_of(problem, plan, step).name + part;
+  return task_of(problem, plan, step).name + of_micro_batch;
 }
 
 std::string holders_text(const plan::BytesByTag& bytes) {

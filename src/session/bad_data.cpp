@@ -37,13 +37,13 @@ Place place_of(const Shape& shape, int64_t batch, int64_t index) {
 
 std::string describe_bad_value(const kernels::StepStatus& status, const graph::Body& graph,
                                const PlannedStep& planned) {
-  const auto [origin, in_part] = planned.origins[static_cast<size_t>(status.action)];
+  const auto [origin, of_micro_batch] = planned.origins[static_cast<size_t>(status.action)];
   const graph::Node& node = graph.node(origin);
   const TensorType& type = graph.value(graph.inputs(node)[static_cast<size_t>(status.bad.input)]).type;
-  const auto part = static_cast<size_t>(in_part);
+  const auto micro_batch = static_cast<size_t>(of_micro_batch);
   int64_t first_sample = 0;
-  for (size_t i = 0; i < part; ++i) first_sample += planned.plan.micro_batches[i];
-  const Place place = place_of(type.shape, planned.plan.micro_batches[part], status.bad.index);
+  for (size_t i = 0; i < micro_batch; ++i) first_sample += planned.plan.micro_batches[i];
+  const Place place = place_of(type.shape, planned.plan.micro_batches[micro_batch], status.bad.index);
   std::string where = fmt::format("at position {}", place.position);
   if (place.sample >= 0) {
     where = fmt::format("of sample {} of the batch", first_sample + place.sample);

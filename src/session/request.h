@@ -25,7 +25,7 @@ struct Request {
 // The node and micro-batch of an action, to name them when its kernel finds a bad value.
 struct ActionOrigin {
   NodeId node;  // -1: a reorder or a transfer
-  int32_t part;
+  int32_t micro_batch;
 };
 
 struct PlannedStep {
