@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace plimsoll::data {
+namespace plimsoll {
 
 uint32_t crc32c(std::span<const std::byte> bytes);
 
@@ -18,4 +18,4 @@ inline uint32_t masked_crc32c(std::span<const std::byte> bytes) {
   return (sum >> 15 | sum << 17) + 0xa282ead8U;
 }
 
-}  // namespace plimsoll::data
+}  // namespace plimsoll
