@@ -22,8 +22,16 @@ constexpr Bytes kLongestConfig = MiB;
   throw Error(fmt::format("{}: {}", path, why), ErrorKind::Usage);
 }
 
+memory::File open_config(const std::string& path) {
+  try {
+    return memory::File::open(path);
+  } catch (const Error& e) {
+    throw Error(e.what(), ErrorKind::Usage);  // it is no data
+  }
+}
+
 std::string read_text(const std::string& path) {
-  const memory::File file = memory::File::open(path);
+  const memory::File file = open_config(path);
   if (file.size() > kLongestConfig)
     refuse(path, fmt::format("a config file is a JSON object of at most {}, and this one has {}",
                              format_bytes(kLongestConfig), format_bytes(file.size())));
@@ -79,7 +87,8 @@ Json json_of(const ConfigEntry& entry) {
   if (entry.kind == Kind::List) return entry.values;
   const std::string& text = entry.values.at(0);
   if (entry.kind == Kind::Switch) return text == "true";
-  if (entry.kind == Kind::Whole) return std::strtoll(text.c_str(), nullptr, 0);
+  if (entry.kind == Kind::Whole && text.starts_with('-')) return std::strtoll(text.c_str(), nullptr, 0);
+  if (entry.kind == Kind::Whole) return std::strtoull(text.c_str(), nullptr, 0);
   if (entry.kind == Kind::Real) return std::strtod(text.c_str(), nullptr);
   return text;
 }

@@ -27,8 +27,9 @@ TEST(ConfigFile, HasOneKeyALine) {
 }
 
 TEST(ConfigFile, NumbersAreThoseOfJson) {
-  EXPECT_EQ(config_json({{"lr", Kind::Real, {".5"}}, {"batch", Kind::Whole, {"+3"}}}),
-            "{\n  \"lr\": 0.5,\n  \"batch\": 3\n}");
+  EXPECT_EQ(config_json({{"lr", Kind::Real, {".5"}}, {"batch", Kind::Whole, {"+3"}}, {"a", Kind::Whole, {"-3"}}}),
+            "{\n  \"lr\": 0.5,\n  \"batch\": 3,\n  \"a\": -3\n}");
+  EXPECT_THAT(config_json({{"seed", Kind::Whole, {"18446744073709551615"}}}), HasSubstr(": 18446744073709551615"));
 }
 
 TEST(ConfigFile, EntriesAreSetInPlace) {
