@@ -11,6 +11,7 @@
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
 #include <plimsoll/levers.h>
+#include <plimsoll/log_files.h>
 #include <plimsoll/memory_line.h>
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>

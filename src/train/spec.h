@@ -38,6 +38,7 @@ struct Spec {
   Purpose purpose = Purpose::Train;
   int64_t profile_steps = 5;   // Purpose::Profile measures so many
   bool loads_weights = false;  // a weights file will be read: the plan has room for that
+  Bytes log_bytes = 0;         // of files that are written while it trains
 
   // The input. Without data the plan has room for the widest numbers that a file may hold.
   Data data = {};

@@ -42,6 +42,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
     options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
   else
     options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
+  options.caller_bytes += spec.log_bytes;
   options.later_plans = profiles ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
   options.reads_feeds_in_place = true;  // slots of the last stage
