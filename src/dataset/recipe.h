@@ -49,7 +49,7 @@ class Recipe {
   virtual int64_t wanted_rows() const { return 1; }  // to ask for at once, so that the threads of a map have work
   virtual bool lends() const { return false; }       // elements lie in the stage's own slots: Stream::lend
   // For a stage that makes one element of each of its input: the same stage over another input. Null for all others.
-  virtual RecipePtr over(RecipePtr) const { return nullptr; }
+  virtual RecipePtr over(const RecipePtr& /*input*/) const { return nullptr; }
 
   // The running stage; its input streams are made first.
   std::unique_ptr<Stream> start(Build& build) const;
