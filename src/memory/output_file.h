@@ -49,9 +49,7 @@ class OutputFile {
   void write_through(const char* from, Bytes bytes);
   void bound_dirty_pages();
   void keep_permissions() const;
-  void sync_folder() const;
   [[noreturn]] void fail(int reason) const;
-  [[noreturn]] void fail_syncing(int reason) const;
 
   const std::string shown_;  // as the caller wrote it
   const OutputTarget target_;

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -14,6 +13,7 @@
 #include <plimsoll/error.h>
 #include "kernels/elementwise.h"
 #include "memory/process.h"
+#include "session/finite.h"
 
 namespace plimsoll::session {
 namespace {
@@ -99,27 +99,6 @@ Bytes header_bytes(const graph::Body& graph, WeightsPart part, int64_t steps) {
   Bytes bytes = 0;
   write_header(graph, part, steps, [&](std::string_view text) { bytes += static_cast<Bytes>(text.size()); });
   return round_up(bytes + 8, kAlignment) - 8;
-}
-
-template <class Word>
-bool has_all_ones(const void* data, Bytes bytes, Word exponent) {
-  const auto count = bytes / static_cast<Bytes>(sizeof(Word));
-  bool found = false;
-  for (Bytes i = 0; i < count; ++i) {
-    Word word;
-    std::memcpy(&word, static_cast<const std::byte*>(data) + i * static_cast<Bytes>(sizeof(Word)), sizeof word);
-    found |= (word & exponent) == exponent;
-  }
-  return found;
-}
-
-// An infinity or a NaN has an exponent of ones only.
-bool is_finite(DType dtype, std::span<const std::byte> value) {
-  const auto bytes = static_cast<Bytes>(value.size());
-  if (dtype == DType::F32) return !has_all_ones<uint32_t>(value.data(), bytes, 0x7f80'0000U);
-  if (dtype == DType::F16) return !has_all_ones<uint16_t>(value.data(), bytes, 0x7c00U);
-  if (dtype == DType::BF16) return !has_all_ones<uint16_t>(value.data(), bytes, 0x7f80U);
-  return true;
 }
 
 }  // namespace
