@@ -2,6 +2,7 @@
 #pragma once
 
 #include <plimsoll/bytes.h>
+#include <plimsoll/callback.h>
 #include <plimsoll/dataset.h>
 #include <plimsoll/dtype.h>
 #include <plimsoll/error.h>

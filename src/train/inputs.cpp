@@ -131,6 +131,12 @@ void Inputs::start_epoch(int64_t epoch) {
   iteration_->start_epoch(static_cast<uint64_t>(epoch));
 }
 
+void Inputs::start_at(const DatasetState& state) {
+  stop();
+  iteration_.emplace(batches_.on(share_));
+  iteration_->seek(state);
+}
+
 const ElementView* Inputs::next() {
   const Clock::time_point asked = Clock::now();
   const ElementView* const batch = iteration_->next();
@@ -141,6 +147,7 @@ const ElementView* Inputs::next() {
 void Inputs::stop() {
   if (!iteration_) return;
   for (const StageReport& stage : iteration_->stages()) skipped_ += stage.skipped;
+  stopped_at_ = iteration_->state();
   iteration_.reset();
 }
 

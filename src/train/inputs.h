@@ -28,9 +28,13 @@ class Inputs {
   // Throws Error(Usage) when the batch is larger than the half and remainders are dropped.
   Inputs(const Training& training, const Samples& samples, const InputOptions& options = {});
   void start_epoch(int64_t epoch);
+  // Goes on after the batches that an earlier iteration handed out.
+  void start_at(const DatasetState& state);
   // The next batch, in place until the following call; null at the end of the epoch.
   const ElementView* next();
   void stop();
+  // After the last batch that was handed out.
+  DatasetState state() const { return iteration_ ? iteration_->state() : stopped_at_; }
 
   int64_t samples() const { return samples_; }
   int64_t steps_per_epoch() const { return steps_; }  // at most, where bad samples are passed over
@@ -43,6 +47,7 @@ class Inputs {
   int64_t samples_, steps_;
   Dataset batches_;
   std::optional<Iteration> iteration_;
+  DatasetState stopped_at_ = {};
   int64_t skipped_ = 0, waited_ns_ = 0;
 };
 
