@@ -39,6 +39,9 @@ class OutputFile {
   void write(const void* from, Bytes bytes);
   void write(std::string_view text) { write(text.data(), static_cast<Bytes>(text.size())); }
 
+  // Whether there is a file that finish() will replace.
+  bool replaces() const { return target_.is_present; }
+
   // On return the content is on the disk under its name. Keeps mode and, where allowed, owner of the file that it
   // replaces.
   void finish();

@@ -109,21 +109,25 @@ Bytes weights_file_bytes(const Graph& graph, WeightsPart part) {
   return bytes;
 }
 
+void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes) {
+  if (const Bytes free = memory::available_disk_bytes(folder); free < bytes)
+    throw Error(fmt::format("{} needs {} but '{}' has {} free; free some space or save elsewhere", what,
+                            format_bytes(bytes), folder, format_bytes(free)),
+                ErrorKind::DiskFull);
+  rlimit largest{};
+  // Past this limit the kernel would end the process with a signal.
+  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && static_cast<rlim_t>(bytes) > largest.rlim_cur)
+    throw Error(fmt::format("{} needs {} but 'ulimit -f' allows a file {} only; raise that limit", what,
+                            format_bytes(bytes), format_bytes(static_cast<Bytes>(largest.rlim_cur))),
+                ErrorKind::DiskFull);
+}
+
 void expect_room_for_weights(const Graph& graph, const std::string& path) {
   const memory::OutputTarget target = memory::find_output_target(path);
   const Bytes bytes = weights_file_bytes(graph);
   if (target.is_direct) return;
   memory::remove_abandoned_files(target);
-  if (const Bytes free = memory::available_disk_bytes(target.folder); free < bytes)
-    throw Error(fmt::format("'{}' needs {} but '{}' has {} free; free some space or save elsewhere", path,
-                            format_bytes(bytes), target.folder, format_bytes(free)),
-                ErrorKind::DiskFull);
-  rlimit largest{};
-  // Past this limit the kernel would end the process with a signal.
-  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && static_cast<rlim_t>(bytes) > largest.rlim_cur)
-    throw Error(fmt::format("'{}' needs {} but 'ulimit -f' allows a file {} only; raise that limit", path,
-                            format_bytes(bytes), format_bytes(static_cast<Bytes>(largest.rlim_cur))),
-                ErrorKind::DiskFull);
+  expect_disk_room(fmt::format("'{}'", path), target.folder, bytes);
 }
 
 void save_weights(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options) {
@@ -145,8 +149,8 @@ void save_weights(Engine& session, Graph& graph, const std::string& path, const 
     const graph::Value& value = graph.body().value(variable.value);
     const std::span<const std::byte> bytes = session.peek({graph, variable.value});
     if (!is_finite(value.type.dtype, bytes))
-      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved; '{}' stays as it was",
-                              graph.body().name(value), path),
+      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved{}", graph.body().name(value),
+                              file.replaces() ? fmt::format("; '{}' stays as it was", path) : ""),
                   ErrorKind::BadNumbers);
     put(bytes);
   });

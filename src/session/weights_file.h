@@ -21,6 +21,10 @@ enum class WeightsPart { All, Model, Optimiser };
 // The size of such a file, at most.
 Bytes weights_file_bytes(const Graph& graph, WeightsPart part = WeightsPart::All);
 
+// Throws Error(DiskFull) when the folder has no room for so many bytes, or a limit of the process forbids such a file.
+// `what` begins the sentence.
+void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes);
+
 // Throws when `path` could not be written as things are: asked before training, not after it.
 void expect_room_for_weights(const Graph& graph, const std::string& path);
 
