@@ -3,6 +3,7 @@
 
 #include <plimsoll/bytes.h>
 #include <plimsoll/callback.h>
+#include <plimsoll/checkpoint.h>
 #include <plimsoll/dataset.h>
 #include <plimsoll/dtype.h>
 #include <plimsoll/error.h>

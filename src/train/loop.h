@@ -35,7 +35,7 @@ class TrainingLoop final : public FitRun {
   // Where the run is, between two steps; and going on from there, set before run(). The variables are not part of it.
   RunState state() const;
   void restore(const RunState& state);  // throws Error(Usage) for a state of another model, seed or dataset
-  const Training& training() const { return training_; }
+  Training& training() const { return training_; }
 
   int64_t epoch() const override { return epoch_; }
   int64_t epochs() const override { return options_.epochs; }
