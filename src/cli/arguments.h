@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "memory/default_line.h"
+#include "report/config_file.h"
 #include "train/inputs.h"
 #include "train/spec.h"
 
@@ -46,9 +47,11 @@ struct Arguments {
 
   // The run.
   int64_t epochs = 1;
-  int64_t steps = 0;    // stop after so many; 0: whole epochs
-  std::string weights;  // to start from
-  std::string save;     // to write at the end
+  int64_t steps = 0;          // stop after so many; 0: whole epochs
+  std::string weights;        // to start from
+  std::string save;           // to write at the end
+  std::string config;         // a file with options
+  report::Config given = {};  // what flags and the file gave
 
   // The output.
   bool json = false;

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "data/formats/crc32c.h"
+#include "base/crc32c.h"
+#include "base/little_endian.h"
 #include "data/formats/csv.h"
 #include "data/formats/csv_guess.h"
-#include "data/formats/little_endian.h"
 #include "data/formats/npz.h"
 #include "data/formats/tf_table.h"
 #include "data/formats/wire.h"

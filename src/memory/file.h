@@ -27,6 +27,10 @@ class File {
   // or a device is refused at once.
   static File open(const std::string& path);
 
+  // For reading and writing, made where it is missing, and held by this process alone as long as it is open. Throws
+  // Error(Usage) for what can't be opened so, is no regular file, or is held by another process.
+  static File open_alone(const std::string& path);
+
   // A new file without a name: it is gone when closed, even by a crash. Throws Error.
   static File temporary(const std::string& directory);
 

@@ -1,11 +1,10 @@
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "base/nearest.h"
 #include "graph/body.h"
 #include "model/families.h"
 
@@ -28,21 +27,6 @@ constexpr std::pair<std::string_view, ModelSpec (*)(ModelSettings&)> kModels[] =
     {"gpt2-xl", gpt2_xl},
     {"dense-chain", dense_chain},
 };
-
-// Number of letters to insert, drop or change.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
 
 }  // namespace
 
@@ -122,12 +106,9 @@ ModelSpec find_model(std::string_view name, const ModelOptions& options) {
     settings.expect_all_taken();
     return spec;
   }
-  const auto* nearest =
-      std::min_element(std::begin(model::kModels), std::end(model::kModels), [&](const auto& a, const auto& b) {
-        return model::edit_distance(a.first, name) < model::edit_distance(b.first, name);
-      });
-  throw Error(fmt::format("there is no model '{}'; did you mean {}? Known are {}", name, nearest->first,
-                          fmt::join(model_names(), ", ")),
+  const std::vector<std::string> known = model_names();
+  throw Error(fmt::format("there is no model '{}'; did you mean {}? Known are {}", name, nearest(name, known),
+                          fmt::join(known, ", ")),
               ErrorKind::Usage);
 }
 

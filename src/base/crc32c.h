@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace plimsoll::data {
+namespace plimsoll {
 
 // Of what was summed before followed by these bytes.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
@@ -19,4 +19,4 @@ inline uint32_t masked_crc32c(std::span<const std::byte> bytes) {
   return (sum >> 15 | sum << 17) + 0xa282ead8U;
 }
 
-}  // namespace plimsoll::data
+}  // namespace plimsoll

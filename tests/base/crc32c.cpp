@@ -1,15 +1,14 @@
-#include "data/formats/crc32c.h"
+#include "base/crc32c.h"
 
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "data/records.h"
-
-namespace plimsoll::data {
+namespace plimsoll {
 namespace {
 
-using testing::bytes_of;
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // The vectors of RFC 3720, appendix B.4.
 TEST(Crc32c, KnownSums) {
@@ -39,4 +38,4 @@ TEST(Crc32c, PiecesHaveTheSumOfTheWhole) {
 }
 
 }  // namespace
-}  // namespace plimsoll::data
+}  // namespace plimsoll

@@ -1,4 +1,4 @@
-#include "data/formats/crc32c.h"
+#include "base/crc32c.h"
 
 #include <array>
 
@@ -6,9 +6,9 @@
 #include <nmmintrin.h>
 #endif
 
-#include "data/formats/little_endian.h"
+#include "base/little_endian.h"
 
-namespace plimsoll::data {
+namespace plimsoll {
 namespace {
 
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
@@ -63,4 +63,4 @@ uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before) {
   return crc32c_by_table(bytes, before);
 }
 
-}  // namespace plimsoll::data
+}  // namespace plimsoll
