@@ -155,7 +155,7 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose) {
 memory::DefaultLine line_of(const Arguments& arguments) {
   memory::MemoryFacts facts = memory::gather_memory_facts();
   if (arguments.memory.empty()) return memory::default_line(facts);
-  // A share is one of what the surroundings allow.
+  // A share is one of what the machine and its limits allow.
   facts.plimsoll_memory = arguments.memory;
   facts.asked_with = "--memory";
   return {memory::default_line(facts).bytes, "as asked"};

@@ -53,7 +53,7 @@ struct Spec {
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // What it may use.
-  Bytes line = 0;   // of the whole process; 0: what the surroundings allow
+  Bytes line = 0;   // of the whole process; 0: what the machine and its limits allow
   int threads = 0;  // 0: all
   Levers levers = {};
   bool masks = true;                // one bit an element is kept instead of the output of relu or clip
