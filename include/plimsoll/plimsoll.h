@@ -12,7 +12,9 @@
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
 #include <plimsoll/levers.h>
+#include <plimsoll/loss.h>
 #include <plimsoll/memory_line.h>
+#include <plimsoll/metric.h>
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>

@@ -23,7 +23,7 @@ class RemedySearch {
  public:
   RemedySearch(const Spec& spec, const Refusal& refused, const MayGoOn& may_go_on, const StopQuestion& is_stop_asked)
       : spec_(spec), refused_(refused), may_go_on_(may_go_on), is_stop_asked_(is_stop_asked) {
-    batch_ = spec.batch > 0 ? spec.batch : find_model(spec.model, spec.model_options).batch;
+    batch_ = spec.batch > 0 ? spec.batch : model_of(spec).batch;
   }
 
   std::vector<PlannedRemedy> run() {
