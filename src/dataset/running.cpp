@@ -12,7 +12,6 @@
 namespace plimsoll::dataset {
 namespace {
 
-constexpr Bytes kShareForTuning = 8;  // AUTOTUNE may take an eighth of what is free
 constexpr std::chrono::milliseconds kTuneEvery{20};
 constexpr double kMostWaiting = 0.01;  // of the time, before a stage gets more
 
@@ -20,14 +19,14 @@ Bytes handed_out_bytes(const Recipe& recipe) {
   return recipe.lends() ? 0 : Slots::bytes(recipe.element(), recipe.wanted_rows());
 }
 
-MemoryLine make_share(const Recipe& recipe, MemoryLine& line) {
+MemoryLine make_share(const Recipe& recipe, MemoryLine& line, Bytes wanted) {
   Bytes least = handed_out_bytes(recipe), most = least;
   for_each_stage(recipe, [&](const Recipe& stage) {
     const Holding holding = stage.holding();
     least += holding.bytes;
     most += std::max(holding.bytes, holding.most_bytes);
   });
-  return line.share(Tag::Data, std::clamp(line.free() / kShareForTuning, least, most));
+  return line.share(Tag::Data, std::clamp(wanted, least, most));
 }
 
 }  // namespace
@@ -42,8 +41,8 @@ std::vector<StageReport> planned_stages(const Recipe& recipe) {
   return stages;
 }
 
-Running::Running(RecipePtr recipe, MemoryLine& line)
-    : recipe_(std::move(recipe)), share_(make_share(*recipe_, line)), tuned_(Clock::now()) {
+Running::Running(RecipePtr recipe, MemoryLine& line, Bytes most)
+    : recipe_(std::move(recipe)), share_(make_share(*recipe_, line, most)), tuned_(Clock::now()) {
   Build build{share_, meters_, tunable_};
   stream_ = recipe_->start(build);
   if (!recipe_->lends()) handed_out_.emplace(recipe_->element(), recipe_->wanted_rows(), share_);
