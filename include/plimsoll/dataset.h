@@ -326,6 +326,8 @@ class Dataset {
 
   // What an iteration takes at least, known before anything is read.
   Bytes bytes() const;
+  // What it has a use for when it may take so much: bytes(), slots and threads of AUTOTUNE, arrays held in memory.
+  Bytes useful_bytes(Bytes room) const;
   std::vector<StageReport> stages() const;  // from the source on, with bytes and threads
 
   // Takes the memory of every stage. What helps beyond that comes from the same line: slots and threads of AUTOTUNE,

@@ -23,7 +23,7 @@ class OriginStream final : public IndexedStream {
 
   int64_t count() const override { return origin_->count(); }
   void read(int64_t first, const Rows& rows) const override {
-    if (const HeldRows* const all = held_rows(1); all != nullptr) return all->read(first, rows);
+    if (const HeldRows* const all = held_rows(rows.count() == 1 ? 1 : 0); all != nullptr) return all->read(first, rows);
     origin_->read(first, rows);
   }
   void gather(std::span<const int64_t> numbers, const Rows& rows) const override {
@@ -67,8 +67,7 @@ class OriginRecipe final : public Recipe {
   int64_t size() const override { return origin_->count(); }
   bool is_random_access() const override { return true; }
   Holding holding() const override {
-    const Bytes least = origin_->bytes();
-    return {.bytes = least, .most_bytes = origin_->is_slow_out_of_order() ? least + HeldRows::bytes(*origin_) : 0};
+    return {.bytes = origin_->bytes(), .whole_bytes = origin_->is_slow_out_of_order() ? HeldRows::bytes(*origin_) : 0};
   }
 
  protected:

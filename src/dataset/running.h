@@ -11,6 +11,9 @@
 
 namespace plimsoll::dataset {
 
+// What an iteration has a use for when it may take so much: at least what its stages need.
+Bytes useful_bytes(const Recipe& recipe, Bytes room);
+
 // Each stage, and last the element that is handed out, where no stage lends it.
 std::vector<StageReport> planned_stages(const Recipe& recipe);
 
@@ -19,7 +22,7 @@ constexpr Bytes kPartForTuning = 8;  // an eighth
 
 class Running {
  public:
-  // `most`: of the line, unless the stages need more. Throws DoesNotFit.
+  // `most`: of the line, unless the stages need more.
   Running(RecipePtr recipe, MemoryLine& line, Bytes most);
 
   const Recipe& recipe() const { return *recipe_; }
