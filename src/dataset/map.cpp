@@ -220,6 +220,7 @@ class MapStream final : public Stream {
       const Stopwatch watch(input_->meter().busy_ns);
       try {
         from_->read(index, input);
+        input_->meter().elements.fetch_add(1, std::memory_order_relaxed);
       } catch (...) {
         return errors_[slot] = std::current_exception();
       }

@@ -17,11 +17,12 @@ namespace plimsoll::dataset {
 class Recipe;
 using RecipePtr = std::shared_ptr<const Recipe>;
 
-// What a stage takes: at least, and with AUTOTUNE at most.
+// What a stage takes: at least, and what it has a use for beyond that.
 struct Holding {
   Bytes bytes = 0;
   int threads = 0;
-  Bytes most_bytes = 0;  // 0: the same
+  Bytes most_bytes = 0;   // with AUTOTUNE; 0: the same
+  Bytes whole_bytes = 0;  // more than those, all of them or none
 };
 
 // One iteration being built: where its memory comes from, and a meter for each of its stages, from the source on.

@@ -11,7 +11,9 @@
 namespace plimsoll::report {
 namespace {
 
-bool planning_is_highest(const PlanFacts& facts) { return facts.peak_bytes > facts.arena_bytes + facts.around_arena(); }
+bool planning_is_highest(const PlanFacts& facts) {
+  return facts.peak_bytes > facts.arena_bytes + facts.around_arena() + facts.data_more_bytes;
+}
 
 std::string percent(Bytes part, Bytes whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
@@ -19,7 +21,7 @@ std::string percent(Bytes part, Bytes whole) {
 
 plan::BytesByTag peak_by_tag(const PlanFacts& facts) {
   plan::BytesByTag bytes = facts.plan.peak_by_tag;
-  bytes[static_cast<size_t>(Tag::Data)] += facts.data_bytes;
+  bytes[static_cast<size_t>(Tag::Data)] += facts.data_bytes + facts.data_more_bytes;
   bytes[static_cast<size_t>(Tag::Runtime)] += facts.runtime_bytes;
   return bytes;
 }
@@ -33,6 +35,12 @@ std::string headline(const PlanFacts& facts) {
   if (facts.weights > 0) text += grouped_text(facts.weights) + " weights · ";
   text += fmt::format("{} tasks\n", facts.problem.tasks.size());
   return facts.batch_reason.empty() ? text : text + "        " + facts.batch_reason + "\n";
+}
+
+std::string more_data_text(const PlanFacts& facts) {
+  if (facts.data_more_bytes == 0) return "";
+  return fmt::format(" · {} in all, up to {} with what the line has left", format_bytes(facts.data_bytes),
+                     format_bytes(facts.data_bytes + facts.data_more_bytes));
 }
 
 std::string line_row(const PlanFacts& facts) {
@@ -49,7 +57,8 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   const Bytes around = facts.around_arena();
   std::string text = headline(facts) + line_row(facts);
   if (!facts.data.path.empty())
-    text += fmt::format("data    {}\n        {}\n", data_text(facts.data), stages_text(facts.data.stages));
+    text += fmt::format("data    {}\n        {}{}\n", data_text(facts.data), stages_text(facts.data.stages),
+                        more_data_text(facts));
   text += "holds   " + holders_text(peak_by_tag(facts)) + "\n";
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
           decisions_text(plan, options.most_decisions, options.see_all);
@@ -92,6 +101,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"arena_bytes", facts.arena_bytes},
       {"runtime_bytes", facts.runtime_bytes},
       {"data_bytes", facts.data_bytes},
+      {"data_more_bytes", facts.data_more_bytes},
       {"data", data_json(facts.data)},
       {"planned_peak_bytes", facts.peak_bytes},
       {"unconstrained_bytes", plan.unconstrained_bytes + around},

@@ -32,6 +32,7 @@ struct PlanFacts {
   Bytes arena_bytes = 0;
   Bytes runtime_bytes = 0;  // beside arena and data
   Bytes data_bytes = 0;
+  Bytes data_more_bytes = 0;  // of what the line has left: threads, slots and arrays in memory, where they help
   InputFacts data = {};
   Bytes peak_bytes = 0;  // of all of it, planning included
   Bytes scratch_file_bytes = 0;

@@ -34,7 +34,10 @@ void Budget::hold_overhead(Bytes leaving, bool is_open) {
   other_batches_.release();
   plans_.release();
   transfers_.release();
-  if (!is_open) data_.reset();
+  if (!is_open) {
+    data_.reset();
+    data_more_bytes_ = 0;
+  }
   line_.measure_process(leaving);
   runtime_bytes_ = line_.process_bytes();
   has_overhead_ = overhead_bytes() <= line_.free();
@@ -45,6 +48,12 @@ void Budget::hold_overhead(Bytes leaving, bool is_open) {
   plans_ = line_.reserve(Tag::Runtime, 0);
   transfers_ = line_.reserve(Tag::Staging, transfer_bytes());
   if (!data_ && options_.data_bytes > 0) data_ = line_.share(Tag::Data, options_.data_bytes);
+}
+
+void Budget::give_to_data(Bytes more) {
+  data_more_bytes_ += more;
+  data_.reset();
+  data_ = line_.share(Tag::Data, data_bytes());
 }
 
 Bytes Budget::arena_held() const {

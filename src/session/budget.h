@@ -19,6 +19,9 @@ class Budget {
   const MemoryLine& line() const { return line_; }
   bool covers_process() const { return line_.covers_process(); }
   MemoryLine& data_line() { return *data_; }
+  Bytes data_bytes() const { return options_.data_bytes + data_more_bytes_; }
+  // All is planned: so much of what the line has left goes to the input.
+  void give_to_data(Bytes more);
 
   // A scratch file may be made: its staging memory belongs to the overhead.
   void allow_transfers() { has_transfers_ = true; }
@@ -78,6 +81,7 @@ class Budget {
   bool has_transfers_ = false;
   bool has_overhead_ = false;  // the overhead fits the line
   Bytes runtime_bytes_ = 0;
+  Bytes data_more_bytes_ = 0;
   Bytes left_free_ = 0;
   int64_t later_actions_ = 0;
   Bytes later_bytes_ = 0;

@@ -49,7 +49,7 @@ Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>&
 Engine::~Engine() { close(); }
 
 Bytes Engine::peak_bytes() const {
-  return std::max(arena_bytes() + runtime_bytes() + options_.data_bytes, planner_.planning_peak_bytes());
+  return std::max(arena_bytes() + runtime_bytes() + budget_.data_bytes(), planner_.planning_peak_bytes());
 }
 
 void Engine::expect_graph() const {

@@ -1,5 +1,6 @@
 #include "train/inputs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -137,7 +138,7 @@ Inputs::Inputs(const Training& training, const Dataset& batches)
 
 void Inputs::start_epoch(int64_t epoch) {
   stop();
-  iteration_.emplace(batches_.on(share_));
+  iteration_.emplace(batches_.on(share_, share_.free()));
   iteration_->start_epoch(static_cast<uint64_t>(epoch));
 }
 
@@ -204,6 +205,16 @@ std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& 
   if (!spec.data.test) return most;
   const std::vector<report::StageRow> test = stages(*spec.data.test, false);
   return bytes_of(test) > bytes_of(most) ? test : most;
+}
+
+Bytes useful_bytes(const Training& training, Bytes room) {
+  const auto useful = [&](const std::optional<Samples>& half, bool trains) -> Bytes {
+    if (!half) return 0;
+    return make_batches(*half, training.model, training.pipeline, training.passes.input().dtype(), training.batch,
+                        {.trains = trains})
+        .useful_bytes(room);
+  };
+  return std::max(useful(training.data.train, true), useful(training.data.test, false));
 }
 
 Bytes bytes_of(const std::vector<report::StageRow>& stages) {

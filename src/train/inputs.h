@@ -63,5 +63,7 @@ DType fed_type(const Data& data, const ModelSpec& model);
 // What Inputs of the spec's data take at most under the line.
 std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch);
 Bytes bytes_of(const std::vector<report::StageRow>& stages);
+// What Inputs have a use for when they may take so much.
+Bytes useful_bytes(const Training& training, Bytes room);
 
 }  // namespace plimsoll::train

@@ -53,6 +53,15 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   return options;
 }
 
+// After every plan has what it needs. A little stays free: what a process takes beside its reservations is estimated.
+void give_rest_to_data(Training& training) {
+  constexpr Bytes kLeftFree = 2 * MiB;
+  const Bytes rest = training.session->free_bytes() - kLeftFree;
+  if (training.data.is_empty() || rest <= 0) return;
+  training.data_more_bytes = useful_bytes(training, training.data_bytes + rest) - training.data_bytes;
+  training.session->give_to_data(training.data_more_bytes);
+}
+
 // Bytes stay bytes until the step converts them.
 model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
   model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
@@ -145,6 +154,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   const SessionOptions options = session_options(spec, *training);
   training->scratch_folder = options.scratch_folder;
   training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);
+  give_rest_to_data(*training);
   expect_not_stopped(is_stop_asked);
   training->changes = find_changes(*training);
   return training;
@@ -178,6 +188,7 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.arena_bytes = session.arena_bytes();
   facts.runtime_bytes = session.runtime_bytes();
   facts.data_bytes = training.data_bytes;
+  facts.data_more_bytes = training.data_more_bytes;
   facts.data = data_facts(training);
   facts.peak_bytes = session.peak_bytes();
   facts.scratch_file_bytes = session.file_bytes();

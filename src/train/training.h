@@ -30,6 +30,7 @@ struct Training {
   std::vector<FedTensor> fed;
   std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
   Bytes data_bytes = 0;                       // of all these
+  Bytes data_more_bytes = 0;                  // that the line had left, and the data has a use for
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
   std::string batch_reason;       // when the batch was searched for
