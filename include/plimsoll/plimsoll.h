@@ -3,6 +3,7 @@
 
 #include <plimsoll/bytes.h>
 #include <plimsoll/callback.h>
+#include <plimsoll/checkpoint.h>
 #include <plimsoll/dataset.h>
 #include <plimsoll/dtype.h>
 #include <plimsoll/error.h>
@@ -12,7 +13,9 @@
 #include <plimsoll/layers.h>
 #include <plimsoll/levers.h>
 #include <plimsoll/log_files.h>
+#include <plimsoll/loss.h>
 #include <plimsoll/memory_line.h>
+#include <plimsoll/metric.h>
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>

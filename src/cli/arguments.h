@@ -81,7 +81,7 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
 train::DataSpec data_spec_of(const Arguments& arguments);
 train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);
 
-// The line of --memory in bytes; without it, what the surroundings allow.
+// The line of --memory in bytes; without it, what the machine and its limits allow.
 memory::DefaultLine line_of(const Arguments& arguments);
 
 }  // namespace plimsoll::cli

@@ -83,7 +83,7 @@ DataKind kind_of_folder(const std::string& path) {
 // Sources of equal length, read side by side. They hold nothing.
 class ArrayTable final : public Table {
  public:
-  ArrayTable(std::string path, std::vector<std::pair<std::string, std::unique_ptr<Source>>> sources)
+  ArrayTable(std::string path, std::vector<std::pair<std::string, std::unique_ptr<Source>>>&& sources)
       : path_(std::move(path)) {
     for (auto& [name, source] : sources) {
       if (!sources_.empty() && source->samples() != elements()) continue;

@@ -16,6 +16,15 @@
 
 namespace plimsoll::memory {
 
+int sync_folder(const std::string& folder) {
+  const int opened = uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  if (opened < 0) return errno == EACCES ? 0 : errno;
+  const int status = uninterrupted([&] { return ::fsync(opened); });
+  const int reason = errno;
+  ::close(opened);
+  return status == 0 || reason == EINVAL || reason == EROFS || reason == ENOTSUP ? 0 : reason;
+}
+
 File File::open(const std::string& path) {
   // Without O_NONBLOCK a named pipe would wait here for a writer.
   File file(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));

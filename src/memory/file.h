@@ -16,6 +16,11 @@ auto uninterrupted(const Call& call) {
   return result;
 }
 
+// Brings the entries of a folder to the disk: names that were made, renamed or removed in it. Returns the reason of a
+// failure as errno has it, else 0; file systems that can't do this, and folders that may be written but not read, are
+// no failure.
+int sync_folder(const std::string& folder);
+
 class File {
  public:
   // For reading; throws Error(BadData) for what is missing, no regular file or not allowed. Never waits: a named pipe

@@ -68,11 +68,7 @@ ImageSizes image_sizes(ModelSettings& settings, ImageSizes otherwise) {
 }
 
 Objective classes_objective(Tensor logits, Tensor labels) {
-  const Tensor loss = sparse_cross_entropy(logits, labels, "loss");
-  const Tensor right = cast(equal(argmax(logits), labels), DType::F32);
-  Dims axes;
-  for (int i = 0; i < right.rank(); ++i) axes.push_back(i);
-  return {loss, reduce_sum(right, axes, false, "correct")};
+  return {sparse_cross_entropy(logits, labels, "loss"), Metric::accuracy().sums(logits, labels)};
 }
 
 ModelSpec make_spec(const ModelSettings& settings, Layer forward, const TensorType& input, const TensorType& labels,
@@ -89,6 +85,7 @@ ModelSpec image_classifier(const ModelSettings& settings, const ImageSizes& size
   ModelSpec spec =
       make_spec(settings, std::move(forward), {DType::F32, {Dim::batch(), sizes.channels, sizes.size, sizes.size}},
                 {DType::I32, {Dim::batch()}}, classes_objective);
+  spec.metrics = {{"accuracy", 1, Metric::accuracy().value}};
   spec.classes = sizes.classes;
   spec.batch = batch;
   return spec;

@@ -12,9 +12,15 @@
 namespace plimsoll::train {
 namespace {
 
-const Samples& expect_training_data(const Training& training) {
+Inputs training_inputs(const Training& training, uint64_t seed) {
+  if (training.batches.train) return {training, *training.batches.train};
   if (!training.data.train) throw Error("there is no training data", ErrorKind::Usage);
-  return *training.data.train;
+  return {training, *training.data.train, {.trains = true, .seed = seed}};
+}
+
+std::unique_ptr<Inputs> test_inputs(const Training& training) {
+  if (training.batches.test) return std::make_unique<Inputs>(training, *training.batches.test);
+  return training.data.test ? std::make_unique<Inputs>(training, *training.data.test) : nullptr;
 }
 
 // What a checkpoint keeps of the others must be theirs after the same event.
@@ -30,15 +36,14 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
     : training_(training),
       options_(options),
       callbacks_(in_order(std::move(callbacks))),
-      train_(training, expect_training_data(training), {.trains = true, .seed = options.seed}) {
-  if (training.data.test) test_ = std::make_unique<Inputs>(training, *training.data.test);
-  sums_.emplace_back("loss", 0);
-  if (training.passes.correct.is_set()) sums_.emplace_back("accuracy", 0);
-  for (const auto& [name, sum] : sums_) logs_.push_back({name});
+      train_(training_inputs(training, options.seed)),
+      test_(test_inputs(training)),
+      feeds_(training.fed, train_.element()),
+      sums_(training.model, training.passes.sums) {
+  for (const std::string& name : sums_.names()) logs_.push_back({name});
   logs_.push_back({"learning_rate"});
   if (test_)
-    for (const auto& [name, sum] : sums_) logs_.push_back({"val_" + name});
-  sums_.emplace_back("samples", 0);
+    for (const std::string& name : sums_.names()) logs_.push_back({"val_" + name});
 }
 
 void TrainingLoop::open() {
@@ -47,10 +52,7 @@ void TrainingLoop::open() {
 }
 
 void TrainingLoop::restore(const RunState& state) {
-  const bool is_same = std::equal(state.sums.begin(), state.sums.end(), sums_.begin(), sums_.end(),
-                                  [](const auto& a, const auto& b) { return a.first == b.first; });
-  if (!is_same)
-    throw Error("the state of the training is not one of this model: it has other metrics", ErrorKind::Usage);
+  sums_.set(state.sums);
   if (state.seed != options_.seed)
     throw Error(
         fmt::format("the training that is resumed has seed {}, not {}; give the same seed", state.seed, options_.seed),
@@ -59,17 +61,19 @@ void TrainingLoop::restore(const RunState& state) {
 }
 
 RunState TrainingLoop::state() const {
-  RunState state{.epoch = epoch_, .epoch_steps = epoch_steps_, .data = train_.state(), .sums = sums_};
+  RunState state{.epoch = epoch_, .epoch_steps = epoch_steps_, .data = train_.state()};
   state.history = history_.epochs;
   state.seed = options_.seed;
   if (is_epoch_over_) {
     ++state.epoch;
     state.epoch_steps = 0;
     state.data = {state.data.dataset, state.data.epoch + 1, 0};
-    for (auto& [name, sum] : state.sums) sum = 0;
   } else if (!state.history.empty() && state.history.back().epoch == epoch_) {
     state.history.pop_back();  // cut short: it is not over
   }
+  state.sums = sums_.state();
+  if (is_epoch_over_)
+    for (auto& [name, sum] : state.sums) sum = 0;
   for (const auto& callback : callbacks_) state.callbacks.emplace_back(callback->name(), callback->state());
   return state;
 }
@@ -84,7 +88,6 @@ void TrainingLoop::begin() {
   if (resumed_) {
     epoch_ = resumed_->epoch;
     epoch_steps_ = resumed_->epoch_steps;
-    sums_ = resumed_->sums;
     history_.epochs = resumed_->history;
     run_steps_ = epoch_steps_;
     for (const EpochLog& epoch : history_.epochs) run_steps_ += epoch.steps;
@@ -114,7 +117,7 @@ void TrainingLoop::run_epoch() {
   if (is_epoch_over_) {
     ++epoch_;
     epoch_steps_ = 0;
-    for (auto& [name, sum] : sums_) sum = 0;
+    sums_.clear();
   }
   is_epoch_over_ = is_validated_ = false;
   if (resumed_ && epoch_ == resumed_->epoch && resumed_->data.dataset != 0)
@@ -141,40 +144,35 @@ void TrainingLoop::run_epoch() {
 // False when it was stopped: the epoch is then not over.
 bool TrainingLoop::validate() {
   if (!test_) return true;
-  const Score score = evaluate(training_, *test_, [&] {
-    tell(&Callback::after_validation_step);
-    return is_stopping();
-  });
+  const Score score = evaluate(training_, *test_, {.is_stop_asked = [&] {
+                                 tell(&Callback::after_validation_step);
+                                 return is_stopping();
+                               }});
   if (score.stopped) return false;
   is_validated_ = score.samples > 0;
   history_.validation_samples = score.samples;
-  LogValue* log = logs_.data() + sums_.size();
-  log++->value = score.loss;
-  if (training_.passes.correct.is_set()) log->value = score.accuracy;
+  for (size_t i = 0; i < score.values.size(); ++i) logs_[training_logs() + i].value = score.values[i].value;
   return true;
 }
 
 std::span<const LogValue> TrainingLoop::logs() const {
-  return {logs_.data(), is_validated_ ? logs_.size() : sums_.size()};
+  return {logs_.data(), is_validated_ ? logs_.size() : training_logs()};
 }
 
 void TrainingLoop::update_means() {
-  const double samples = sums_.back().second;
-  for (size_t i = 0; i + 1 < sums_.size(); ++i) logs_[i].value = sums_[i].second / samples;
-  logs_[sums_.size() - 1].value = learning_rate();
+  for (size_t i = 0; i + 1 < training_logs(); ++i) logs_[i].value = sums_.mean(i);
+  logs_[training_logs() - 1].value = learning_rate();
 }
 
 void TrainingLoop::take_step(const ElementView& batch) {
-  const auto feeds = feeds_of(training_, batch);
-  const auto views = training_.session->run_step(Training::Train, feeds);
+  const auto feeds = feeds_.of(batch);
+  const auto views = training_.session->run_like(Training::kTrain, feeds);
   const auto loss = static_cast<double>(views[0].floats()[0]);
   if (!std::isfinite(loss))
     session::throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
   step_samples_ = samples_of(batch);
   history_.last_loss = loss;
-  sums_[0].second += loss * static_cast<double>(step_samples_);
-  if (views.size() > 1) sums_[1].second += static_cast<double>(views[1].floats()[0]);
-  sums_.back().second += static_cast<double>(step_samples_);
+  sums_.add(views, step_samples_);
   ++epoch_steps_;
   ++run_steps_;
   update_means();

@@ -8,6 +8,7 @@
 
 #include <plimsoll/callback.h>
 #include "session/weights_file.h"
+#include "train/epoch_sums.h"
 #include "train/evaluate.h"
 #include "train/run_state.h"
 
@@ -62,6 +63,7 @@ class TrainingLoop final : public FitRun {
   void begin();
   void run_epoch();
   void take_step(const ElementView& batch);
+  size_t training_logs() const { return sums_.names().size() + 1; }
   void update_means();
   void read_learning_rate();
   bool validate();
@@ -72,6 +74,9 @@ class TrainingLoop final : public FitRun {
   const Callbacks callbacks_;
   Inputs train_;
   std::unique_ptr<Inputs> test_;
+  BatchFeeds feeds_;
+  EpochSums sums_;
+  std::vector<LogValue> logs_;  // the means of sums_, the rate, then those of validation
   std::optional<RunState> resumed_;
 
   int64_t epoch_ = 0;
@@ -81,8 +86,6 @@ class TrainingLoop final : public FitRun {
   bool is_epoch_over_ = false;
   bool is_validated_ = false;
   float learning_rate_ = 0;
-  std::vector<std::pair<std::string, double>> sums_;  // over the samples of the epoch; the last is their number
-  std::vector<LogValue> logs_;                        // as sums_, with the rate as the last, then those of validation
   History history_;
 };
 

@@ -28,5 +28,14 @@ TEST(Crc32c, TableAndInstructionAgreeAtEveryLength) {
   }
 }
 
+TEST(Crc32c, PiecesHaveTheSumOfTheWhole) {
+  const std::string text = "The line is drawn at 512 MiB, and it holds.";
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    const std::string front = text.substr(0, cut), rest = text.substr(cut);
+    EXPECT_EQ(crc32c(bytes_of(rest), crc32c(bytes_of(front))), crc32c(bytes_of(text))) << cut;
+    EXPECT_EQ(crc32c_by_table(bytes_of(rest), crc32c_by_table(bytes_of(front))), crc32c(bytes_of(text))) << cut;
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll

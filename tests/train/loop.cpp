@@ -140,8 +140,8 @@ TEST(Evaluate, AShortLastBatchCountsByItsSamples) {
   };
   const Score cut = scored(8), whole = scored(21);
   EXPECT_EQ(cut.samples, 21);
-  EXPECT_NEAR(cut.loss, whole.loss, 1e-5 * whole.loss);
-  EXPECT_DOUBLE_EQ(cut.accuracy, whole.accuracy);
+  EXPECT_NEAR(cut.value("loss"), whole.value("loss"), 1e-5 * whole.value("loss"));
+  EXPECT_DOUBLE_EQ(cut.value("accuracy"), whole.value("accuracy"));
   EXPECT_FALSE(cut.stopped);
 }
 
@@ -154,7 +154,7 @@ TEST(Evaluate, StopsWhenAsked) {
   plan_last_batch(*training, test);
   training->session->open();
   int asked = 0;
-  const Score score = evaluate(*training, test, [&] { return ++asked > 1; });
+  const Score score = evaluate(*training, test, {.is_stop_asked = [&] { return ++asked > 1; }});
   EXPECT_TRUE(score.stopped);
   EXPECT_EQ(score.samples, 8);
 }
