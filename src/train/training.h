@@ -24,12 +24,15 @@ struct Training {
   model::TrainingGraph passes;
   memory::DefaultLine line_origin;
   std::optional<MemoryLine> line;
+  Reservation others;  // on a line that is tried instead of the caller's
   Data data;
   Pipeline pipeline;
   BatchedData batches;
   std::vector<FedTensor> fed;
   std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
   Bytes data_bytes = 0;                       // of all these
+  bool plans_other_batches = false;           // while the session is open
+  bool reads_in_place = true;                 // batches
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
   std::string batch_reason;       // when the batch was searched for
