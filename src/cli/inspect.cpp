@@ -12,6 +12,7 @@
 #include "memory/file.h"
 #include "plan/check/check.h"
 #include "report/plan_file.h"
+#include "report/run_report.h"
 #include "session/weights_reader.h"
 #include "train/contents.h"
 #include "train/data_report.h"
@@ -20,7 +21,6 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr int64_t kShown = 20;
-constexpr int kIndent = 2;
 
 void print_rest(int64_t count, const char* what) {
   fmt::print("  ... and {} more {} (--all shows them)\n", count, what);
@@ -100,6 +100,7 @@ int run_inspect(const Arguments& arguments) {
   std::error_code failure;
   const bool is_file = std::filesystem::is_regular_file(name, failure);
   if (!is_file && std::find(models.begin(), models.end(), name) != models.end()) return inspect_model(arguments);
+  if (report::is_run_directory(name)) return show_run(arguments, name);
   const bool is_folder = std::filesystem::is_directory(name, failure);
   if ((is_folder || data::split_npz_path(name)) && data::find_kind(name) != data::DataKind::None)
     return inspect_data(arguments);

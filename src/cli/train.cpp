@@ -1,5 +1,8 @@
 // plimsoll train: plan, then epochs of steps with progress, then what was planned against what was measured.
+#include <algorithm>
 #include <cerrno>
+#include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,20 +15,36 @@
 #include "session/weights_file.h"
 #include "train/batch_search.h"
 #include "train/loop.h"
+#include "train/run_directory.h"
 
 namespace plimsoll::cli {
 namespace {
 
 // Prints the progress, and stops for a signal.
-class Screen : public train::Watcher {
+class Screen : public Callback {
  public:
-  explicit Screen(Progress progress) : progress_(std::move(progress)) {}
-  bool is_stop_asked() override { return cli::is_stop_asked(); }
-  void after_step(const train::EpochMeans& means, int64_t samples) override { progress_.step(means, samples); }
-  void after_epoch(const train::EpochMeans& means) override { progress_.epoch(means); }
+  explicit Screen(Progress::Form form) : progress_(form) {}
+  std::string name() const override { return "screen"; }
+  void before_training(FitRun& run) override { stop_if_signalled(run); }
+  void after_step(FitRun& run) override {
+    progress_.step(run);
+    stop_if_signalled(run);
+  }
+  void after_validation_step(FitRun& run) override { stop_if_signalled(run); }
+  void after_epoch(FitRun& run) override { progress_.epoch(run); }
+  void after_training(FitRun& run) override {
+    if (run.epoch_steps() > 0 && !run.is_epoch_over()) progress_.epoch(run);
+  }
+  bool has_stopped() const { return has_stopped_; }
 
  private:
+  void stop_if_signalled(FitRun& run) {
+    if (!is_stop_asked() || run.is_stopping()) return;
+    has_stopped_ = true;
+    run.stop(stop_reason());
+  }
   Progress progress_;
+  bool has_stopped_ = false;
 };
 
 train::Spec spec_with_training_data(const Arguments& arguments) {
@@ -56,16 +75,38 @@ void print_start(const train::StartingPoint& start, const Arguments& arguments) 
   print_now(stdout, arguments.json ? report::start_json(facts) + "\n" : report::start_text(facts));
 }
 
-void print_end(const train::Training& training, const train::History& history, bool as_json) {
-  report::EndFacts facts{.is_finished = !history.was_stopped,
+void print_end(const train::Training& training, const History& history, bool is_finished, bool as_json) {
+  report::EndFacts facts{.is_finished = is_finished,
                          .loss = history.last_loss,
                          .test = {},
                          .planned_peak_bytes = training.session->peak_bytes(),
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit(),
                          .skipped = history.skipped};
-  if (history.score) facts.test = {history.score->loss, history.score->accuracy, history.score->samples};
+  for (const EpochLog& epoch : history.epochs)
+    if (const auto loss = epoch.log("val_loss"))
+      facts.test = {*loss, epoch.log("val_accuracy").value_or(std::numeric_limits<double>::quiet_NaN()),
+                    history.validation_samples};
   print_now(stdout, as_json ? report::end_json(facts) + "\n" : report::end_text(facts));
+}
+
+// What was asked for with all that was found out since: given back as --config it trains the same.
+report::Config resolve_config(const Arguments& arguments, const train::Spec& spec, const train::Training& training) {
+  using Kind = report::ConfigEntry::Kind;
+  report::Config config = arguments.given;
+  const auto set = [&](const char* name, Kind kind, const std::string& value) {
+    report::set_entry(config, {name, kind, {value}});
+  };
+  for (const char* name : {"run", "resume", "json", "progress", "auto-batch"}) report::remove_entry(config, name);
+  set("model", Kind::Text, arguments.model);
+  set("batch", Kind::Whole, fmt::format("{}", training.batch));
+  set("memory", Kind::Text, fmt::format("{}", training.line->limit()));
+  set("optimizer", Kind::Text, arguments.optimiser);
+  if (arguments.weights.empty()) set("lr", Kind::Real, fmt::format("{}", train::optimiser_of(spec).learning_rate));
+  set("epochs", Kind::Whole, fmt::format("{}", arguments.epochs));
+  set("seed", Kind::Whole, fmt::format("{}", arguments.seed));
+  std::ranges::sort(config, {}, &report::ConfigEntry::name);  // the same order, however it was given
+  return config;
 }
 
 [[noreturn]] void throw_stopped(const std::string& save) {
@@ -82,27 +123,36 @@ void print_end(const train::Training& training, const train::History& history, b
 
 int run_train(const Arguments& arguments) {
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
-  const train::Spec spec = spec_with_training_data(arguments);
+  std::optional<train::RunDirectory> run;
+  if (!arguments.run.empty()) run.emplace(arguments.run, false);
+  train::Spec spec = spec_with_training_data(arguments);
+  if (run) spec.log_bytes = train::run_log_bytes();
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
   print_plan(*training, arguments.json);
   stop_if_asked();
   train::LoopOptions options{.epochs = arguments.epochs, .steps = arguments.steps, .seed = arguments.seed};
   options.advice = "try a smaller --lr, or --clip 1";
-  train::TrainingLoop loop(*training, options);
-  Screen screen(Progress(form, arguments.epochs, loop.steps_per_epoch(), training->line->limit()));
+  const auto screen = std::make_shared<Screen>(form);
+  Callbacks callbacks{screen};
+  if (run) {
+    run->create(resolve_config(arguments, spec, *training), *training);
+    for (const auto& log : run->logs(arguments.histogram_epochs)) callbacks.push_back(log);
+  }
+  train::TrainingLoop loop(*training, options, callbacks);
   loop.open();
   stop_if_asked();
   if (!arguments.weights.empty())
     print_start(train::load_start(*training, arguments.weights, spec.learning_rate), arguments);
   stop_if_asked();
-  const train::History history = loop.run(screen);
+  const History history = loop.run();
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained()) throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
-  print_end(*training, history, arguments.json);
+  print_end(*training, history, !screen->has_stopped(), arguments.json);
   memory::expect_line_kept(training->line->limit());
-  if (history.was_stopped) throw_stopped(arguments.save);
+  train::expect_logs_written(callbacks);
+  if (screen->has_stopped()) throw_stopped(arguments.save);
   return 0;
 }
 

@@ -301,7 +301,7 @@ class MapRecipe final : public Recipe {
   int64_t wanted_rows() const override {
     return input_slots(spec_.threads == AUTOTUNE ? most_threads() : spec_.threads);
   }
-  RecipePtr over(RecipePtr input) const override { return std::make_shared<MapRecipe>(input, spec_); }
+  RecipePtr over(const RecipePtr& input) const override { return std::make_shared<MapRecipe>(input, spec_); }
   Holding holding() const override {
     const bool is_tuned = spec_.threads == AUTOTUNE;
     const int least = is_tuned ? 1 : spec_.threads;

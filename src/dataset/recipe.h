@@ -51,7 +51,7 @@ class Recipe {
   virtual bool lends() const { return false; }       // elements lie in the stage's own slots: Stream::lend
   virtual const std::vector<std::string>* classes() const { return nullptr; }  // of a source: names of its labels
   // For a stage that makes one element of each of its input: the same stage over another input. Null for all others.
-  virtual RecipePtr over(RecipePtr) const { return nullptr; }
+  virtual RecipePtr over(const RecipePtr& /*input*/) const { return nullptr; }
 
   // The running stage; its input streams are made first.
   std::unique_ptr<Stream> start(Build& build) const;

@@ -63,7 +63,7 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
           decisions_text(plan, options.most_decisions, options.see_all);
   text += fmt::format("time    predicted {}\n", time_text(plan));
-  if (const std::string limit = limit_text(problem, plan, facts.surrounding_bytes()); !limit.empty())
+  if (const std::string limit = limit_text(problem, plan, facts.overhead_bytes()); !limit.empty())
     text += fmt::format("limit   {}\n", limit);
   if (facts.scratch_file_bytes > 0)
     text += fmt::format("disk    {} in {}\n", format_bytes(facts.scratch_file_bytes), facts.scratch_folder);
@@ -110,8 +110,8 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"predicted_step_ns", plan.predicted_ns},
       {"unconstrained_step_ns", plan.unconstrained_ns},
       {"disk_ns", busy_ns(problem, plan, plan::Lane::Disk)},
-      {"limited_by", limit_text(problem, plan, facts.surrounding_bytes())},
-      {"next_faster_line_bytes", plan.next_faster_bytes > 0 ? plan.next_faster_bytes + facts.surrounding_bytes() : 0},
+      {"limited_by", limit_text(problem, plan, facts.overhead_bytes())},
+      {"next_faster_line_bytes", plan.next_faster_bytes > 0 ? plan.next_faster_bytes + facts.overhead_bytes() : 0},
       {"steps", plan.actions.size()},
       {"micro_batches", plan.micro_batches},
       {"reruns", tally.reruns},

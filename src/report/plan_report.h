@@ -43,7 +43,7 @@ struct PlanFacts {
   Bytes smallest_line = 0;                     // that a plan was made under; 0: not searched
   Bytes around_arena() const { return runtime_bytes + data_bytes; }
   // What the line holds beside the arena and the actions of the plan.
-  Bytes surrounding_bytes() const {
+  Bytes overhead_bytes() const {
     const bool is_open = limit_bytes == std::numeric_limits<Bytes>::max();
     return is_open ? around_arena() : line_bytes - limit_bytes;
   }

@@ -77,7 +77,8 @@ class Engine {
   void check_feeds(std::span<const Feed> feeds) const;
   void take_feed(PlannedStep& step, size_t i, const Feed& feed) const;
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
-  std::span<const View> finish(PlannedStep& step);
+  std::span<const View> finish(PlannedStep& step, std::span<const Feed> feeds);
+  void expect_finite(const PlannedStep& step, std::span<const Feed> feeds) const;
   void commit_arena();
   void bind(PlannedStep& step);
   void initialize();

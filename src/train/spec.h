@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <plimsoll/optimiser.h>
 #include "memory/default_line.h"
 #include "plan/limits.h"
+#include "train/batches.h"
 #include "train/data.h"
 
 namespace plimsoll::train {
@@ -30,7 +32,8 @@ struct Spec {
   // The step.
   std::string model;  // a built-in one
   ModelOptions model_options = {};
-  int64_t batch = 0;         // 0: the model's own
+  std::shared_ptr<const ModelSpec> own_model = {};  // instead of that
+  int64_t batch = 0;                                // 0: the model's own
   bool finds_batch = false;  // the largest that fits without micro-batches; `batch` is then the most
   Optimiser optimiser = Optimiser::adam();
   std::optional<double> learning_rate = {};  // unset: that of a weights file, else the optimiser's
@@ -38,23 +41,29 @@ struct Spec {
   Purpose purpose = Purpose::Train;
   int64_t profile_steps = 5;   // Purpose::Profile measures so many
   bool loads_weights = false;  // a weights file will be read: the plan has room for that
+  Bytes log_bytes = 0;         // of files that are written while it trains
+  bool predicts = false;       // a step that gives the model's outputs is planned too
 
   // The input. Without data the plan has room for the widest numbers that a file may hold.
   Data data = {};
   Pipeline pipeline = {};
+  BatchedData batches = {};  // instead of both
 
   // What changes results; also Optimiser::half_state.
   bool half_values = false;                 // values that the backward pass reads are kept in 16 bits
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // What it may use.
-  Bytes line = 0;   // of the whole process; 0: what the surroundings allow
+  Bytes line = 0;   // of the whole process; 0: what the machine and its limits allow
   int threads = 0;  // 0: all
   Levers levers = {};
   bool masks = true;                // one bit an element is kept instead of the output of relu or clip
   std::string scratch_folder = {};  // on a disk; empty: nothing is put there
   DiskLimit disk_limit = {};
 };
+
+// The model that it is about.
+ModelSpec model_of(const Spec& spec);
 
 // Whether to stop: asked between stages and between steps.
 using StopQuestion = std::function<bool()>;

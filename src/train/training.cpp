@@ -15,12 +15,10 @@ namespace {
 
 constexpr Bytes kOpenLine = 1000 * 1024 * GiB;  // a curve is about all lines, so none is set
 
-std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
-  return correct.is_set() ? std::vector{loss, correct} : std::vector{loss};
-}
-
-session::Request train_request(const model::TrainingGraph& passes, int64_t batch) {
-  return {fetches(passes.loss, passes.correct), passes.updates.nodes, batch};
+std::vector<Tensor> fetches(Tensor loss, const std::vector<Tensor>& sums) {
+  std::vector<Tensor> all{loss};
+  all.insert(all.end(), sums.begin(), sums.end());
+  return all;
 }
 
 void allow_split(Graph& graph, const std::vector<std::string>& ops) {
@@ -42,6 +40,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
     options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
   else
     options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
+  options.caller_bytes += spec.log_bytes;
   options.later_plans = profiles ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
   options.reads_feeds_in_place = true;  // slots of the last stage
@@ -74,6 +73,16 @@ model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model
   return conversion;
 }
 
+// The first two components of the built-in models' data, and for others those that they name.
+std::vector<FedTensor> list_fed(const Training& training) {
+  const ModelSpec& model = training.model;
+  if (model.components.empty()) return {{training.passes.input(), "x"}, {training.passes.labels(), "y"}};
+  std::vector<FedTensor> fed;
+  for (const NamedTensors* tensors : {&training.passes.inputs, &training.passes.targets})
+    for (const auto& [name, tensor] : *tensors) fed.push_back({tensor, model.components.at(fed.size())});
+  return fed;
+}
+
 report::ResultChanges find_changes(const Training& training) {
   report::ResultChanges changes;
   const Graph& graph = training.graph;
@@ -96,8 +105,18 @@ struct Ways {
 
 }  // namespace
 
+session::Request train_request(const model::TrainingGraph& passes, int64_t batch) {
+  return {fetches(passes.loss, passes.sums), passes.updates.nodes, batch};
+}
+
 session::Request evaluate_request(const model::TrainingGraph& passes, int64_t batch) {
-  return {fetches(passes.eval_loss, passes.eval_correct), {}, batch};
+  return {fetches(passes.eval_loss, passes.eval_sums), {}, batch};
+}
+
+session::Request predict_request(const model::TrainingGraph& passes, int64_t batch) {
+  session::Request request{{}, {}, batch};
+  for (const auto& [name, output] : passes.outputs) request.fetches.push_back(output);
+  return request;
 }
 
 Optimiser optimiser_of(const Spec& spec) {
@@ -110,13 +129,15 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   expect_not_stopped(is_stop_asked);
   auto training = std::make_unique<Training>();
   if (spec.threads > 0) omp_set_num_threads(spec.threads);
-  training->model = find_model(spec.model, spec.model_options);
+  training->model = model_of(spec);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
   training->data = spec.data;
   training->pipeline = spec.pipeline;
+  training->batches = spec.batches;
   training->passes = model::build_training(training->graph, training->model, optimiser_of(spec),
                                            input_conversion(spec, training->model));
+  training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
   training->line = MemoryLine::process(training->line_origin.bytes);
@@ -124,8 +145,13 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data_stages = planned_stages(spec, training->model, training->batch);
   training->data_bytes = bytes_of(training->data_stages);
   std::vector<session::Request> requests;
-  if (spec.purpose != Purpose::Evaluate) requests.push_back(train_request(training->passes, training->batch));
-  requests.push_back(evaluate_request(training->passes, training->batch));
+  const auto request = [&](const session::Request& step) {
+    requests.push_back(step);
+    return requests.size() - 1;
+  };
+  if (spec.purpose != Purpose::Evaluate) request(train_request(training->passes, training->batch));
+  training->evaluate_step = request(evaluate_request(training->passes, training->batch));
+  if (spec.predicts) training->predict_step = request(predict_request(training->passes, training->batch));
   const SessionOptions options = session_options(spec, *training);
   training->scratch_folder = options.scratch_folder;
   training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);

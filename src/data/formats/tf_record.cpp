@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "data/formats/crc32c.h"
-#include "data/formats/little_endian.h"
+#include "base/crc32c.h"
+#include "base/little_endian.h"
 #include "data/inflate.h"
 #include "data/stored_array.h"
 
