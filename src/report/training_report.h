@@ -64,4 +64,8 @@ std::string end_json(const EndFacts& facts);
 std::string evaluation_text(const ScoreFacts& score, Bytes measured_peak_bytes, Bytes line_bytes);
 std::string evaluation_json(const ScoreFacts& score, Bytes measured_peak_bytes, Bytes line_bytes);
 
+// An empty file: standard output.
+std::string prediction_text(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes);
+std::string prediction_json(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes);
+
 }  // namespace plimsoll::report
