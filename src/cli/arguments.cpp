@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "memory/output_file.h"
+#include "train/run_directory.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -102,6 +104,9 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.purpose = purpose;
   if (purpose == train::Purpose::Profile && arguments.steps > 0) spec.profile_steps = arguments.steps;
   spec.loads_weights = !arguments.weights.empty();
+  spec.predicts = arguments.predicts;
+  if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;
+  if (!arguments.run.empty()) spec.log_bytes = train::run_log_bytes();
   set_half_storage(arguments.half_storage, spec);
   for (const std::string& op : arguments.split)
     if (op != "batch_norm")

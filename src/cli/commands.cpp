@@ -267,6 +267,24 @@ void add_eval_verb(CLI::App& app, Command& command) {
   choose(verb, command, train::Purpose::Evaluate, run_eval);
 }
 
+void add_predict_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("predict", "what saved weights make of data: classes and probabilities, or outputs");
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_line(*verb, s);
+  add_data(*verb, s, false);
+  add_weights(*verb, s);
+  verb->add_option(
+          "--output", s.output,
+          "Write outputs to FILE.npy, or classes and probabilities to FILE.csv (default: CSV on standard output)")
+      ->option_text("FILE");
+  add_config(*verb, s);
+  add_output(*verb, s);
+  verb->preparse_callback([&s](size_t) { s.predicts = true; });
+  choose(verb, command, train::Purpose::Evaluate, run_predict);
+}
+
 void add_plan_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("plan", "tell whether and how training fits; of --data only its index is read");
@@ -357,6 +375,7 @@ void add_bench_verb(CLI::App& app, Command& command) {
 void add_verbs(CLI::App& app, Command& command) {
   add_train_verb(app, command);
   add_eval_verb(app, command);
+  add_predict_verb(app, command);
   add_plan_verb(app, command);
   add_profile_verb(app, command);
   add_inspect_verb(app, command);

@@ -125,8 +125,7 @@ int run_train(const Arguments& arguments) {
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
   std::optional<train::RunDirectory> run;
   if (!arguments.run.empty()) run.emplace(arguments.run, false);
-  train::Spec spec = spec_with_training_data(arguments);
-  if (run) spec.log_bytes = train::run_log_bytes();
+  const train::Spec spec = spec_with_training_data(arguments);
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
   print_plan(*training, arguments.json);
@@ -136,8 +135,9 @@ int run_train(const Arguments& arguments) {
   const auto screen = std::make_shared<Screen>(form);
   Callbacks callbacks{screen};
   if (run) {
-    run->create(resolve_config(arguments, spec, *training), *training);
-    for (const auto& log : run->logs(arguments.histogram_epochs)) callbacks.push_back(log);
+    const report::Config config = resolve_config(arguments, spec, *training);
+    run->create(config, *training);
+    for (const auto& log : run->logs(config, *training, arguments.histogram_epochs)) callbacks.push_back(log);
   }
   train::TrainingLoop loop(*training, options, callbacks);
   loop.open();

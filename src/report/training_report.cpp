@@ -157,4 +157,20 @@ std::string evaluation_json(const ScoreFacts& score, const InputFacts& data, Byt
   return result.dump();
 }
 
+std::string prediction_text(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes) {
+  return fmt::format("wrote   {} samples{}\npeak    measured {} (VmHWM) of {}\n", samples,
+                     file.empty() ? "" : fmt::format(" to '{}'", file), format_bytes(measured_peak_bytes),
+                     format_exact_bytes(line_bytes));
+}
+
+std::string prediction_json(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes) {
+  return nlohmann::json{{"event", "predict"},
+                        {"version", 1},
+                        {"samples", samples},
+                        {"file", file},
+                        {"measured_peak_bytes", measured_peak_bytes},
+                        {"line_bytes", line_bytes}}
+      .dump();
+}
+
 }  // namespace plimsoll::report

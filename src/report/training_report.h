@@ -66,4 +66,8 @@ std::string evaluation_text(const ScoreFacts& score, Bytes measured_peak_bytes, 
 std::string evaluation_json(const ScoreFacts& score, const InputFacts& data, Bytes measured_peak_bytes,
                             Bytes line_bytes);
 
+// An empty file: standard output.
+std::string prediction_text(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes);
+std::string prediction_json(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes);
+
 }  // namespace plimsoll::report
