@@ -31,6 +31,16 @@ class CheckpointWriter final : public Callback {
   std::string state() const override { return monitor_.state(); }
   void restore(const std::string& state) override { monitor_.restore(state); }
 
+  void prepare(FitRun& run) override {
+    if (!options_.resume) return;
+    train::TrainingLoop& loop = train::loop_of(run);
+    const auto loaded = store_.load_newest(loop.training());
+    if (!loaded) return;
+    if (options_.warn)
+      for (const std::string& why : loaded->damaged) options_.warn(why);
+    loop.restore(loaded->run);
+  }
+
   void before_training(FitRun& run) override {
     store_.open(train::loop_of(run).training());
     monitor_.restore("");
