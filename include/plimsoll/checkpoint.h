@@ -27,8 +27,8 @@ struct CheckpointOptions {
   std::function<void(const std::string& why)> warn = {};  // hears of damaged checkpoints that are passed over
 
   int64_t keep = 3;  // the newest so many; older ones are removed after the next is in place
-  // Writes only when this number is better than at all earlier checkpoints: higher for accuracy, precision, recall and
-  // auc, else lower. Without this option, one more is written at the end of training.
+  // Writes only when this number is better than at all earlier checkpoints: higher for accuracy, precision, recall,
+  // auc and top_..., else lower. Without this option, one more is written at the end of training.
   bool save_best_only = false;
   std::string monitor = "val_loss";
 };

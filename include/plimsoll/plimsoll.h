@@ -19,6 +19,8 @@
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
+#include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
 #include <plimsoll/tensor.h>
+#include <plimsoll/train.h>
 #include <plimsoll/version.h>
