@@ -244,9 +244,16 @@ void add_train_verb(CLI::App& app, Command& command) {
   verb->add_option("--weights", s.weights, "Start from these weights")->option_text("FILE");
   verb->add_option("--run", s.run, "Keep config, plan, metrics (CSV, JSON) and TensorBoard event files in this folder")
       ->option_text("DIR");
+  verb->add_flag("--resume", s.resume, "Go on from the newest good checkpoint of --run, with its config");
   add_config(*verb, s);
   add_output(*verb, s);
   start_group(*verb, kRunGroup, Listing::Rare);
+  verb->add_option("--checkpoint-every", s.checkpoint_every,
+                   "With --run: write a checkpoint every 500 steps, 2epochs, 30s, 10min (default: after each epoch)")
+      ->option_text("N|TIME");
+  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(CLI::PositiveNumber);
+  verb->add_flag("--debug-nan", s.debug_nan,
+                 "When a number is not finite, name the first operator that wrote one; slower: looks at all values");
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
       ->check(CLI::PositiveNumber);
@@ -438,6 +445,7 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
     try {
       const CLI::App& verb = parser.parse_some(words);
       const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("train"));
+      command.arguments.flag_rate = unused.arguments.learning_rate;
       words.insert(std::ranges::find(words, verb.get_name()) + 1, more.begin(), more.end());
     } catch (const CLI::ParseError& e) {
       return answer(parser.app(), e, "");

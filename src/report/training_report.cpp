@@ -116,6 +116,18 @@ std::string start_json(const StartFacts& facts) {
       .dump();
 }
 
+std::string resume_text(const ResumeFacts& facts) {
+  if (facts.checkpoint.empty()) return "resumed without a checkpoint: there is none, so the run starts at step 0\n";
+  return fmt::format("resumed from '{}': {} steps done, epoch {} after {} of its steps\n", facts.checkpoint,
+                     facts.steps, facts.epoch, facts.epoch_steps);
+}
+
+std::string resume_json(const ResumeFacts& facts) {
+  return nlohmann::json{{"event", "resume"},    {"checkpoint", facts.checkpoint},   {"steps", facts.steps},
+                        {"epoch", facts.epoch}, {"epoch_steps", facts.epoch_steps}, {"damaged", facts.damaged}}
+      .dump();
+}
+
 std::string end_text(const EndFacts& facts) {
   std::string text;
   if (facts.test && !std::isnan(facts.test->accuracy))
