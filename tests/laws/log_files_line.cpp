@@ -27,8 +27,10 @@ class LogFilesLine : public ::testing::Test {
     }
   }
   std::string train(Bytes line, const std::string& run) const {
-    return fmt::format("train lenet -b 32 --data {} --json --epochs 40 --memory {} --histograms 1 --run {}/{}",
-                       folder_.path(), line, folder_.path(), run);
+    return fmt::format(
+        "train lenet -b 32 --data {} --json --epochs 20 --threads 1 --no-remedies --memory {} --histograms 1 --run "
+        "{}/{}",
+        folder_.path(), line, folder_.path(), run);
   }
   const testing::TemporaryDirectory folder_;
 };
