@@ -55,15 +55,20 @@ RunDirectory::RunDirectory(const std::string& path, bool resumes) : path_(path) 
     refuse_folder(path, fmt::format("nothing can be written in '{}': {}", above.string(), std::strerror(errno)));
 }
 
-void RunDirectory::create(const report::Config& config, const Training& training) const {
+RunTexts::RunTexts(const report::Config& from, const Training& training) : config(report::config_json(from)) {
+  const report::PlanFacts facts = plan_facts(training);
+  plan = report::plan_text(facts);
+  plan_json = report::plan_json(facts, 2);
+}
+
+void RunDirectory::create(const RunTexts& texts) const {
   std::error_code failure;
   fs::create_directories(path_, failure);
   if (failure) refuse_folder(path_, fmt::format("can't be made: {}", failure.message()));
-  const report::PlanFacts facts = plan_facts(training);
-  write_file(in(report::kPlanText), report::plan_text(facts));
-  write_file(in(report::kPlanJson), report::plan_json(facts, 2));
+  write_file(in(report::kPlanText), texts.plan);
+  write_file(in(report::kPlanJson), texts.plan_json);
   // The last, since it marks the folder as one of a run.
-  write_file(in(report::kConfigFile), report::config_json(config));
+  write_file(in(report::kConfigFile), texts.config);
 }
 
 Callbacks RunDirectory::logs(int64_t histogram_epochs) const {
