@@ -157,16 +157,18 @@ int run_train(const Arguments& arguments) {
   options.advice = "try a smaller --lr, or --clip 1";
   const auto screen = std::make_shared<Screen>(form);
   Callbacks callbacks{screen};
+  std::optional<train::RunTexts> texts;
   if (run) {
-    const report::Config config = resolve_config(arguments, spec, *training);
-    run->create(config, *training);
-    for (const auto& log : run->logs(config, *training, arguments.histogram_epochs)) callbacks.push_back(log);
+    texts.emplace(resolve_config(arguments, spec, *training), *training);
+    if (!arguments.resume) run->create(*texts);
+    for (const auto& log : run->logs(*texts, arguments.histogram_epochs)) callbacks.push_back(log);
     callbacks.push_back(checkpoint(run->checkpoints(), checkpoint_options_of(arguments)));
   }
   train::TrainingLoop loop(*training, options, callbacks);
   loop.open();
   stop_if_asked();
   const bool is_resumed = arguments.resume && resume(loop, run->checkpoints(), arguments);
+  if (arguments.resume) run->create(*texts);  // a refusal leaves the run as it was
   if (!is_resumed && !arguments.weights.empty())
     print_start(train::load_start(*training, arguments.weights, spec.learning_rate), arguments);
   stop_if_asked();

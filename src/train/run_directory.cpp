@@ -55,22 +55,26 @@ RunDirectory::RunDirectory(const std::string& path, bool resumes) : path_(path) 
     refuse_folder(path, fmt::format("nothing can be written in '{}': {}", above.string(), std::strerror(errno)));
 }
 
-void RunDirectory::create(const report::Config& config, const Training& training) const {
+RunTexts::RunTexts(const report::Config& from, const Training& training) : config(report::config_json(from)) {
+  const report::PlanFacts facts = plan_facts(training);
+  plan = report::plan_text(facts);
+  plan_json = report::plan_json(facts, 2);
+}
+
+void RunDirectory::create(const RunTexts& texts) const {
   std::error_code failure;
   fs::create_directories(path_, failure);
   if (failure) refuse_folder(path_, fmt::format("can't be made: {}", failure.message()));
-  const report::PlanFacts facts = plan_facts(training);
-  write_file(in(report::kPlanText), report::plan_text(facts));
-  write_file(in(report::kPlanJson), report::plan_json(facts, 2));
+  write_file(in(report::kPlanText), texts.plan);
+  write_file(in(report::kPlanJson), texts.plan_json);
   // The last, since it marks the folder as one of a run.
-  write_file(in(report::kConfigFile), report::config_json(config));
+  write_file(in(report::kConfigFile), texts.config);
 }
 
-Callbacks RunDirectory::logs(const report::Config& config, const Training& training, int64_t histogram_epochs) const {
+Callbacks RunDirectory::logs(const RunTexts& texts, int64_t histogram_epochs) const {
   const auto as_code = [](const std::string& text) { return fmt::format("```\n{}\n```", text); };
   const EventFilesOptions options{.histogram_epochs = histogram_epochs,
-                                  .texts = {{"config", as_code(report::config_json(config))},
-                                            {"plan", as_code(report::plan_text(plan_facts(training)))}}};
+                                  .texts = {{"config", as_code(texts.config)}, {"plan", as_code(texts.plan)}}};
   return {csv_log(in(report::kMetricsCsv)), json_log(in(report::kMetricsJson)),
           event_files(in(report::kEvents), options)};
 }

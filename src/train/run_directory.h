@@ -15,16 +15,22 @@ Bytes run_log_bytes();
 // Throws the Error for which one of these callbacks, made by csv_log, json_log or event_files, stopped the training.
 void expect_logs_written(const Callbacks& callbacks);
 
+// What the files hold. A training has its plan in all detail until its session opens.
+struct RunTexts {
+  RunTexts(const report::Config& config, const Training& training);
+  std::string config, plan, plan_json;
+};
+
 class RunDirectory {
  public:
   // Makes nothing yet. Throws Error(Usage) for a folder that holds a run already, unless that one is resumed, or that
   // could not be made.
   RunDirectory(const std::string& path, bool resumes);
 
-  // Makes the folder with config.json, plan.txt and plan.json. Throws Error.
-  void create(const report::Config& config, const Training& training) const;
+  // Makes the folder with config.json, plan.txt and plan.json, or writes these again. Throws Error.
+  void create(const RunTexts& texts) const;
   // Of metrics.csv, metrics.jsonl and events/, which hold config and plan as texts.
-  Callbacks logs(const report::Config& config, const Training& training, int64_t histogram_epochs) const;
+  Callbacks logs(const RunTexts& texts, int64_t histogram_epochs) const;
 
   std::string checkpoints() const { return in("checkpoints"); }
 

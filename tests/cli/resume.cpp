@@ -124,10 +124,10 @@ TEST_F(Resume, AFolderThatCanNotBeWrittenIsRefusedBeforeTraining) {
 
 TEST_F(Resume, ABadLossKeepsTheLastGoodCheckpoint) {
   ASSERT_EQ(start("run", "--epochs 1 --optimizer sgd").exit_code, 0);
-  const Outcome bad = go_on("run", "--epochs 40 --lr 1e30 --checkpoint-every 1");
+  const Outcome bad = go_on("run", "--epochs 40 --lr 1e30");
   EXPECT_EQ(bad.exit_code, 6) << bad.errors;
-  EXPECT_THAT(bad.errors, HasSubstr("step "));
-  EXPECT_GE(small.newest_step("run"), 8);
+  EXPECT_THAT(bad.errors, HasSubstr("at step "));
+  EXPECT_EQ(small.newest_step("run"), 8);
   const Outcome named = go_on("run", "--epochs 40 --lr 1e30 --debug-nan");
   EXPECT_EQ(named.exit_code, 6) << named.errors;
   EXPECT_THAT(named.errors,

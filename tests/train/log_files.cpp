@@ -158,7 +158,7 @@ TEST_F(LogFiles, ARunDirectoryIsMadeOnce) {
   const report::Config config{{"model", report::ConfigEntry::Kind::Text, {"mlp"}}};
   RunDirectory(path, false);
   EXPECT_FALSE(std::filesystem::exists(in("runs"))) << "a refusal of the plan leaves nothing behind";
-  RunDirectory(path, false).create(config, *training);
+  RunDirectory(path, false).create({config, *training});
   EXPECT_EQ(report::read_config(path + "/config.json"), config);
   EXPECT_THAT(content_of(path + "/plan.txt"), StartsWith("plan    mlp"));
   EXPECT_EQ(nlohmann::json::parse(content_of(path + "/plan.json"))["model"], "mlp");
