@@ -14,6 +14,7 @@
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
+#include <plimsoll/policy.h>
 #include <plimsoll/session.h>
 #include <plimsoll/tensor.h>
 #include <plimsoll/version.h>

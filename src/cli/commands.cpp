@@ -53,6 +53,11 @@ void add_training_line(CLI::App& app, Arguments& s) {
                  "Lossy: keep values,state (activations; optimiser state) in 16 bits between uses")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
+  app.add_option("--policy", s.policy,
+                 "Lossy: float32, mixed_float16, mixed_bfloat16: the type in which activations are kept between uses");
+  app.add_option("--state-bits", s.state_bits,
+                 "Lossy: keep an element of the optimiser's state in 32, 16 or 8 bits (8: adam alone)")
+      ->check(CLI::IsMember({32, 16, 8}));
 }
 
 void add_batch(CLI::App& app, Arguments& s) {
@@ -65,7 +70,8 @@ void add_auto_batch(CLI::App& app, Arguments& s) {
 }
 
 void add_optimiser(CLI::App& app, Arguments& s) {
-  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop")->capture_default_str();
+  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop, lion, adafactor")
+      ->capture_default_str();
 }
 
 void add_model(CLI::App& app, Arguments& s, const char* also = "") {
@@ -90,6 +96,8 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   if (!lists_rate) rate->group("");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
+  app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update of the weights")
+      ->check(CLI::PositiveNumber);
 }
 
 // A training step that is planned but not trained with.

@@ -12,6 +12,10 @@
 
 namespace plimsoll::train {
 
+// Steps in a row with a loss that is not finite, after which loss scaling has not helped: the scale is then 2^-32 of
+// what it was.
+constexpr int64_t kMostSkippedSteps = 32;
+
 constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
 // Means over the epoch so far. NaN: not counted, or not measured.
@@ -68,8 +72,10 @@ class TrainingLoop {
     double correct = 0;
     int64_t samples = 0;
     int64_t steps = 0;
+    int64_t losses = 0;  // steps whose loss is finite: loss scaling passes over others
   };
   void take_step(const ElementView& batch, EpochSums& sums);
+  void apply_group();  // updates the weights from the gradients that were added up
   EpochMeans means_of(int64_t epoch, const EpochSums& sums) const;
   void score_test_data(Watcher& watcher);
 
@@ -78,6 +84,8 @@ class TrainingLoop {
   Inputs train_;
   std::unique_ptr<Inputs> test_;
   History history_;
+  int64_t group_ = 0;  // batches whose gradients were added up since the last update
+  int64_t skipped_in_a_row_ = 0;
 };
 
 // What a training goes on from.

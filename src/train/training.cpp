@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "plan/make_plan.h"
+#include "session/variables.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
 
@@ -48,7 +49,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   options.seed = spec.seed;
   options.levers = spec.levers;
   options.masks = spec.masks;
-  options.half_values = spec.half_values;
+  options.policy = spec.policy;
   const ScratchRoom scratch = resolve_scratch(spec);
   options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
@@ -65,14 +66,13 @@ model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model
   return conversion;
 }
 
-report::ResultChanges find_changes(const Training& training) {
+report::ResultChanges find_changes(const Training& training, DType values) {
   report::ResultChanges changes;
   const Graph& graph = training.graph;
-  changes.half_values = training.main_step().program.half_values > 0;
+  if (training.main_step().program.half_values > 0) changes.values = values;
   for (const graph::Node& node : graph.body().nodes())
     changes.splits_the_norm = changes.splits_the_norm || graph.body().may_split(node.op->name);
-  for (const graph::Variable& variable : graph.body().variables())
-    changes.half_state = changes.half_state || graph.body().value(variable.value).type.dtype == DType::BF16;
+  changes.state_bits = session::state_bits(graph.body());
   return changes;
 }
 
@@ -94,6 +94,7 @@ session::Request evaluate_request(const model::TrainingGraph& passes, int64_t ba
 Optimiser optimiser_of(const Spec& spec) {
   Optimiser optimiser = spec.optimiser;
   if (spec.learning_rate) optimiser.learning_rate = *spec.learning_rate;
+  optimiser.scales_loss = optimiser.scales_loss || spec.policy.scales_loss();
   return optimiser;
 }
 
@@ -104,10 +105,11 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->model = find_model(spec.model, spec.model_options);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
+  training->accumulate = spec.accumulate;
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->passes = model::build_training(training->graph, training->model, optimiser_of(spec),
-                                           input_conversion(spec, training->model));
+                                           input_conversion(spec, training->model), spec.accumulate);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
   training->line = MemoryLine::process(training->line_origin.bytes);
@@ -117,11 +119,13 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   std::vector<session::Request> requests;
   if (spec.purpose != Purpose::Evaluate) requests.push_back(train_request(training->passes, training->batch));
   requests.push_back(evaluate_request(training->passes, training->batch));
+  if (spec.purpose != Purpose::Evaluate && !training->passes.apply.nodes.empty())
+    requests.push_back({{}, training->passes.apply.nodes, training->batch});
   const SessionOptions options = session_options(spec, *training);
   training->scratch_folder = options.scratch_folder;
   training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);
   expect_not_stopped(is_stop_asked);
-  training->changes = find_changes(*training);
+  training->changes = find_changes(*training, spec.policy.values);
   return training;
 }
 
@@ -159,6 +163,8 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.scratch_folder = training.scratch_folder;
   facts.changes = training.changes;
   facts.half_values = step.program.half_values;
+  facts.half_value_bytes = step.program.half_value_bytes;
+  facts.accumulate = training.accumulate;
   facts.limit_bytes = step.limits.bytes;
   return facts;
 }

@@ -15,7 +15,7 @@
 namespace plimsoll::train {
 
 struct Training {
-  enum Steps : size_t { Train, Evaluate };
+  enum Steps : size_t { Train, Evaluate, Apply };  // Apply: with accumulation alone
 
   ModelSpec model;
   Graph graph;
@@ -28,6 +28,7 @@ struct Training {
   Bytes data_bytes = 0;                       // of all these
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
+  int64_t accumulate = 1;         // batches for each update
   std::string batch_reason;       // when the batch was searched for
   std::string scratch_folder;     // empty: nothing may be put on a disk
   report::ResultChanges changes;  // what there really is to change
