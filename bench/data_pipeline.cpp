@@ -22,6 +22,7 @@ constexpr int64_t kImages = 400, kImageHeight = 375, kImageWidth = 500, kClasses
 constexpr int64_t kRows = 200'000, kColumns = 100;
 constexpr int64_t kRecords = 100'000, kRecordFloats = 32;
 constexpr int kImageBatch = 32, kRowBatch = 64;
+constexpr Bytes kLine = 128 * MiB;  // less than any peer holds
 
 void write_file(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary);
@@ -78,8 +79,8 @@ void measure(double seconds, const std::function<int64_t()>& epoch) {
 }
 
 void measure(const Dataset& dataset, double seconds) {
-  MemoryLine line;
-  Iteration iteration = dataset.on(line);
+  MemoryLine line(kLine);
+  Iteration iteration = dataset.on(line, kLine);
   uint64_t epoch = 0;
   measure(seconds, [&] {
     iteration.start_epoch(epoch++);

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     const model::TrainingGraph training = model::build_training(graph, spec, Optimiser::adam());
     MemoryLine line;
     std::vector<Tensor> fetches{training.loss};
-    if (training.correct.is_set()) fetches.push_back(training.correct);
+    fetches.insert(fetches.end(), training.sums.begin(), training.sums.end());
     const session::Engine session(graph, line, {{fetches, training.updates.nodes, spec.batch}});
     Problem problem = session.steps().front().program.problem;
     problem.name = name;

@@ -249,8 +249,8 @@ class Dataset {
   static Dataset range(int64_t stop);  // component "value", i64
   static Dataset range(int64_t start, int64_t stop, int64_t step = 1);
   static Dataset generator(ElementSpec spec, GeneratorFactory factory);
-  // idx and npy files, also as .gz, of equal length; read by range. Compressed files are unpacked into the scratch
-  // folder, or one for temporary files. Throws Error(BadData).
+  // idx and npy files, also as .gz, of equal length; read by range, or held in memory where Dataset::on has room.
+  // Compressed files are unpacked into the scratch folder, or one for temporary files. Throws Error(BadData).
   static Dataset files(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
                        const std::string& scratch_folder = {});
   static Dataset files(const std::string& x) { return files({{"x", x}}); }
@@ -326,11 +326,15 @@ class Dataset {
 
   // What an iteration takes at least, known before anything is read.
   Bytes bytes() const;
+  // What it has a use for when it may take so much: bytes(), slots and threads of AUTOTUNE, arrays held in memory.
+  Bytes useful_bytes(Bytes room) const;
   std::vector<StageReport> stages() const;  // from the source on, with bytes and threads
 
-  // Takes the memory of every stage. What AUTOTUNE adds comes from the same line, at most an eighth of what is free.
-  // Throws DoesNotFit.
+  // Takes the memory of every stage. What helps beyond that comes from the same line: slots and threads of AUTOTUNE,
+  // and arrays of files that are held in memory once they are read out of order. All of it is at most an eighth of what
+  // is free, or `most` bytes; what the stages need is always taken. Throws DoesNotFit.
   Iteration on(MemoryLine& line) const;
+  Iteration on(MemoryLine& line, Bytes most) const;
 
  private:
   friend std::shared_ptr<const dataset::Recipe> dataset::recipe_of(const Dataset& dataset);

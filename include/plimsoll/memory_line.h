@@ -57,7 +57,7 @@ class MemoryLine {
 
   // Covers the whole process: what it holds now, what it takes later, and the engine. Does what that needs: settings of
   // the allocator, and the pool of threads. Call it once, before threads are started. "512MiB", "80%" of what the
-  // surroundings allow, or bytes.
+  // machine and its limits allow, or bytes.
   static MemoryLine process(std::string_view text);
   static MemoryLine process(Bytes limit);
 

@@ -22,6 +22,7 @@
 
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
+#include <plimsoll/metric.h>
 
 namespace plimsoll {
 
@@ -74,11 +75,17 @@ class Model {
 // Each layer on what the one before gave.
 Model sequential(std::vector<Layer> layers, std::string name = "sequential");
 
-// What a model's answer is worth: a mean over the batch, and how many predictions are right (unset where counting them
-// would need what the model avoids to hold, or means nothing).
+// What a model's answer is worth: the loss, a mean over the batch, and what the metrics sum up.
 struct Objective {
   Tensor loss;
-  Tensor correct;
+  std::vector<Tensor> sums = {};  // those of one metric after those of another
+};
+
+// A metric of a model: so many of its objective's sums, and what they mean.
+struct MetricSums {
+  std::string name;
+  size_t tensors = 1;
+  Metric::Value value = {};  // unset: the tensor is a mean over the batch
 };
 
 struct NamedType {
@@ -94,7 +101,12 @@ struct ModelSpec {
   int64_t classes = 0;
   int64_t batch = 32;  // unless another is given
   // From the model's outputs; called within its scope, opened for reuse.
-  std::function<Objective(const NamedTensors& outputs, const NamedTensors& targets)> objective;
+  using MakeObjective = std::function<Objective(const NamedTensors& outputs, const NamedTensors& targets)>;
+  MakeObjective objective;
+  std::vector<MetricSums> metrics = {};      // of the objective's sums
+  MakeObjective training_objective = {};     // where that of training differs: samples are weighed
+  std::vector<std::string> components = {};  // of a batch: that of each input, then of each target; none: x and y
+  std::function<NamedTensors(const NamedTensors& fed)> prepare = {};  // makes the model's inputs of what is fed
 
   const std::string& name() const { return model.name(); }
   const TensorType& input() const { return inputs.at(0).type; }    // of the first

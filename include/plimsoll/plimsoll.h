@@ -2,6 +2,8 @@
 #pragma once
 
 #include <plimsoll/bytes.h>
+#include <plimsoll/callback.h>
+#include <plimsoll/checkpoint.h>
 #include <plimsoll/dataset.h>
 #include <plimsoll/dtype.h>
 #include <plimsoll/error.h>
@@ -10,7 +12,9 @@
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
 #include <plimsoll/levers.h>
+#include <plimsoll/loss.h>
 #include <plimsoll/memory_line.h>
+#include <plimsoll/metric.h>
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>

@@ -114,6 +114,9 @@ struct SessionOptions {
   Bytes plan_cache_bytes = 16 * MiB;
   // False: what is only there to be looked at (tasks, names, lives) is given back when the session opens.
   bool keeps_plans = true;
+  // Looks at all that each operator writes: a step that fetches a number which is not finite, or leaves one in a
+  // variable, throws Error(BadNumbers) with the first operator that wrote one. Costs a pass over all values.
+  bool finds_bad_numbers = false;
   uint64_t seed = 0;
   Levers levers = {};
   bool masks = true;  // keep one bit an element instead of the output of relu or clip where that is enough

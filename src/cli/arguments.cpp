@@ -149,7 +149,7 @@ std::string flags_of(const train::Spec& before, const train::Spec& after) {
 train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose) {
   train::Spec spec = spec_of(arguments, purpose);
   const train::DataSpec where = data_spec_of(arguments);
-  const ModelSpec model = find_model(spec.model, spec.model_options);
+  const ModelSpec model = model_of(spec);
   spec.pipeline = pipeline_of(arguments, model);
   spec.data =
       purpose == train::Purpose::Evaluate ? train::open_test_data(where, model) : train::open_data(where, model);
@@ -159,7 +159,7 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose) {
 memory::DefaultLine line_of(const Arguments& arguments) {
   memory::MemoryFacts facts = memory::gather_memory_facts();
   if (arguments.memory.empty()) return memory::default_line(facts);
-  // A share is one of what the surroundings allow.
+  // A share is one of what the machine and its limits allow.
   facts.plimsoll_memory = arguments.memory;
   facts.asked_with = "--memory";
   return {memory::default_line(facts).bytes, "as asked"};

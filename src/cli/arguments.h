@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "memory/default_line.h"
+#include "report/config_file.h"
 #include "train/inputs.h"
 #include "train/spec.h"
 
@@ -49,9 +50,11 @@ struct Arguments {
 
   // The run.
   int64_t epochs = 1;
-  int64_t steps = 0;    // stop after so many; 0: whole epochs
-  std::string weights;  // to start from
-  std::string save;     // to write at the end
+  int64_t steps = 0;          // stop after so many; 0: whole epochs
+  std::string weights;        // to start from
+  std::string save;           // to write at the end
+  std::string config;         // a file with options
+  report::Config given = {};  // what flags and the file gave
 
   // The output.
   bool json = false;
@@ -79,7 +82,7 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
 train::DataSpec data_spec_of(const Arguments& arguments);
 train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);
 
-// The line of --memory in bytes; without it, what the surroundings allow.
+// The line of --memory in bytes; without it, what the machine and its limits allow.
 memory::DefaultLine line_of(const Arguments& arguments);
 
 }  // namespace plimsoll::cli

@@ -18,9 +18,9 @@ int run_eval(const Arguments& arguments) {
   training->session->open();
   stop_if_asked();
   session::load_weights(*training->session, training->graph, arguments.weights);
-  const train::Score score = evaluate(*training, test, is_stop_asked);
+  const train::Score score = evaluate(*training, test, {.is_stop_asked = is_stop_asked});
   stop_if_asked();
-  const report::ScoreFacts facts{score.loss, score.accuracy, score.samples, test.skipped()};
+  const report::ScoreFacts facts{score.value("loss"), score.value("accuracy"), score.samples, test.skipped()};
   if (!arguments.json) fmt::print("data    {}\n", report::data_text(train::data_facts(*training)));
   const Bytes peak = peak_resident_bytes(), line = training->line->limit();
   fmt::print("{}", arguments.json ? report::evaluation_json(facts, peak, line) + "\n"

@@ -20,7 +20,6 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr int64_t kShown = 20;
-constexpr int kIndent = 2;
 
 void print_rest(int64_t count, const char* what) {
   fmt::print("  ... and {} more {} (--all shows them)\n", count, what);

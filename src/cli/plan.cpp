@@ -11,7 +11,6 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr int kCurvePoints = 20;
-constexpr int kIndent = 2;
 
 int run_curve(const Arguments& arguments) {
   const report::Curve curve =

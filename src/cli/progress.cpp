@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -31,6 +32,10 @@ size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+double number_of(const FitRun& run, std::string_view name) {
+  return run.log(name).value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
 std::string first_characters(const std::string& text, size_t most) {
   size_t bytes = 0;
   for (size_t seen = 0; bytes < text.size(); ++bytes)
@@ -49,16 +54,10 @@ Progress::Form Progress::parse_form(const std::string& name, bool json) {
   throw Error(fmt::format("progress '{}' is unknown; known are auto, bar, line, json, none", name), ErrorKind::Usage);
 }
 
-Progress::Progress(Form form, int64_t epochs, int64_t steps_per_epoch, Bytes line)
-    : form_(form),
-      epochs_(epochs),
-      steps_per_epoch_(steps_per_epoch),
-      line_(line),
-      started_(Clock::now()),
-      printed_(started_) {}
+Progress::Progress(Form form) : form_(form), started_(Clock::now()), printed_(started_) {}
 
-void Progress::step(const train::EpochMeans& means, int64_t samples) {
-  samples_ += samples;
+void Progress::step(const FitRun& run) {
+  samples_ += run.step_samples();
   ++steps_;
   if (form_ == Form::None) return;
   const auto now = Clock::now();
@@ -66,35 +65,35 @@ void Progress::step(const train::EpochMeans& means, int64_t samples) {
   if (since < (form_ == Form::Bar ? 0.2 : 5.0)) return;
   printed_ = now;
   const double seconds = std::chrono::duration<double>(now - started_).count();
-  const auto left = static_cast<double>(epochs_ * steps_per_epoch_ - steps_);
-  const report::ProgressFacts facts{.epoch = means.epoch,
-                                    .epochs = epochs_,
-                                    .step = means.steps,
-                                    .steps_per_epoch = steps_per_epoch_,
-                                    .loss = means.loss,
-                                    .accuracy = means.accuracy,
+  const int64_t left = (run.epochs() - run.epoch() + 1) * run.steps_per_epoch() - run.epoch_steps();
+  const report::ProgressFacts facts{.epoch = run.epoch(),
+                                    .epochs = run.epochs(),
+                                    .step = run.epoch_steps(),
+                                    .steps_per_epoch = run.steps_per_epoch(),
+                                    .loss = number_of(run, "loss"),
+                                    .accuracy = number_of(run, "accuracy"),
                                     .samples_per_s = static_cast<double>(samples_) / seconds,
-                                    .seconds_left = seconds / static_cast<double>(steps_) * left,
+                                    .seconds_left = seconds / static_cast<double>(steps_) * static_cast<double>(left),
                                     .resident_bytes = resident_bytes(),
-                                    .line_bytes = line_};
+                                    .line_bytes = run.line()};
   if (form_ == Form::Json) return print_now(stdout, report::progress_json(facts) + "\n");
   print(report::progress_texts(facts), false);
 }
 
-void Progress::epoch(const train::EpochMeans& means) {
+void Progress::epoch(const FitRun& run) {
   if (form_ == Form::None) return;
-  const report::EpochFacts facts{.epoch = means.epoch,
-                                 .epochs = epochs_,
-                                 .steps = means.steps,
-                                 .steps_per_epoch = steps_per_epoch_,
-                                 .loss = means.loss,
-                                 .accuracy = means.accuracy,
-                                 .test_loss = means.test_loss,
-                                 .test_accuracy = means.test_accuracy,
+  const report::EpochFacts facts{.epoch = run.epoch(),
+                                 .epochs = run.epochs(),
+                                 .steps = run.epoch_steps(),
+                                 .steps_per_epoch = run.steps_per_epoch(),
+                                 .loss = number_of(run, "loss"),
+                                 .accuracy = number_of(run, "accuracy"),
+                                 .test_loss = number_of(run, "val_loss"),
+                                 .test_accuracy = number_of(run, "val_accuracy"),
                                  .seconds = std::chrono::duration<double>(Clock::now() - started_).count(),
                                  .resident_bytes = resident_bytes(),
                                  .peak_resident_bytes = peak_resident_bytes(),
-                                 .line_bytes = line_};
+                                 .line_bytes = run.line()};
   if (form_ == Form::Json) return print_now(stdout, report::epoch_json(facts) + "\n");
   print(report::epoch_texts(facts), true);
 }

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/bytes.h>
-#include "train/loop.h"
+#include <plimsoll/callback.h>
 
 namespace plimsoll::cli {
 
@@ -17,20 +16,18 @@ class Progress {
   // "auto" is Json with `json`, Bar on a terminal, Line elsewhere.
   static Form parse_form(const std::string& name, bool json);
 
-  Progress(Form form, int64_t epochs, int64_t steps_per_epoch, Bytes line);
+  explicit Progress(Form form);
 
   // After each step; prints only now and then.
-  void step(const train::EpochMeans& means, int64_t samples);
+  void step(const FitRun& run);
   // After an epoch, also one that was cut short; always prints.
-  void epoch(const train::EpochMeans& means);
+  void epoch(const FitRun& run);
 
  private:
   // Versions of one text, the longest first: a bar takes the first that fits a row of the terminal.
   void print(const std::vector<std::string>& versions, bool final);
   using Clock = std::chrono::steady_clock;
   Form form_;
-  int64_t epochs_, steps_per_epoch_;
-  Bytes line_;
   Clock::time_point started_, printed_;
   int64_t samples_ = 0;
   int64_t steps_ = 0;

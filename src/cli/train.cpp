@@ -1,5 +1,6 @@
 // plimsoll train: plan, then epochs of steps with progress, then what was planned against what was measured.
 #include <cerrno>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -17,15 +18,30 @@ namespace plimsoll::cli {
 namespace {
 
 // Prints the progress, and stops for a signal.
-class Screen : public train::Watcher {
+class Screen : public Callback {
  public:
-  explicit Screen(Progress progress) : progress_(std::move(progress)) {}
-  bool is_stop_asked() override { return cli::is_stop_asked(); }
-  void after_step(const train::EpochMeans& means, int64_t samples) override { progress_.step(means, samples); }
-  void after_epoch(const train::EpochMeans& means) override { progress_.epoch(means); }
+  explicit Screen(Progress::Form form) : progress_(form) {}
+  std::string name() const override { return "screen"; }
+  void before_training(FitRun& run) override { stop_if_signalled(run); }
+  void after_step(FitRun& run) override {
+    progress_.step(run);
+    stop_if_signalled(run);
+  }
+  void after_validation_step(FitRun& run) override { stop_if_signalled(run); }
+  void after_epoch(FitRun& run) override { progress_.epoch(run); }
+  void after_training(FitRun& run) override {
+    if (run.epoch_steps() > 0 && !run.is_epoch_over()) progress_.epoch(run);
+  }
+  bool has_stopped() const { return has_stopped_; }
 
  private:
+  void stop_if_signalled(FitRun& run) {
+    if (!is_stop_asked() || run.is_stopping()) return;
+    has_stopped_ = true;
+    run.stop(stop_reason());
+  }
   Progress progress_;
+  bool has_stopped_ = false;
 };
 
 train::Spec spec_with_training_data(const Arguments& arguments) {
@@ -56,15 +72,18 @@ void print_start(const train::StartingPoint& start, const Arguments& arguments) 
   print_now(stdout, arguments.json ? report::start_json(facts) + "\n" : report::start_text(facts));
 }
 
-void print_end(const train::Training& training, const train::History& history, bool as_json) {
-  report::EndFacts facts{.is_finished = !history.was_stopped,
+void print_end(const train::Training& training, const History& history, bool is_finished, bool as_json) {
+  report::EndFacts facts{.is_finished = is_finished,
                          .loss = history.last_loss,
                          .test = {},
                          .planned_peak_bytes = training.session->peak_bytes(),
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit(),
                          .skipped = history.skipped};
-  if (history.score) facts.test = {history.score->loss, history.score->accuracy, history.score->samples};
+  for (const EpochLog& epoch : history.epochs)
+    if (const auto loss = epoch.log("val_loss"))
+      facts.test = {*loss, epoch.log("val_accuracy").value_or(std::numeric_limits<double>::quiet_NaN()),
+                    history.validation_samples};
   print_now(stdout, as_json ? report::end_json(facts) + "\n" : report::end_text(facts));
 }
 
@@ -89,20 +108,20 @@ int run_train(const Arguments& arguments) {
   stop_if_asked();
   train::LoopOptions options{.epochs = arguments.epochs, .steps = arguments.steps, .seed = arguments.seed};
   options.advice = "try a smaller --lr, or --clip 1";
-  train::TrainingLoop loop(*training, options);
-  Screen screen(Progress(form, arguments.epochs, loop.steps_per_epoch(), training->line->limit()));
+  const auto screen = std::make_shared<Screen>(form);
+  train::TrainingLoop loop(*training, options, {screen});
   loop.open();
   stop_if_asked();
   if (!arguments.weights.empty())
     print_start(train::load_start(*training, arguments.weights, spec.learning_rate), arguments);
   stop_if_asked();
-  const train::History history = loop.run(screen);
+  const History history = loop.run();
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained()) throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
-  print_end(*training, history, arguments.json);
+  print_end(*training, history, !screen->has_stopped(), arguments.json);
   memory::expect_line_kept(training->line->limit());
-  if (history.was_stopped) throw_stopped(arguments.save);
+  if (screen->has_stopped()) throw_stopped(arguments.save);
   return 0;
 }
 

@@ -8,6 +8,8 @@
 
 namespace plimsoll::cli {
 
+constexpr int kIndent = 2;  // of JSON that people may read
+
 int run_train(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_plan(const Arguments& arguments);

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "data/formats/crc32c.h"
+#include "base/crc32c.h"
+#include "base/little_endian.h"
 #include "data/formats/csv.h"
 #include "data/formats/csv_guess.h"
-#include "data/formats/little_endian.h"
 #include "data/formats/npz.h"
 #include "data/formats/tf_table.h"
 #include "data/formats/wire.h"
@@ -83,7 +83,7 @@ DataKind kind_of_folder(const std::string& path) {
 // Sources of equal length, read side by side. They hold nothing.
 class ArrayTable final : public Table {
  public:
-  ArrayTable(std::string path, std::vector<std::pair<std::string, std::unique_ptr<Source>>> sources)
+  ArrayTable(std::string path, std::vector<std::pair<std::string, std::unique_ptr<Source>>>&& sources)
       : path_(std::move(path)) {
     for (auto& [name, source] : sources) {
       if (!sources_.empty() && source->samples() != elements()) continue;

@@ -48,7 +48,7 @@ class Table {
   virtual std::unique_ptr<TableReader> open_reader() const = 0;
 
  private:
-  const std::vector<std::string> no_classes_;
+  const std::vector<std::string> no_classes_ = {};
 };
 
 }  // namespace plimsoll::data

@@ -75,7 +75,11 @@ class BatchStream final : public Stream, public dataset::Indexed {
       const int64_t filled = std::min(size_, from_->count() - start);
       // Several threads may be here at once.
       std::vector<Column> columns(spec_.size());
-      from_->read(start, rows_in(rows, row, columns).front(filled));
+      {
+        const dataset::Stopwatch watch(input_->meter().busy_ns);
+        from_->read(start, rows_in(rows, row, columns).front(filled));
+      }
+      input_->meter().elements.fetch_add(filled, std::memory_order_relaxed);
       set_shapes(rows, row, filled);
     }
   }

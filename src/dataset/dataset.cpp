@@ -28,7 +28,12 @@ Bytes Dataset::bytes() const {
   return bytes;
 }
 
-Iteration Dataset::on(MemoryLine& line) const { return Iteration(std::make_unique<dataset::Running>(recipe_, line)); }
+Bytes Dataset::useful_bytes(Bytes room) const { return dataset::useful_bytes(*recipe_, room); }
+
+Iteration Dataset::on(MemoryLine& line) const { return on(line, line.free() / dataset::kPartForTuning); }
+Iteration Dataset::on(MemoryLine& line, Bytes most) const {
+  return Iteration(std::make_unique<dataset::Running>(recipe_, line, std::min(most, line.free())));
+}
 
 std::string to_string(const Dataset& dataset) { return dataset::chain_text(*dataset::recipe_of(dataset)); }
 

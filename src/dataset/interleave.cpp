@@ -97,7 +97,8 @@ class InterleaveStream final : public Stream {
     is_input_over_ = input_->pull(element_.rows()) == 0;
     if (is_input_over_) return nullptr;
     ++taken_;
-    auto open = std::make_unique<Open>(dataset::recipe_of(function_(element_.rows().view(from_spec_, 0))));
+    auto open =
+        std::make_unique<Open>(Open{.recipe = dataset::recipe_of(function_(element_.rows().view(from_spec_, 0)))});
     if (dataset::common_spec(spec_, open->recipe->element(), "interleave") != spec_)
       throw Error(
           fmt::format("interleave: element {} became a dataset of {}, which is no {}; give a dataset like it as "

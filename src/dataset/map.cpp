@@ -220,6 +220,7 @@ class MapStream final : public Stream {
       const Stopwatch watch(input_->meter().busy_ns);
       try {
         from_->read(index, input);
+        input_->meter().elements.fetch_add(1, std::memory_order_relaxed);
       } catch (...) {
         return errors_[slot] = std::current_exception();
       }
@@ -289,7 +290,7 @@ class MapRecipe final : public Recipe {
   int64_t wanted_rows() const override {
     return input_slots(spec_.threads == AUTOTUNE ? most_threads() : spec_.threads);
   }
-  RecipePtr over(RecipePtr input) const override { return std::make_shared<MapRecipe>(input, spec_); }
+  RecipePtr over(const RecipePtr& input) const override { return std::make_shared<MapRecipe>(input, spec_); }
   Holding holding() const override {
     const bool is_tuned = spec_.threads == AUTOTUNE;
     const int least = is_tuned ? 1 : spec_.threads;

@@ -1,21 +1,61 @@
 #include "dataset/origin.h"
 
+#include <atomic>
 #include <utility>
+
+#include <plimsoll/error.h>
+#include "dataset/held_rows.h"
 
 namespace plimsoll::dataset {
 namespace {
 
+// Reading a row by a system call takes about as long as reading so many bytes of a long stretch.
+constexpr Bytes kBytesPerCall = 8 * KiB;
+
 class OriginStream final : public IndexedStream {
  public:
   OriginStream(Meter& meter, MemoryLine& line, std::shared_ptr<const Origin> origin)
-      : IndexedStream(meter), origin_(std::move(origin)), held_(line.reserve(Tag::Data, origin_->bytes())) {}
+      : IndexedStream(meter),
+        line_(line),
+        origin_(std::move(origin)),
+        held_(line.reserve(Tag::Data, origin_->bytes())),
+        may_hold_(origin_->is_slow_out_of_order()) {}
 
   int64_t count() const override { return origin_->count(); }
-  void read(int64_t first, const Rows& rows) const override { origin_->read(first, rows); }
+  void read(int64_t first, const Rows& rows) const override {
+    if (const HeldRows* const all = held_rows(rows.count() == 1 ? 1 : 0); all != nullptr) return all->read(first, rows);
+    origin_->read(first, rows);
+  }
+  void gather(std::span<const int64_t> numbers, const Rows& rows) const override {
+    if (const HeldRows* const all = held_rows(rows.count()); all != nullptr) return all->gather(numbers, rows);
+    IndexedStream::gather(numbers, rows);
+  }
 
  private:
+  // All elements, once as many calls were made as reading all of them is worth; null before, and without room. While
+  // one thread reads them, others go on as before.
+  const HeldRows* held_rows(int64_t more_calls) const {
+    if (const HeldRows* const ready = ready_.load(std::memory_order_acquire); ready != nullptr || !may_hold_)
+      return ready;
+    if ((calls_ += more_calls) * kBytesPerCall < HeldRows::bytes(*origin_)) return nullptr;
+    if (!may_hold_.exchange(false)) return ready_.load(std::memory_order_acquire);
+    try {
+      all_ = std::make_unique<const HeldRows>(*origin_, line_);
+    } catch (const Error&) {
+      return nullptr;  // no room, or a row that can't be read: whoever reads that row is told
+    }
+    meter().bytes += HeldRows::bytes(*origin_);
+    ready_.store(all_.get(), std::memory_order_release);
+    return all_.get();
+  }
+
+  MemoryLine& line_;
   const std::shared_ptr<const Origin> origin_;
   const Reservation held_;
+  mutable std::unique_ptr<const HeldRows> all_;
+  mutable std::atomic<const HeldRows*> ready_ = nullptr;
+  mutable std::atomic<bool> may_hold_;
+  mutable std::atomic<int64_t> calls_ = 0;
 };
 
 class OriginRecipe final : public Recipe {
@@ -26,7 +66,9 @@ class OriginRecipe final : public Recipe {
   std::string text() const override { return origin_->text(); }
   int64_t size() const override { return origin_->count(); }
   bool is_random_access() const override { return true; }
-  Holding holding() const override { return {.bytes = origin_->bytes()}; }
+  Holding holding() const override {
+    return {.bytes = origin_->bytes(), .whole_bytes = origin_->is_slow_out_of_order() ? HeldRows::bytes(*origin_) : 0};
+  }
 
  protected:
   std::unique_ptr<Stream> make(Build& build, Meter& meter, std::vector<std::unique_ptr<Stream>>) const override {

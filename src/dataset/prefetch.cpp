@@ -1,9 +1,10 @@
-// prefetch: elements are made ahead of their use, on one thread and in a fixed number of slots.
+// prefetch: elements are made ahead of their use, on a thread and in a fixed number of slots.
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,16 +24,25 @@ using dataset::Stream;
 constexpr int kFewestAhead = 1;  // what AUTOTUNE starts from
 constexpr int kMostAhead = 8;    // and ends at
 
+// Elements have turns, which only grow. An input with random access is read by number, a turn by each thread and by a
+// consumer that would have to wait; others are pulled by one thread.
+//
+//   free_from_       handed_       filled_          claimed_       free_from_ + slots
+//       | in use, lent  |  made      |  being made    |    free         |
 class PrefetchStream final : public Stream {
  public:
-  // One slot more than `ahead` is in the hands of the consumer.
+  // `size` is that of the input, as Dataset::size. One slot more than `ahead` is in the hands of the consumer.
   PrefetchStream(dataset::Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input, const ElementSpec& spec,
-                 int ahead, int most_ahead, int64_t rows_at_once)
+                 int64_t size, int ahead, int most_ahead, int64_t rows_at_once)
       : Stream(meter),
         input_(std::move(input)),
+        from_(size >= 0 ? input_->indexed() : nullptr),
+        size_(size),
         spec_(spec),
         rows_at_once_(rows_at_once),
         slots_(spec, ahead + 1, line, most_ahead + 1),
+        is_made_(static_cast<size_t>(slots_.most())),
+        is_by_number_(from_ != nullptr),
         wanted_slots_(slots_.count()),
         workers_(1, line) {}
 
@@ -41,7 +51,7 @@ class PrefetchStream final : public Stream {
       const std::lock_guard lock(mutex_);
       is_stopping_ = true;
     }
-    changed_.notify_all();
+    work_.notify_all();
     workers_.join();
   }
 
@@ -53,15 +63,22 @@ class PrefetchStream final : public Stream {
     free_from_ = handed_;
     if (here == count) return count;
     throw_failure();
-    return here + input_->skip(count - here, slots_.rows(slot_of(filled_), 1));
+    if (!is_by_number_) return here + input_->skip(count - here, slots_.rows(slot_of(filled_), 1));
+    const int64_t passed = std::min(size_ - number_of(filled_), count - here);
+    first_number_ += passed;
+    return here + passed;
   }
 
   void rewind(uint64_t epoch) override {
     std::unique_lock lock(mutex_);
     const Pause pause(*this, lock);
     input_->rewind(epoch);
+    epoch_ = epoch;
     // Whatever was made ahead is dropped.
-    free_from_ = handed_ = filled_;
+    free_from_ = handed_ = claimed_ = filled_;
+    is_made_.assign(is_made_.size(), false);
+    is_by_number_ = from_ != nullptr;
+    first_number_ = -filled_;
     is_over_ = false;
     failure_ = nullptr;
   }
@@ -69,7 +86,6 @@ class PrefetchStream final : public Stream {
   Rows lend() override {
     const Stopwatch watch(meter().busy_ns);
     std::unique_lock lock(mutex_);
-    free_from_ = handed_;
     if (!wait_for_element(lock)) return {nullptr, 0, 0};
     meter().elements.fetch_add(1, std::memory_order_relaxed);
     return slots_.rows(slot_of(handed_++), 1);
@@ -85,26 +101,35 @@ class PrefetchStream final : public Stream {
  protected:
   int64_t fill(const Rows& rows) override {
     std::unique_lock lock(mutex_);
-    free_from_ = handed_;
     if (!wait_for_element(lock)) return 0;
     const int64_t now = std::min(rows.count(), filled_ - handed_);
     lock.unlock();
     for (int64_t row = 0; row < now; ++row) copy_row(spec_, slots_.rows(slot_of(handed_ + row), 1), 0, rows, row);
     lock.lock();
     handed_ += now;
-    free_from_ = handed_;
-    changed_.notify_all();
     return now;
   }
 
  private:
   int64_t slot_of(int64_t turn) const { return (turn + offset_) % slots_.count(); }
+  int64_t number_of(int64_t turn) const { return first_number_ + turn; }
 
+  // Takes back what was lent before.
   bool wait_for_element(std::unique_lock<std::mutex>& lock) {
+    free_from_ = handed_;
     if (workers_.count() == 0) workers_.start([this] { work(); });
-    changed_.notify_all();
-    const Stopwatch waiting(meter().waiting_ns);
-    changed_.wait(lock, [&] { return handed_ < filled_ || is_over_ || failure_; });
+    wake_worker();
+    const auto is_answered = [&] { return handed_ < filled_ || is_at_end(handed_) || failure_; };
+    while (!is_answered()) {
+      if (is_by_number_ && can_claim()) {
+        make_next(lock);
+        continue;
+      }
+      const Stopwatch waiting(meter().waiting_ns);
+      is_consumer_waiting_ = true;
+      made_.wait(lock, [&] { return is_answered() || (is_by_number_ && can_claim()); });
+      is_consumer_waiting_ = false;
+    }
     if (handed_ < filled_) return true;
     throw_failure();
     return false;
@@ -113,8 +138,12 @@ class PrefetchStream final : public Stream {
   void throw_failure() {
     if (!failure_) return;
     const std::exception_ptr failure = std::exchange(failure_, nullptr);
-    changed_.notify_all();
+    wake_worker();
     std::rethrow_exception(failure);
+  }
+  // Waking costs a system call, so nobody is woken without need.
+  void wake_worker() {
+    if (is_worker_waiting_ && can_claim()) work_.notify_all();
   }
 
   // While it lives the consumer is inside input_, not the thread.
@@ -122,51 +151,103 @@ class PrefetchStream final : public Stream {
    public:
     Pause(PrefetchStream& stream, std::unique_lock<std::mutex>& lock) : stream_(stream) {
       stream_.is_paused_ = true;
-      stream_.changed_.wait(lock, [&] { return !stream_.is_reading_; });
+      stream_.made_.wait(lock, [&] { return stream_.in_work_ == 0; });
     }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
     ~Pause() {
       stream_.is_paused_ = false;
-      stream_.changed_.notify_all();
+      stream_.work_.notify_all();
     }
 
    private:
     PrefetchStream& stream_;
   };
 
+  bool is_at_end(int64_t turn) const { return is_over_ || (is_by_number_ && number_of(turn) >= size_); }
+  bool can_claim() const {
+    return !is_paused_ && !failure_ && !has_failed_by_number_ && (is_by_number_ || in_work_ == 0) &&
+           claimed_ < free_from_ + slots_.count() && !is_at_end(claimed_);
+  }
+
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [&] {
-        return is_stopping_ || (!is_paused_ && !is_over_ && !failure_ && filled_ < free_from_ + slots_.count());
-      });
+      is_worker_waiting_ = true;
+      work_.wait(lock, [&] { return is_stopping_ || can_claim(); });
+      is_worker_waiting_ = false;
       if (is_stopping_) return;
-      add_slots();
-      const int64_t slot = slot_of(filled_);
-      const int64_t free = free_from_ + slots_.count() - filled_;
-      const Rows rows = slots_.rows(slot, std::min({rows_at_once_, free, slots_.count() - slot}));
-      is_reading_ = true;
-      lock.unlock();
-      int64_t made = 0;
-      std::exception_ptr failure;
-      try {
-        made = input_->pull(rows);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      lock.lock();
-      is_reading_ = false;
-      filled_ += made;
-      failure_ = failure;
-      is_over_ = made == 0 && !failure;
-      changed_.notify_all();
+      make_next(lock);
+    }
+  }
+
+  void make_next(std::unique_lock<std::mutex>& lock) {
+    add_slots();
+    ++in_work_;
+    if (is_by_number_)
+      read_turn(lock);
+    else
+      pull_turns(lock);
+    --in_work_;
+    if (has_failed_by_number_ && in_work_ == 0) stop_reading_by_number();
+    if (is_consumer_waiting_ || is_paused_) made_.notify_all();
+    wake_worker();
+  }
+
+  void read_turn(std::unique_lock<std::mutex>& lock) {
+    const int64_t number = number_of(claimed_), slot = slot_of(claimed_);
+    ++claimed_;
+    lock.unlock();
+    bool is_made = true;
+    try {
+      const Stopwatch watch(input_->meter().busy_ns);
+      from_->read(number, slots_.rows(slot, 1));
+      input_->meter().elements.fetch_add(1, std::memory_order_relaxed);
+    } catch (...) {
+      is_made = false;  // pulled again, and then thrown
+    }
+    lock.lock();
+    is_made_[static_cast<size_t>(slot)] = is_made;
+    has_failed_by_number_ |= !is_made;
+    while (filled_ < claimed_ && is_made_[static_cast<size_t>(slot_of(filled_))])
+      is_made_[static_cast<size_t>(slot_of(filled_++))] = false;
+  }
+
+  void pull_turns(std::unique_lock<std::mutex>& lock) {
+    const int64_t slot = slot_of(filled_);
+    const int64_t free = free_from_ + slots_.count() - filled_;
+    const Rows rows = slots_.rows(slot, std::min({rows_at_once_, free, slots_.count() - slot}));
+    lock.unlock();
+    int64_t made = 0;
+    std::exception_ptr failure;
+    try {
+      made = input_->pull(rows);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    claimed_ = filled_ += made;
+    failure_ = failure;
+    is_over_ = made == 0 && !failure;
+  }
+
+  // What a bad element leaves of those behind it is for the input to say, so it is pulled from there on.
+  void stop_reading_by_number() {
+    const int64_t number = number_of(filled_);
+    has_failed_by_number_ = is_by_number_ = false;
+    claimed_ = filled_;
+    is_made_.assign(is_made_.size(), false);
+    try {
+      input_->rewind(epoch_);
+      input_->skip(number, slots_.rows(slot_of(filled_), 1));
+    } catch (...) {
+      failure_ = std::current_exception();
     }
   }
 
   // The place of a turn depends on the number of slots: it may change only while none but the lent one is in use.
   void add_slots() {
-    if (slots_.count() == wanted_slots_ || filled_ != handed_) return;
+    if (slots_.count() == wanted_slots_ || claimed_ != handed_ || in_work_ > 0) return;
     const int64_t lent = slot_of(handed_ - 1);
     if (!slots_.grow(wanted_slots_)) {
       has_no_room_ = true;
@@ -179,21 +260,30 @@ class PrefetchStream final : public Stream {
   }
 
   const std::unique_ptr<Stream> input_;
+  const dataset::Indexed* const from_;  // null where it is pulled
+  const int64_t size_;
   const ElementSpec& spec_;
   const int64_t rows_at_once_;
   Slots slots_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
-  // Turns only grow: free_from_ <= handed_ <= filled_ <= free_from_ + slots.
-  int64_t filled_ = 0;     // elements the thread has made
-  int64_t handed_ = 0;     // elements the consumer has seen
-  int64_t free_from_ = 0;  // elements the consumer is done with
+  std::condition_variable work_, made_;  // for the thread; for the consumer
+  int64_t free_from_ = 0;                // turns the consumer is done with
+  int64_t handed_ = 0;                   // and those it has seen
+  int64_t filled_ = 0;                   // made without a gap
+  int64_t claimed_ = 0;
+  std::vector<bool> is_made_;  // by slot, from filled_ on
   int64_t offset_ = 0;
+  bool is_by_number_;
+  int64_t first_number_ = 0;  // of turn 0
+  uint64_t epoch_ = 0;
   int64_t wanted_slots_;
+  int in_work_ = 0;  // threads inside input_
+  bool has_failed_by_number_ = false;
   bool has_no_room_ = false;
-  bool is_reading_ = false;  // the thread is inside input_
-  bool is_paused_ = false;   // the consumer wants to be inside input_
+  bool is_worker_waiting_ = false;
+  bool is_consumer_waiting_ = false;
+  bool is_paused_ = false;  // the consumer wants to be inside input_
   bool is_over_ = false;
   bool is_stopping_ = false;
   std::exception_ptr failure_;  // of the element behind the last one made
@@ -216,8 +306,8 @@ class PrefetchRecipe final : public dataset::SameElements {
  protected:
   std::unique_ptr<Stream> make(dataset::Build& build, dataset::Meter& meter,
                                std::vector<std::unique_ptr<Stream>> inputs) const override {
-    auto stream = std::make_unique<PrefetchStream>(meter, build.line, std::move(inputs[0]), element(), least(), most(),
-                                                   input().wanted_rows());
+    auto stream = std::make_unique<PrefetchStream>(meter, build.line, std::move(inputs[0]), element(), size(), least(),
+                                                   most(), input().wanted_rows());
     if (count_ == AUTOTUNE) build.tunable.push_back(stream.get());
     return stream;
   }

@@ -17,11 +17,12 @@ namespace plimsoll::dataset {
 class Recipe;
 using RecipePtr = std::shared_ptr<const Recipe>;
 
-// What a stage takes: at least, and with AUTOTUNE at most.
+// What a stage takes: at least, and what it has a use for beyond that.
 struct Holding {
   Bytes bytes = 0;
   int threads = 0;
-  Bytes most_bytes = 0;  // 0: the same
+  Bytes most_bytes = 0;   // with AUTOTUNE; 0: the same
+  Bytes whole_bytes = 0;  // more than those, all of them or none
 };
 
 // One iteration being built: where its memory comes from, and a meter for each of its stages, from the source on.
@@ -49,7 +50,7 @@ class Recipe {
   virtual int64_t wanted_rows() const { return 1; }  // to ask for at once, so that the threads of a map have work
   virtual bool lends() const { return false; }       // elements lie in the stage's own slots: Stream::lend
   // For a stage that makes one element of each of its input: the same stage over another input. Null for all others.
-  virtual RecipePtr over(RecipePtr) const { return nullptr; }
+  virtual RecipePtr over(const RecipePtr& /*input*/) const { return nullptr; }
 
   // The running stage; its input streams are made first.
   std::unique_ptr<Stream> start(Build& build) const;

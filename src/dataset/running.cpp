@@ -12,7 +12,6 @@
 namespace plimsoll::dataset {
 namespace {
 
-constexpr Bytes kShareForTuning = 8;  // AUTOTUNE may take an eighth of what is free
 constexpr std::chrono::milliseconds kTuneEvery{20};
 constexpr double kMostWaiting = 0.01;  // of the time, before a stage gets more
 
@@ -20,17 +19,21 @@ Bytes handed_out_bytes(const Recipe& recipe) {
   return recipe.lends() ? 0 : Slots::bytes(recipe.element(), recipe.wanted_rows());
 }
 
-MemoryLine make_share(const Recipe& recipe, MemoryLine& line) {
-  Bytes least = handed_out_bytes(recipe), most = least;
+}  // namespace
+
+Bytes useful_bytes(const Recipe& recipe, Bytes room) {
+  Bytes least = handed_out_bytes(recipe), tuned = 0;
   for_each_stage(recipe, [&](const Recipe& stage) {
     const Holding holding = stage.holding();
     least += holding.bytes;
-    most += std::max(holding.bytes, holding.most_bytes);
+    tuned += std::max<Bytes>(0, holding.most_bytes - holding.bytes);
   });
-  return line.share(Tag::Data, std::clamp(line.free() / kShareForTuning, least, most));
+  Bytes bytes = std::clamp(room, least, least + tuned);
+  for_each_stage(recipe, [&](const Recipe& stage) {
+    if (const Bytes whole = stage.holding().whole_bytes; whole <= room - bytes) bytes += whole;
+  });
+  return bytes;
 }
-
-}  // namespace
 
 std::vector<StageReport> planned_stages(const Recipe& recipe) {
   std::vector<StageReport> stages;
@@ -42,8 +45,8 @@ std::vector<StageReport> planned_stages(const Recipe& recipe) {
   return stages;
 }
 
-Running::Running(RecipePtr recipe, MemoryLine& line)
-    : recipe_(std::move(recipe)), share_(make_share(*recipe_, line)), tuned_(Clock::now()) {
+Running::Running(RecipePtr recipe, MemoryLine& line, Bytes most)
+    : recipe_(std::move(recipe)), share_(line.share(Tag::Data, useful_bytes(*recipe_, most))), tuned_(Clock::now()) {
   Build build{share_, meters_, tunable_};
   stream_ = recipe_->start(build);
   if (!recipe_->lends()) handed_out_.emplace(recipe_->element(), recipe_->wanted_rows(), share_);

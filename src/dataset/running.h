@@ -11,12 +11,19 @@
 
 namespace plimsoll::dataset {
 
+// What an iteration has a use for when it may take so much: at least what its stages need.
+Bytes useful_bytes(const Recipe& recipe, Bytes room);
+
 // Each stage, and last the element that is handed out, where no stage lends it.
 std::vector<StageReport> planned_stages(const Recipe& recipe);
 
+// What a dataset may take of a free line beyond its least, unless its user says more.
+constexpr Bytes kPartForTuning = 8;  // an eighth
+
 class Running {
  public:
-  Running(RecipePtr recipe, MemoryLine& line);
+  // `most`: of the line, unless the stages need more.
+  Running(RecipePtr recipe, MemoryLine& line, Bytes most);
 
   const Recipe& recipe() const { return *recipe_; }
   const ElementView* next();

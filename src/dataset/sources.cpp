@@ -107,6 +107,7 @@ class FilesOrigin final : public dataset::Origin {
     for (const auto& [name, path] : names_and_paths) {
       std::unique_ptr<data::Source> opened = data::open_source(path, {scratch_folder});
       held_bytes_ += data::bytes_to_hold(*opened);
+      all_held_ &= data::bytes_to_hold(*opened) > 0;
       sources_.push_back(data::hold_if_small(std::move(opened)));
       const data::Source& source = *sources_.back();
       const Dims shape = Dims::from(source.sample_shape());
@@ -121,6 +122,7 @@ class FilesOrigin final : public dataset::Origin {
   int64_t count() const override { return count_; }
   std::string text() const override { return fmt::format("files({})", paths_); }
   Bytes bytes() const override { return held_bytes_; }
+  bool is_slow_out_of_order() const override { return !all_held_; }
   void read(int64_t first, const Rows& rows) const override {
     for (size_t i = 0; i < sources_.size(); ++i)
       read_rows(element_[i].bytes(), i, first, rows,
@@ -132,6 +134,7 @@ class FilesOrigin final : public dataset::Origin {
   ElementSpec element_;
   std::string paths_;
   Bytes held_bytes_ = 0;
+  bool all_held_ = true;
   int64_t count_ = 0;
 };
 

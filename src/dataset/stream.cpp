@@ -44,6 +44,10 @@ int64_t Stream::skip(int64_t count, const Rows& scratch) {
   return skipped;
 }
 
+void Indexed::gather(std::span<const int64_t> numbers, const Rows& rows) const {
+  for (size_t i = 0; i < numbers.size(); ++i) read(numbers[i], rows.row(static_cast<int64_t>(i)));
+}
+
 int64_t IndexedStream::fill(const Rows& rows) {
   const int64_t now = std::min(rows.count(), count() - position_);
   if (now <= 0) return 0;

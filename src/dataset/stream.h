@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "dataset/rows.h"
 
@@ -36,13 +37,15 @@ class Stopwatch {
   int64_t inner_ns_ = 0;
 };
 
-// Elements by their number, from several threads at once.
+// Elements by their number, from several threads at once. Reading goes past Stream::pull, so the reader meters it.
 class Indexed {
  public:
   virtual ~Indexed() = default;
   virtual int64_t count() const = 0;
   // Elements first .. first + rows.count() - 1.
   virtual void read(int64_t first, const Rows& rows) const = 0;
+  // Elements of these numbers, as many as there are rows.
+  virtual void gather(std::span<const int64_t> numbers, const Rows& rows) const;
 };
 
 // For one thread at a time. Starts at element 0 of epoch 0.

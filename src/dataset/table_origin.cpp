@@ -57,7 +57,7 @@ MapFunction make_reading(const std::shared_ptr<const data::Table>& table, Memory
 
 }  // namespace
 
-Dataset from_table(std::shared_ptr<const data::Table> table, const std::string& text, int threads) {
+Dataset from_table(const std::shared_ptr<const data::Table>& table, const std::string& text, int threads) {
   ElementSpec element;
   for (const data::TableField& field : table->fields()) {
     const Dims shape = Dims::from(field.shape);

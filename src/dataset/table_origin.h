@@ -11,6 +11,6 @@
 namespace plimsoll::dataset {
 
 // `text` names the source: "csv(a.csv)".
-Dataset from_table(std::shared_ptr<const data::Table> table, const std::string& text, int threads);
+Dataset from_table(const std::shared_ptr<const data::Table>& table, const std::string& text, int threads);
 
 }  // namespace plimsoll::dataset

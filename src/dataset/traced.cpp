@@ -15,8 +15,6 @@
 namespace plimsoll {
 namespace {
 
-using dataset::MapSpec;
-
 // The most rows of components whose first dimension differs, or 1 where all are fixed.
 int64_t batch_of(const ElementSpec& spec) {
   std::optional<int64_t> batch;

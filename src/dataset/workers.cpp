@@ -25,7 +25,7 @@ Workers::Workers(int count, MemoryLine& line) : held_(line.reserve(Tag::Data, co
 void Workers::start(std::function<void()> work) {
   const Bytes needed = (count() + 1) * memory::kSmallThreadBytes;
   if (needed > held_.bytes()) held_.resize(needed);
-  Thread& thread = threads_.emplace_back(std::move(work));
+  Thread& thread = threads_.emplace_back(Thread{.work = std::move(work)});
   const int failure = memory::start_small_thread(&thread.id, &Workers::run, &thread);
   if (failure == 0) return;
   threads_.pop_back();

@@ -1,9 +1,9 @@
 // An activation by its name, on vectors. Included once for each target.
-#if defined(PLIMSOLL_OPS_ACTIVATE_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef PLIMSOLL_OPS_ACTIVATE_INL_H
-#undef PLIMSOLL_OPS_ACTIVATE_INL_H
+#if defined(PLIMSOLL_KERNELS_ACTIVATE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_ACTIVATE_INL_H
+#undef PLIMSOLL_KERNELS_ACTIVATE_INL_H
 #else
-#define PLIMSOLL_OPS_ACTIVATE_INL_H
+#define PLIMSOLL_KERNELS_ACTIVATE_INL_H
 #endif
 
 #include "kernels/activation.h"

@@ -1,10 +1,10 @@
 // relu and clip of a vector. A NaN stays NaN, which not every maximum instruction guarantees: a diverged training must
 // show. Included once for each target of Highway.
-#if defined(PLIMSOLL_OPS_CLAMP_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PLIMSOLL_OPS_CLAMP_INL_H_
-#undef PLIMSOLL_OPS_CLAMP_INL_H_
+#if defined(PLIMSOLL_KERNELS_CLAMP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_CLAMP_INL_H_
+#undef PLIMSOLL_KERNELS_CLAMP_INL_H_
 #else
-#define PLIMSOLL_OPS_CLAMP_INL_H_
+#define PLIMSOLL_KERNELS_CLAMP_INL_H_
 #endif
 
 #include <hwy/highway.h>

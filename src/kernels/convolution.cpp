@@ -172,8 +172,8 @@ struct SampleBinding {
 // A primitive that keeps samples apart. By a matrix product of oneDNN, whose bits depend on the number of threads, it
 // is done by one thread for each of a fixed number of groups of samples; `make` describes it for so many.
 template <class Primitive, class PrimitiveDesc, class Make>
-Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBinding>& bindings, std::vector<Layout> in,
-                            const Layout& out, const Make& make) {
+Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBinding>& bindings,
+                            const std::vector<Layout>& in, const Layout& out, const Make& make) {
   constexpr int64_t kMostGroups = 8;
   const auto whole = static_cast<int64_t>(bindings[0].whole.desc.data.dims[0]);
   const int64_t groups = is_by_product(pd) ? std::clamp<int64_t>(whole, 1, kMostGroups) : 1;
@@ -196,7 +196,7 @@ Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBin
     kernels.push_back(std::make_shared<DnnlKernel>(Primitive(piece), bound));
   }
   return {.kernel = is_by_product(pd) ? make_pieces(std::move(kernels)) : kernels[0],
-          .in = std::move(in),
+          .in = in,
           .out = {out},
           .workspace_bytes = workspace_bytes};
 }
@@ -259,7 +259,7 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
         {{DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, pd.dst_desc(), Binding::From::In, residual_at}, true});
     in.emplace_back(pd.dst_desc());
   }
-  return prepare_by_samples<Forward>(pd, bindings, std::move(in), Layout(pd.dst_desc()), [&](int64_t samples) {
+  return prepare_by_samples<Forward>(pd, bindings, in, Layout(pd.dst_desc()), [&](int64_t samples) {
     return make(with_samples(pd.src_desc(), samples), pd.weights_desc(), with_samples(pd.dst_desc(), samples));
   });
 }

@@ -1,10 +1,10 @@
 // State of an optimiser as floats or as bf16 (uint16_t): how update kernels load and store a vector of it. Included
 // once for each target of Highway.
-#if defined(PLIMSOLL_OPS_HALF_STATE_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PLIMSOLL_OPS_HALF_STATE_INL_H_
-#undef PLIMSOLL_OPS_HALF_STATE_INL_H_
+#if defined(PLIMSOLL_KERNELS_HALF_STATE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_HALF_STATE_INL_H_
+#undef PLIMSOLL_KERNELS_HALF_STATE_INL_H_
 #else
-#define PLIMSOLL_OPS_HALF_STATE_INL_H_
+#define PLIMSOLL_KERNELS_HALF_STATE_INL_H_
 #endif
 
 #include "kernels/vector_math-inl.h"

@@ -9,8 +9,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#ifndef PLIMSOLL_OPS_GRAY_KERNEL_GRAD_ONCE
-#define PLIMSOLL_OPS_GRAY_KERNEL_GRAD_ONCE
+#ifndef PLIMSOLL_KERNELS_GRAY_KERNEL_GRAD_ONCE
+#define PLIMSOLL_KERNELS_GRAY_KERNEL_GRAD_ONCE
 namespace plimsoll::kernels {
 namespace {
 

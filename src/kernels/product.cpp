@@ -18,8 +18,8 @@
 //  kUnit   |   |   |   |   |           a, read where it is or, if its rows are not consecutive, packed as panels of
 //  rows    +---+---+---+---+           kPanel rows, column after column
 //
-#ifndef PLIMSOLL_OPS_PRODUCT_ONCE
-#define PLIMSOLL_OPS_PRODUCT_ONCE
+#ifndef PLIMSOLL_KERNELS_PRODUCT_ONCE
+#define PLIMSOLL_KERNELS_PRODUCT_ONCE
 namespace plimsoll::kernels {
 namespace {
 

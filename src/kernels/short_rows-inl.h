@@ -1,11 +1,11 @@
 // Rows too short to fill vectors: as many of them as a vector has lanes are taken at once, transposed, so that every
 // lane holds a row of its own and nothing is ever summed across lanes. A row's bits do not depend on its neighbours.
 // Included once for each target.
-#if defined(PLIMSOLL_OPS_SHORT_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef PLIMSOLL_OPS_SHORT_ROWS_INL_H
-#undef PLIMSOLL_OPS_SHORT_ROWS_INL_H
+#if defined(PLIMSOLL_KERNELS_SHORT_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_SHORT_ROWS_INL_H
+#undef PLIMSOLL_KERNELS_SHORT_ROWS_INL_H
 #else
-#define PLIMSOLL_OPS_SHORT_ROWS_INL_H
+#define PLIMSOLL_KERNELS_SHORT_ROWS_INL_H
 #endif
 
 #include <algorithm>

@@ -51,7 +51,8 @@ void load_f16(const void* from, float* to, size_t count) {
 template <class T>
 HWY_INLINE void store_integers(const float* from, void* to, size_t count) {
   constexpr auto kLow = static_cast<float>(std::numeric_limits<T>::min());
-  constexpr auto kEnd = static_cast<float>(std::numeric_limits<T>::max() / 2 + 1) * 2.0F;  // one past the maximum
+  constexpr T kHalf = std::numeric_limits<T>::max() / 2 + 1;
+  constexpr auto kEnd = static_cast<float>(kHalf) * 2.0F;  // one past the maximum
   auto* y = static_cast<T*>(to);
   for (size_t i = 0; i < count; ++i) {
     const float x = from[i];

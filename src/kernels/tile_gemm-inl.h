@@ -1,10 +1,10 @@
 // A small matrix product for tiles that fit in cache: C (+)= A B, with A read through any strides (so also transposed)
 // and B, C by rows. Compiled once for each target of Highway.
-#if defined(PLIMSOLL_OPS_TILE_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PLIMSOLL_OPS_TILE_GEMM_INL_H_
-#undef PLIMSOLL_OPS_TILE_GEMM_INL_H_
+#if defined(PLIMSOLL_KERNELS_TILE_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_TILE_GEMM_INL_H_
+#undef PLIMSOLL_KERNELS_TILE_GEMM_INL_H_
 #else
-#define PLIMSOLL_OPS_TILE_GEMM_INL_H_
+#define PLIMSOLL_KERNELS_TILE_GEMM_INL_H_
 #endif
 
 #include "kernels/vector_math-inl.h"

@@ -1,9 +1,9 @@
 // Vector pieces that our own kernels share; compiled once for each target of Highway.
-#if defined(PLIMSOLL_OPS_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PLIMSOLL_OPS_VECTOR_MATH_INL_H_
-#undef PLIMSOLL_OPS_VECTOR_MATH_INL_H_
+#if defined(PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_
+#undef PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_
 #else
-#define PLIMSOLL_OPS_VECTOR_MATH_INL_H_
+#define PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_
 #endif
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Winograd's change of basis, on vectors of channels. Included once for each target.
-#ifndef PLIMSOLL_OPS_WINOGRAD_TILES_H
-#define PLIMSOLL_OPS_WINOGRAD_TILES_H
+#ifndef PLIMSOLL_KERNELS_WINOGRAD_TILES_H
+#define PLIMSOLL_KERNELS_WINOGRAD_TILES_H
 
 #include <cstdint>
 
@@ -23,11 +23,11 @@ struct TileIn {
 }  // namespace plimsoll::kernels
 #endif
 
-#if defined(PLIMSOLL_OPS_WINOGRAD_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef PLIMSOLL_OPS_WINOGRAD_INL_H
-#undef PLIMSOLL_OPS_WINOGRAD_INL_H
+#if defined(PLIMSOLL_KERNELS_WINOGRAD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_WINOGRAD_INL_H
+#undef PLIMSOLL_KERNELS_WINOGRAD_INL_H
 #else
-#define PLIMSOLL_OPS_WINOGRAD_INL_H
+#define PLIMSOLL_KERNELS_WINOGRAD_INL_H
 #endif
 
 #include "kernels/vector_math-inl.h"

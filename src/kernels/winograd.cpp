@@ -12,8 +12,8 @@
 #include "kernels/activate-inl.h"
 #include "kernels/winograd-inl.h"
 
-#ifndef PLIMSOLL_OPS_WINOGRAD_ONCE
-#define PLIMSOLL_OPS_WINOGRAD_ONCE
+#ifndef PLIMSOLL_KERNELS_WINOGRAD_ONCE
+#define PLIMSOLL_KERNELS_WINOGRAD_ONCE
 namespace plimsoll::kernels {
 namespace {
 

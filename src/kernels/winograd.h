@@ -53,7 +53,7 @@ class Winograd {
   };
   void transform_kernel(const float* kernel, int64_t first, int64_t count, float* into) const noexcept;
   void run_tiles(const Operands& in, int64_t first_tile, int64_t tiles, int64_t first_output, int64_t outputs,
-                 const float* kernel, const Tiles& tiles_of_thread) const noexcept;
+                 const float* kernel, const Tiles& held) const noexcept;
   int64_t kernel_stride(int64_t outputs) const;  // from point to point
 
   Sizes sizes_;

@@ -12,8 +12,8 @@
 
 #include "kernels/winograd-inl.h"
 
-#ifndef PLIMSOLL_OPS_WINOGRAD_GRAD_ONCE
-#define PLIMSOLL_OPS_WINOGRAD_GRAD_ONCE
+#ifndef PLIMSOLL_KERNELS_WINOGRAD_GRAD_ONCE
+#define PLIMSOLL_KERNELS_WINOGRAD_GRAD_ONCE
 namespace plimsoll::kernels {
 namespace {
 

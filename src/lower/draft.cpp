@@ -24,8 +24,8 @@ BatchRule Draft::batch_rule(const DraftNode& node) const {
   return node.op->batch_rule(*node.attrs, types);
 }
 
-ValueId Draft::add_value(TensorType type, std::string name) {
-  own_values.push_back({std::move(type), std::move(name)});
+ValueId Draft::add_value(const TensorType& type, std::string name) {
+  own_values.push_back({type, std::move(name)});
   return static_cast<ValueId>(value_count()) - 1;
 }
 

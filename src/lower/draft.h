@@ -42,7 +42,7 @@ struct Draft {
   bool is_backward(const DraftNode& node) const { return graph->node(node.origin).is_backward; }
 
   const graph::Attrs* keep(graph::Attrs attrs) { return &own_attrs.emplace_back(std::move(attrs)); }
-  ValueId add_value(TensorType type, std::string name);
+  ValueId add_value(const TensorType& type, std::string name);
 
  private:
   const DraftValue& own(ValueId value) const { return own_values[static_cast<size_t>(value) - graph->values().size()]; }

@@ -30,7 +30,8 @@ std::optional<graph::Attrs> mask_of(const DraftNode& node) {
 double bytes_packed_along(const Shape& shape, int axis) {
   if (axis < 0 || axis >= shape.rank() || shape[axis].is_batch()) return 1;
   const int64_t size = shape[axis].count();
-  return static_cast<double>((size + 7) / 8) / static_cast<double>(size);
+  const int64_t bytes = (size + 7) / 8;
+  return static_cast<double>(bytes) / static_cast<double>(size);
 }
 
 // The channels of images, which lie together in many orders, or the last axis, whichever wastes fewer bits. -1: neither

@@ -48,6 +48,7 @@ ValueBuffers::ValueBuffers(const Draft& draft, const BatchSizes& sizes, bool giv
   for (const int32_t tiles : count_tiles(graph_)) buffers += static_cast<size_t>(tiles);
   for (const DraftNode& node : draft_.nodes) buffers += node.out.size();
   program_.problem.buffers.reserve(buffers);
+  program_.buffer_types.reserve(buffers);
   program_.variables.reserve(graph_.variables().size());
 }
 
@@ -62,6 +63,7 @@ plan::BufferId ValueBuffers::add_buffer(ValueId value, const kernels::ConcreteTy
     if (sizes_.is_batched(value)) forbid_micro_batches();
   }
   program_.problem.buffers.push_back(std::move(added));
+  program_.buffer_types.push_back(type.dtype);
   return static_cast<plan::BufferId>(program_.problem.buffers.size()) - 1;
 }
 

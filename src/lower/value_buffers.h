@@ -29,8 +29,8 @@ class ValueBuffers {
   // A placeholder gets its buffer at its first use; any other value must have one.
   const ValuePlace& place(ValueId value);
   void add_computed(ValueId value, const kernels::ConcreteType& type);
-  // `view` shows the bytes of `buffer` under a shape of its own.
-  void add_view(ValueId view, plan::BufferId buffer);
+  // `view` shows the bytes of `shown` under a shape of its own.
+  void add_view(ValueId view, plan::BufferId shown);
 
   // The buffer that holds the value in that layout, or -1. Decides an open layout.
   plan::BufferId find(ValueId value, const kernels::Layout& layout);
@@ -41,7 +41,7 @@ class ValueBuffers {
   // The rows of all micro-batches are kept, for a task that runs after them.
   void collect_rows(ValueId value);
   // The buffer of a value that is read after the step.
-  void keep_as_output(plan::BufferId buffer);
+  void keep_as_output(plan::BufferId id);
 
   const plan::Buffer& buffer(plan::BufferId id) const { return program_.problem.buffers[static_cast<size_t>(id)]; }
   // Feeds, fetches and collected rows are stored micro-batch after micro-batch: samples must be outermost there.

@@ -1,6 +1,7 @@
 #include "memory/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,15 @@
 #include <plimsoll/error.h>
 
 namespace plimsoll::memory {
+
+int sync_folder(const std::string& folder) {
+  const int opened = uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  if (opened < 0) return errno == EACCES ? 0 : errno;
+  const int status = uninterrupted([&] { return ::fsync(opened); });
+  const int reason = errno;
+  ::close(opened);
+  return status == 0 || reason == EINVAL || reason == EROFS || reason == ENOTSUP ? 0 : reason;
+}
 
 File File::open(const std::string& path) {
   // Without O_NONBLOCK a named pipe would wait here for a writer.
@@ -29,6 +39,23 @@ File File::open(const std::string& path) {
     throw Error(
         fmt::format("{}: is not a regular file, so it cannot be read in any order; save it to disk first", path),
         ErrorKind::BadData);
+  return file;
+}
+
+File File::open_alone(const std::string& path) {
+  const auto refuse = [&](const std::string& why, ErrorKind kind = ErrorKind::Usage) {
+    throw Error(fmt::format("'{}' can't be written: {}", path, why), kind);
+  };
+  // Without O_NONBLOCK a named pipe would wait here for a reader.
+  File file(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666); }));
+  if (file.descriptor_ < 0)
+    refuse(std::strerror(errno), errno == ENOSPC || errno == EDQUOT ? ErrorKind::DiskFull : ErrorKind::Usage);
+  struct stat facts {};
+  if (::fstat(file.descriptor_, &facts) != 0) refuse(std::strerror(errno));
+  if (!S_ISREG(facts.st_mode)) refuse("it is not a regular file; give the name of a file");
+  if (uninterrupted([&] { return ::flock(file.descriptor_, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK)
+    refuse("another process is writing it; wait for that one, or give another name");
   return file;
 }
 

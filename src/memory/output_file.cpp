@@ -196,27 +196,12 @@ void OutputFile::finish() {
   // Still open and so still locked.
   if (uninterrupted([&] { return ::rename(temporary_.c_str(), target_.path.c_str()); }) != 0) fail(errno);
   temporary_.clear();
-  sync_folder();
-}
-
-// The directory entry must reach the disk too.
-void OutputFile::sync_folder() const {
-  const int folder = uninterrupted([&] { return ::open(target_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-  if (folder < 0) {
-    if (errno == EACCES) return;  // a folder may be written but not read
-    fail_syncing(errno);
-  }
-  const int status = uninterrupted([&] { return ::fsync(folder); });
-  const int reason = errno;
-  ::close(folder);
-  if (status != 0 && reason != EINVAL && reason != EROFS && reason != ENOTSUP) fail_syncing(reason);
-}
-
-void OutputFile::fail_syncing(int reason) const {
-  throw Error(
-      fmt::format("'{}' is written, but its folder can't be brought to the disk: {}; after a power failure the "
-                  "file may be the former one",
-                  shown_, std::strerror(reason)));
+  // The directory entry must reach the disk too.
+  if (const int reason = sync_folder(target_.folder); reason != 0)
+    throw Error(
+        fmt::format("'{}' is written, but its folder can't be brought to the disk: {}; after a power failure the "
+                    "file may be the former one",
+                    shown_, std::strerror(reason)));
 }
 
 }  // namespace plimsoll::memory

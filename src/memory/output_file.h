@@ -39,6 +39,9 @@ class OutputFile {
   void write(const void* from, Bytes bytes);
   void write(std::string_view text) { write(text.data(), static_cast<Bytes>(text.size())); }
 
+  // Whether there is a file that finish() will replace.
+  bool replaces() const { return target_.is_present; }
+
   // On return the content is on the disk under its name. Keeps mode and, where allowed, owner of the file that it
   // replaces.
   void finish();
@@ -49,9 +52,7 @@ class OutputFile {
   void write_through(const char* from, Bytes bytes);
   void bound_dirty_pages();
   void keep_permissions() const;
-  void sync_folder() const;
   [[noreturn]] void fail(int reason) const;
-  [[noreturn]] void fail_syncing(int reason) const;
 
   const std::string shown_;  // as the caller wrote it
   const OutputTarget target_;

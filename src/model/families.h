@@ -46,7 +46,7 @@ struct ImageSizes {
 ImageSizes image_sizes(ModelSettings& settings, ImageSizes otherwise);
 ModelSpec image_classifier(const ModelSettings& settings, const ImageSizes& sizes, int64_t batch, Layer forward);
 
-// Mean cross-entropy of logits [..., classes] against class numbers, and how many are right.
+// Mean cross-entropy of logits [..., classes] against class numbers, and the accuracy.
 Objective classes_objective(Tensor logits, Tensor labels);
 
 ModelSpec mlp(ModelSettings& settings);

@@ -20,7 +20,8 @@ Pass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs,
   const NamedTensors outputs = spec.model(inputs, training);
   // The objective may share variables of the model, such as an embedding that is also the last layer.
   const Scope scope(graph, spec.name(), Scope::Mode::Reuse);
-  return {outputs, spec.objective(outputs, of.targets)};
+  const auto& objective = training && spec.training_objective ? spec.training_objective : spec.objective;
+  return {outputs, objective(outputs, of.targets)};
 }
 
 NamedTensors add_placeholders(Graph& graph, const std::vector<NamedType>& types) {
@@ -63,10 +64,11 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   if (conversion.stored) fed.at(0).type.dtype = *conversion.stored;
   result.inputs = add_placeholders(graph, fed);
   result.targets = add_placeholders(graph, spec.targets);
-  const NamedTensors inputs = convert(graph, result.inputs, conversion);
+  const NamedTensors converted = convert(graph, result.inputs, conversion);
+  const NamedTensors inputs = spec.prepare ? spec.prepare(converted) : converted;
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
-  result.correct = training.objective.correct;
+  result.sums = training.objective.sums;
   if (accumulate > 1) {
     const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser);
     result.updates = accumulation.add;
@@ -80,7 +82,7 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   const Pass inference = build_pass(graph, spec, inputs, result, false);
   result.outputs = inference.outputs;
   result.eval_loss = inference.objective.loss;
-  result.eval_correct = inference.objective.correct;
+  result.eval_sums = inference.objective.sums;
   return result;
 }
 

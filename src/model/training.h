@@ -20,7 +20,7 @@ struct TrainingGraph {
   NamedTensors inputs, targets;  // placeholders of both passes
   // The training pass.
   Tensor loss;
-  Tensor correct;              // right predictions in the batch; unset where they are not counted
+  std::vector<Tensor> sums;    // of the metrics
   Tensor learning_rate;        // a scalar to be set before each step
   Updates updates;             // of a step; with accumulation, its gradients are added up
   Updates apply;               // the other step of an accumulation, which changes the weights; no nodes: there is none
@@ -28,7 +28,7 @@ struct TrainingGraph {
   // The inference pass.
   NamedTensors outputs;  // logits, or what the objective is made from
   Tensor eval_loss;
-  Tensor eval_correct;
+  std::vector<Tensor> eval_sums;
 
   Tensor input() const { return inputs.only(); }
   Tensor labels() const { return targets.only(); }

@@ -1,11 +1,10 @@
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "base/nearest.h"
 #include "graph/body.h"
 #include "model/families.h"
 
@@ -28,21 +27,6 @@ constexpr std::pair<std::string_view, ModelSpec (*)(ModelSettings&)> kModels[] =
     {"gpt2-xl", gpt2_xl},
     {"dense-chain", dense_chain},
 };
-
-// Number of letters to insert, drop or change.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
 
 }  // namespace
 
@@ -84,11 +68,7 @@ ImageSizes image_sizes(ModelSettings& settings, ImageSizes otherwise) {
 }
 
 Objective classes_objective(Tensor logits, Tensor labels) {
-  const Tensor loss = sparse_cross_entropy(logits, labels, "loss");
-  const Tensor right = cast(equal(argmax(logits), labels), DType::F32);
-  Dims axes;
-  for (int i = 0; i < right.rank(); ++i) axes.push_back(i);
-  return {loss, reduce_sum(right, axes, false, "correct")};
+  return {sparse_cross_entropy(logits, labels, "loss"), Metric::accuracy().sums(logits, labels)};
 }
 
 ModelSpec make_spec(const ModelSettings& settings, Layer forward, const TensorType& input, const TensorType& labels,
@@ -105,6 +85,7 @@ ModelSpec image_classifier(const ModelSettings& settings, const ImageSizes& size
   ModelSpec spec =
       make_spec(settings, std::move(forward), {DType::F32, {Dim::batch(), sizes.channels, sizes.size, sizes.size}},
                 {DType::I32, {Dim::batch()}}, classes_objective);
+  spec.metrics = {{"accuracy", 1, Metric::accuracy().value}};
   spec.classes = sizes.classes;
   spec.batch = batch;
   return spec;
@@ -122,12 +103,9 @@ ModelSpec find_model(std::string_view name, const ModelOptions& options) {
     settings.expect_all_taken();
     return spec;
   }
-  const auto* nearest =
-      std::min_element(std::begin(model::kModels), std::end(model::kModels), [&](const auto& a, const auto& b) {
-        return model::edit_distance(a.first, name) < model::edit_distance(b.first, name);
-      });
-  throw Error(fmt::format("there is no model '{}'; did you mean {}? Known are {}", name, nearest->first,
-                          fmt::join(model_names(), ", ")),
+  const std::vector<std::string> known = model_names();
+  throw Error(fmt::format("there is no model '{}'; did you mean {}? Known are {}", name, nearest(name, known),
+                          fmt::join(known, ", ")),
               ErrorKind::Usage);
 }
 

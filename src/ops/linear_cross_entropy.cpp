@@ -156,9 +156,9 @@ void fill_zeros(float* to, int64_t count) {
   parallel_for(count, 65536, [&](int64_t first, int64_t last) { std::fill(to + first, to + last, 0.0F); });
 }
 
-class Loss {
+class LossRun {
  public:
-  Loss(const Facts& facts, bool backward, bool holds_logits)
+  LossRun(const Facts& facts, bool backward, bool holds_logits)
       : n_(sizes_of(facts)), table_(n_, backward), holds_logits_(holds_logits), adds_(facts.accumulate) {}
 
   // A tile of logits or slopes, (top, total, logit of the label) and the log-sum-exp for each of its rows, all logits
@@ -298,7 +298,7 @@ class Loss {
 // `operands` finds in the arguments what the operator has besides x, kernel and labels.
 template <class F>
 Prepared prepare_loss(const Facts& facts, bool backward, bool holds_logits, F operands) {
-  const auto loss = std::make_shared<Loss>(facts, backward, holds_logits);
+  const auto loss = std::make_shared<LossRun>(facts, backward, holds_logits);
   return {.kernel = make_kernel([=](const Args& args) {
             LossOperands in{args.input<float>(0), args.input<float>(1), args.input<int32_t>(2)};
             operands(args, in);

@@ -11,7 +11,9 @@
 namespace plimsoll::report {
 namespace {
 
-bool planning_is_highest(const PlanFacts& facts) { return facts.peak_bytes > facts.arena_bytes + facts.around_arena(); }
+bool planning_is_highest(const PlanFacts& facts) {
+  return facts.peak_bytes > facts.arena_bytes + facts.around_arena() + facts.data_more_bytes;
+}
 
 std::string percent(Bytes part, Bytes whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
@@ -19,7 +21,7 @@ std::string percent(Bytes part, Bytes whole) {
 
 plan::BytesByTag peak_by_tag(const PlanFacts& facts) {
   plan::BytesByTag bytes = facts.plan.peak_by_tag;
-  bytes[static_cast<size_t>(Tag::Data)] += facts.data_bytes;
+  bytes[static_cast<size_t>(Tag::Data)] += facts.data_bytes + facts.data_more_bytes;
   bytes[static_cast<size_t>(Tag::Runtime)] += facts.runtime_bytes;
   return bytes;
 }
@@ -36,6 +38,12 @@ std::string headline(const PlanFacts& facts) {
   return facts.batch_reason.empty() ? text : text + "        " + facts.batch_reason + "\n";
 }
 
+std::string more_data_text(const PlanFacts& facts) {
+  if (facts.data_more_bytes == 0) return "";
+  return fmt::format(" · {} in all, up to {} with what the line has left", format_bytes(facts.data_bytes),
+                     format_bytes(facts.data_bytes + facts.data_more_bytes));
+}
+
 std::string line_row(const PlanFacts& facts) {
   if (!has_line(facts)) return "line    none\n";
   return fmt::format("line    {}{}{}\n", format_exact_bytes(facts.line_bytes), facts.line_reason.empty() ? "" : ", ",
@@ -50,7 +58,8 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   const Bytes around = facts.around_arena();
   std::string text = headline(facts) + line_row(facts);
   if (!facts.data.path.empty())
-    text += fmt::format("data    {}\n        {}\n", data_text(facts.data), stages_text(facts.data.stages));
+    text += fmt::format("data    {}\n        {}{}\n", data_text(facts.data), stages_text(facts.data.stages),
+                        more_data_text(facts));
   text += "holds   " + holders_text(peak_by_tag(facts)) + "\n";
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
           decisions_text(plan, options.most_decisions, options.see_all);
@@ -58,7 +67,7 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
     text += fmt::format("stores  {} values in {}: {} instead of {}\n", facts.half_values, name_of(facts.changes.values),
                         format_bytes(facts.half_value_bytes), format_bytes(2 * facts.half_value_bytes));
   text += fmt::format("time    predicted {}\n", time_text(plan));
-  if (const std::string limit = limit_text(problem, plan, facts.surrounding_bytes()); !limit.empty())
+  if (const std::string limit = limit_text(problem, plan, facts.overhead_bytes()); !limit.empty())
     text += fmt::format("limit   {}\n", limit);
   if (facts.scratch_file_bytes > 0)
     text += fmt::format("disk    {} in {}\n", format_bytes(facts.scratch_file_bytes), facts.scratch_folder);
@@ -96,6 +105,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"arena_bytes", facts.arena_bytes},
       {"runtime_bytes", facts.runtime_bytes},
       {"data_bytes", facts.data_bytes},
+      {"data_more_bytes", facts.data_more_bytes},
       {"data", data_json(facts.data)},
       {"planned_peak_bytes", facts.peak_bytes},
       {"unconstrained_bytes", plan.unconstrained_bytes + around},
@@ -104,8 +114,8 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"predicted_step_ns", plan.predicted_ns},
       {"unconstrained_step_ns", plan.unconstrained_ns},
       {"disk_ns", busy_ns(problem, plan, plan::Lane::Disk)},
-      {"limited_by", limit_text(problem, plan, facts.surrounding_bytes())},
-      {"next_faster_line_bytes", plan.next_faster_bytes > 0 ? plan.next_faster_bytes + facts.surrounding_bytes() : 0},
+      {"limited_by", limit_text(problem, plan, facts.overhead_bytes())},
+      {"next_faster_line_bytes", plan.next_faster_bytes > 0 ? plan.next_faster_bytes + facts.overhead_bytes() : 0},
       {"steps", plan.actions.size()},
       {"micro_batches", plan.micro_batches},
       {"reruns", tally.reruns},

@@ -32,6 +32,7 @@ struct PlanFacts {
   Bytes arena_bytes = 0;
   Bytes runtime_bytes = 0;  // beside arena and data
   Bytes data_bytes = 0;
+  Bytes data_more_bytes = 0;  // of what the line has left: threads, slots and arrays in memory, where they help
   InputFacts data = {};
   Bytes peak_bytes = 0;  // of all of it, planning included
   Bytes scratch_file_bytes = 0;
@@ -44,7 +45,7 @@ struct PlanFacts {
   Bytes smallest_line = 0;                     // that a plan was made under; 0: not searched
   Bytes around_arena() const { return runtime_bytes + data_bytes; }
   // What the line holds beside the arena and the actions of the plan.
-  Bytes surrounding_bytes() const {
+  Bytes overhead_bytes() const {
     const bool is_open = limit_bytes == std::numeric_limits<Bytes>::max();
     return is_open ? around_arena() : line_bytes - limit_bytes;
   }

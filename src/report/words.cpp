@@ -95,7 +95,7 @@ std::string time_text(const plan::Plan& plan) {
                      percent_more(plan.predicted_ns, plan.unconstrained_ns), time_of(plan.unconstrained_ns));
 }
 
-std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Bytes surrounding) {
+std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Bytes overhead) {
   if (plan.predicted_ns <= plan.unconstrained_ns) return "";
   constexpr double kMost = 0.9;  // share of the time from which on the disk is named
   std::string text = "memory";
@@ -110,7 +110,7 @@ std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Byt
   }
   if (plan.next_faster_bytes == 0) return text + "; no faster plan was found";
   return fmt::format("{}; the next faster plan found needs a line of {}", text,
-                     format_bytes(plan.next_faster_bytes + surrounding));
+                     format_bytes(plan.next_faster_bytes + overhead));
 }
 
 std::string decisions_text(const plan::Plan& plan, size_t most, const std::string& see_all) {

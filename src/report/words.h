@@ -29,9 +29,9 @@ std::string exactness_word(const plan::Plan& plan, const ResultChanges& changes)
 // "1.24 s a step, +15.1 % against 1.08 s unconstrained"
 std::string time_text(const plan::Plan& plan);
 // Why the plan is slower than without a line: "the disk, which moves 40.5 GiB in a step and takes 31 s
-// for it; the next faster plan found needs a line of 1.1 GiB". Empty where nothing does. `surrounding`: what the line
+// for it; the next faster plan found needs a line of 1.1 GiB". Empty where nothing does. `overhead`: what the line
 // holds beside arena and plan.
-std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Bytes surrounding);
+std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Bytes overhead);
 // "1,234,567"
 std::string grouped_text(int64_t number);
 // "+15.1 %"

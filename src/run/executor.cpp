@@ -197,6 +197,15 @@ void Executor::run(const kernels::StepState& state) noexcept {
   if (queue_ != nullptr) queue_->wait_all();
 }
 
+void Executor::run_watched(const kernels::StepState& state, const std::function<void(size_t action)>& look) {
+  begin(state);
+  for (size_t i = 0; i < actions_.size(); ++i) {
+    run_action(actions_[i]);
+    look(i);
+  }
+  if (queue_ != nullptr) queue_->wait_all();
+}
+
 void Executor::run_timed(const kernels::StepState& state, std::span<int64_t> step_ns) noexcept {
   using Clock = std::chrono::steady_clock;
   begin(state);

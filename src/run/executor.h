@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,6 +31,9 @@ class Executor {
 
   // After a failure of the file (see Transfers) the values are garbage.
   void run(const kernels::StepState& state) noexcept;
+
+  // The same, with a call after each action.
+  void run_watched(const kernels::StepState& state, const std::function<void(size_t action)>& look);
 
   size_t actions() const { return actions_.size(); }
   // The same, with the time of each action.

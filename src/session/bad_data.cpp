@@ -77,14 +77,34 @@ std::optional<BadNumber> find_bad_number(std::span<const Feed> feeds) {
   return std::nullopt;
 }
 
+namespace {
+
+// `then`: what came of it.
+void expect_good_feeds(std::span<const Feed> feeds, std::string_view when, const std::string& then) {
+  const std::optional<BadNumber> bad = find_bad_number(feeds);
+  if (!bad) return;
+  const std::string sample = bad->sample < 0 ? "" : fmt::format(" in sample {} of the batch", bad->sample);
+  throw Error(fmt::format("'{}' has {}{} (element {}) {}; {} from it", bad->input, bad->value, sample, bad->element,
+                          when, then),
+              ErrorKind::BadData);
+}
+
+}  // namespace
+
 void throw_bad_loss(double loss, std::span<const Feed> feeds, std::string_view when, std::string_view advice) {
-  if (const std::optional<BadNumber> bad = find_bad_number(feeds)) {
-    const std::string sample = bad->sample < 0 ? "" : fmt::format(" in sample {} of the batch", bad->sample);
-    throw Error(fmt::format("'{}' has {}{} (element {}) {}; the loss became {} from it", bad->input, bad->value, sample,
-                            bad->element, when, loss),
-                ErrorKind::BadData);
-  }
+  expect_good_feeds(feeds, when, fmt::format("the loss became {}", loss));
   throw Error(fmt::format("the loss became {} {} though the data is finite; {}", loss, when, advice),
+              ErrorKind::BadNumbers);
+}
+
+void throw_bad_number(float value, NodeId node, const graph::Body& graph, std::span<const Feed> feeds,
+                      std::string_view when) {
+  const std::string who = node < 0 ? std::string("a change of layout")
+                                   : fmt::format("{} '{}'", graph.node(node).op->name, graph.name(graph.node(node)));
+  expect_good_feeds(feeds, when, fmt::format("{} wrote {}", who, value));
+  throw Error(fmt::format("{} wrote {} {}, before all other operators, though the data is finite; try a smaller "
+                          "learning rate, or clip gradients by their global norm",
+                          who, value, when),
               ErrorKind::BadNumbers);
 }
 

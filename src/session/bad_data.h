@@ -30,4 +30,8 @@ std::optional<BadNumber> find_bad_number(std::span<const Feed> feeds);
 [[noreturn]] void throw_bad_loss(double loss, std::span<const Feed> feeds, std::string_view when,
                                  std::string_view advice);
 
+// The same for the first number of a step that is not finite and the node that wrote it; -1: a change of layout.
+[[noreturn]] void throw_bad_number(float value, NodeId node, const graph::Body& graph, std::span<const Feed> feeds,
+                                   std::string_view when);
+
 }  // namespace plimsoll::session

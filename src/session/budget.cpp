@@ -23,28 +23,37 @@ void Budget::hold_other_batches() {
 
 void Budget::reduce_left_free(Bytes grown) { left_free_ -= std::clamp<Bytes>(grown, 0, left_free_); }
 
-Bytes Budget::surrounding_bytes() const {
+Bytes Budget::overhead_bytes() const {
   return caller_bytes() + later_bytes_ + other_batches_bytes_ + transfer_bytes() + options_.data_bytes;
 }
 
-void Budget::hold_surroundings(Bytes leaving, bool is_open) {
+void Budget::hold_overhead(Bytes leaving, bool is_open) {
   release_arena();
   caller_.release();
   later_.release();
   other_batches_.release();
   plans_.release();
   transfers_.release();
-  if (!is_open) data_.reset();
+  if (!is_open) {
+    data_.reset();
+    data_more_bytes_ = 0;
+  }
   line_.measure_process(leaving);
   runtime_bytes_ = line_.process_bytes();
-  has_surroundings_ = surrounding_bytes() <= line_.free();
-  if (!has_surroundings_) return;
+  has_overhead_ = overhead_bytes() <= line_.free();
+  if (!has_overhead_) return;
   caller_ = line_.reserve(Tag::Runtime, caller_bytes());
   later_ = line_.reserve(Tag::Runtime, later_bytes_);
   other_batches_ = line_.reserve(Tag::Runtime, other_batches_bytes_);
   plans_ = line_.reserve(Tag::Runtime, 0);
   transfers_ = line_.reserve(Tag::Staging, transfer_bytes());
   if (!data_ && options_.data_bytes > 0) data_ = line_.share(Tag::Data, options_.data_bytes);
+}
+
+void Budget::give_to_data(Bytes more) {
+  data_more_bytes_ += more;
+  data_.reset();
+  data_ = line_.share(Tag::Data, data_bytes());
 }
 
 Bytes Budget::arena_held() const {
@@ -55,8 +64,8 @@ Bytes Budget::arena_held() const {
 
 Bytes Budget::limit_for_arena() const {
   if (line_.limit() == MemoryLine::kUnlimited) return MemoryLine::kUnlimited;
-  // When even the surroundings do not fit, the limit is 0: the refusal then names the whole need.
-  if (!has_surroundings_) return 0;
+  // When even the overhead does not fit, the limit is 0: the refusal then names the whole need.
+  if (!has_overhead_) return 0;
   return std::max<Bytes>(0, line_.free() + arena_held() - later_actions_ * action_bytes() - left_free_);
 }
 
@@ -67,7 +76,7 @@ Bytes Budget::held_bytes() const {
 }
 
 Bytes Budget::runtime_need() const {
-  return line_.process_bytes() + surrounding_bytes() - options_.data_bytes + plans_.bytes() +
+  return line_.process_bytes() + overhead_bytes() - options_.data_bytes + plans_.bytes() +
          later_actions_ * action_bytes() + left_free_;
 }
 

@@ -10,7 +10,7 @@
 
 namespace plimsoll::session {
 
-// Everything but the arena is called the surroundings. They are held first; the rest of the line is the arena's limit.
+// Everything but the arena is called the overhead. It is held first; the rest of the line is the arena's limit.
 class Budget {
  public:
   Budget(const MemoryLine& line, const SessionOptions& options) : line_(line), options_(options) {}
@@ -19,8 +19,11 @@ class Budget {
   const MemoryLine& line() const { return line_; }
   bool covers_process() const { return line_.covers_process(); }
   MemoryLine& data_line() { return *data_; }
+  Bytes data_bytes() const { return options_.data_bytes + data_more_bytes_; }
+  // All is planned: so much of what the line has left goes to the input.
+  void give_to_data(Bytes more);
 
-  // A scratch file may be made: its staging memory belongs to the surroundings.
+  // A scratch file may be made: its staging memory belongs to the overhead.
   void allow_transfers() { has_transfers_ = true; }
   // Steps planned before the session opens get so much.
   void leave_for_later_plans(Bytes bytes) { later_bytes_ = bytes; }
@@ -40,12 +43,12 @@ class Budget {
   // Takes off what has since become part of the measured process.
   void reduce_left_free(Bytes grown);
 
-  // Measures the process again, less what will be given back before the arena is touched, and holds the surroundings.
-  void hold_surroundings(Bytes leaving, bool is_open);
-  Bytes surrounding_bytes() const;
+  // Measures the process again, less what will be given back before the arena is touched, and holds the overhead.
+  void hold_overhead(Bytes leaving, bool is_open);
+  Bytes overhead_bytes() const;
   Bytes limit_for_arena() const;
   Bytes held_bytes() const;  // of the line, by this session
-  // What the process and the surroundings take without the arena and input buffers, as a refusal tells it.
+  // What the process and the overhead take without the arena and input buffers, as a refusal tells it.
   Bytes runtime_need() const;
   // The process's peak when planning takes so much beside what is planned.
   Bytes peak_of_planning(Bytes planning_bytes, Bytes leaving) const;
@@ -76,8 +79,9 @@ class Budget {
   Reservation caller_, later_, other_batches_, plans_, transfers_;
   std::vector<Reservation> arena_;
   bool has_transfers_ = false;
-  bool has_surroundings_ = false;  // the surroundings fit the line
+  bool has_overhead_ = false;  // the overhead fits the line
   Bytes runtime_bytes_ = 0;
+  Bytes data_more_bytes_ = 0;
   Bytes left_free_ = 0;
   int64_t later_actions_ = 0;
   Bytes later_bytes_ = 0;

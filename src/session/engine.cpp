@@ -7,6 +7,7 @@
 
 #include <plimsoll/error.h>
 #include "session/bad_data.h"
+#include "session/finite.h"
 #include "session/variables.h"
 
 namespace plimsoll::session {
@@ -48,7 +49,7 @@ Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>&
 Engine::~Engine() { close(); }
 
 Bytes Engine::peak_bytes() const {
-  return std::max(arena_bytes() + runtime_bytes() + options_.data_bytes, planner_.planning_peak_bytes());
+  return std::max(arena_bytes() + runtime_bytes() + budget_.data_bytes(), planner_.planning_peak_bytes());
 }
 
 void Engine::expect_graph() const {
@@ -102,6 +103,7 @@ void Engine::close() {
 void Engine::bind(PlannedStep& step) {
   step.executor = std::make_unique<run::Executor>(step.program, step.plan, arena_->data(),
                                                   run::FilePlaces{homes_.transfers(), step.file_places});
+  if (options_.finds_bad_numbers) step.watch = std::make_unique<NumberWatch>(step.program, step.plan, arena_->data());
   step.origins.clear();
   step.origins.reserve(step.plan.actions.size());
   for (const plan::Action& action : step.plan.actions)
@@ -274,24 +276,41 @@ PlannedStep& Engine::take_feeds(size_t number, std::span<const Feed> feeds) {
                               name_of(port.type.dtype), to_string(port.type.dims), port.type.bytes()));
     take_feed(step, i, *feed);
   }
+  if (step.watch != nullptr) step.watch->begin();
   status_ = {};
   state_.status = &status_;
   return step;
 }
 
 // The step has changed what it changes, bad values or not: it counts.
-std::span<const View> Engine::finish(PlannedStep& step) {
+std::span<const View> Engine::finish(PlannedStep& step, std::span<const Feed> feeds) {
   if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
   if (!step.request.updates.empty()) ++state_.step;
   if (!status_.is_good()) throw Error(describe_bad_value(status_, graph_, step), ErrorKind::BadData);
+  if (step.watch != nullptr) expect_finite(step, feeds);
   return step.views;
+}
+
+void Engine::expect_finite(const PlannedStep& step, std::span<const Feed> feeds) const {
+  bool is_bad = step.watch->has_bad_variable();
+  for (const View& view : step.views)
+    is_bad =
+        is_bad || !is_finite(view.dtype, {static_cast<const std::byte*>(view.data()), static_cast<size_t>(view.bytes)});
+  if (!is_bad || !step.watch->first()) return;
+  const NumberWatch::Found& found = *step.watch->first();
+  throw_bad_number(found.value, step.origins[found.action].node, graph_, feeds,
+                   step.request.updates.empty() ? "in evaluation" : fmt::format("at step {}", state_.step));
 }
 
 std::span<const View> Engine::run_step(size_t number, std::span<const Feed> feeds) {
   const Turn turn(*this);
   PlannedStep& step = take_feeds(number, feeds);
-  step.executor->run(state_);
-  return finish(step);
+  if (step.watch == nullptr) {
+    step.executor->run(state_);
+  } else {
+    step.executor->run_watched(state_, [&](size_t action) { step.watch->look(action); });
+  }
+  return finish(step, feeds);
 }
 
 std::span<const View> Engine::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> action_ns) {
@@ -300,7 +319,7 @@ std::span<const View> Engine::run_timed(size_t number, std::span<const Feed> fee
   if (action_ns.size() < step.executor->actions())
     throw Error(fmt::format("{} times have no room in {}", step.executor->actions(), action_ns.size()));
   step.executor->run_timed(state_, action_ns);
-  return finish(step);
+  return finish(step, feeds);
 }
 
 lower::Port Engine::port_of(Tensor variable) {

@@ -53,6 +53,9 @@ class Engine {
   const std::vector<PlannedStep>& steps() const { return planner_.steps(); }
   const MemoryLine& line() const { return budget_.line(); }
   MemoryLine& data_line() { return budget_.data_line(); }
+  // Before anybody uses the data line: it gets more of what the line has left, which then counts in the peak.
+  void give_to_data(Bytes more) { budget_.give_to_data(more); }
+  Bytes free_bytes() const { return budget_.line().free(); }  // of the line, beside all that is planned
   Bytes arena_bytes() const { return planner_.arena_bytes(); }
   Bytes file_bytes() const { return planner_.file_bytes(); }
   // Beside arena and data: the process where the line covers it, executors, and what moves to and from the scratch
@@ -74,7 +77,8 @@ class Engine {
   void check_feeds(std::span<const Feed> feeds) const;
   void take_feed(PlannedStep& step, size_t i, const Feed& feed) const;
   PlannedStep& take_feeds(size_t number, std::span<const Feed> feeds);
-  std::span<const View> finish(PlannedStep& step);
+  std::span<const View> finish(PlannedStep& step, std::span<const Feed> feeds);
+  void expect_finite(const PlannedStep& step, std::span<const Feed> feeds) const;
   void commit_arena();
   void bind(PlannedStep& step);
   void initialize();

@@ -87,7 +87,7 @@ void StepPlanner::plan_in_order(const std::vector<size_t>& order) {
   constexpr int kRounds = 5;
   Bytes process_before = MemoryLine::kUnlimited;
   for (int round = 1;; ++round) {
-    budget_.hold_surroundings(leaving_bytes(), is_open_);
+    budget_.hold_overhead(leaving_bytes(), is_open_);
     // What grew in the round before and stayed, such as tables of libraries, is measured now and not left twice.
     budget_.reduce_left_free(budget_.line().process_bytes() - process_before);
     process_before = budget_.line().process_bytes();
@@ -178,7 +178,7 @@ plan::Limits StepPlanner::limits_for(const PlannedStep& step) const {
   if (budget_.covers_process() && limits.bytes < MemoryLine::kUnlimited)
     limits.search_bytes =
         std::max(kLeastSearchBytes,
-                 is_open_ ? budget_.line().free() : limits.bytes + budget_.surrounding_bytes() - leaving_bytes());
+                 is_open_ ? budget_.line().free() : limits.bytes + budget_.overhead_bytes() - leaving_bytes());
   if (may_spill()) {
     limits.disk_bytes = options_.disk_limit;
     for (const lower::Port& port : step.program.variables)

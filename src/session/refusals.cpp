@@ -51,7 +51,7 @@ void StepPlanner::refuse(const PlannedStep& step, std::span<const plan::Problem*
   throw DoesNotFit(std::move(refusal));
 }
 
-// The surroundings leave less than the arena that the plans agreed on.
+// The overhead leaves less than the arena that the plans agreed on.
 void StepPlanner::refuse_grown(const PlannedStep& step) const {
   plan::Shortfall shortfall;
   shortfall.need_bytes = arena_bytes_ + budget_.left_free();

@@ -15,8 +15,8 @@ bool Request::operator==(const Request& other) const {
 Bytes PlannedStep::detail_bytes() const {
   const auto text = [](const std::string& name) { return name.capacity() > 15 ? name.capacity() + 1 : 0; };
   const auto list = [](const auto& items) { return items.capacity() * sizeof(items[0]); };
-  size_t bytes = list(program.problem.buffers) + list(program.problem.tasks) + list(program.tasks) +
-                 list(plan.actions) + list(plan.lives);
+  size_t bytes = list(program.problem.buffers) + list(program.buffer_types) + list(program.problem.tasks) +
+                 list(program.tasks) + list(plan.actions) + list(plan.lives);
   for (const plan::Buffer& buffer : program.problem.buffers) bytes += text(buffer.name);
   for (const plan::Task& task : program.problem.tasks)
     bytes += text(task.name) + list(task.reads) + list(task.writes) + list(task.updates) + list(task.may_share);
@@ -27,6 +27,7 @@ Bytes PlannedStep::detail_bytes() const {
 void PlannedStep::forget_details() {
   program.problem = {};
   program.tasks = {};
+  program.buffer_types = {};
   plan.transfers = {};
   plan.actions = {};
   plan.lives = {};

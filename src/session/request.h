@@ -10,6 +10,7 @@
 #include "plan/limits.h"
 #include "plan/plan.h"
 #include "run/executor.h"
+#include "session/number_watch.h"
 
 namespace plimsoll::session {
 
@@ -35,6 +36,7 @@ struct PlannedStep {
   plan::Limits limits = {};                 // that the plan was made under
   std::vector<Bytes> file_places = {};      // by buffer, of what the plan saves and loads
   std::unique_ptr<run::Executor> executor;  // null before the session opens
+  std::unique_ptr<NumberWatch> watch;       // null unless SessionOptions::finds_bad_numbers
   std::vector<std::byte*> feed_places;      // of program.feeds; null for one that is read where the caller has it
   std::vector<View> views;                  // of program.fetches
   std::vector<ActionOrigin> origins;        // by action, once bound

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -14,6 +13,7 @@
 #include <plimsoll/error.h>
 #include "kernels/elementwise.h"
 #include "memory/process.h"
+#include "session/finite.h"
 
 namespace plimsoll::session {
 namespace {
@@ -35,12 +35,19 @@ void read_converted(const WeightsReader& file, const StoredTensor& stored, DType
   }
 }
 
-// The variable that a tensor of the file belongs to; null when the model has none. Throws when they do not match.
-const graph::Variable* match(const graph::Body& graph, const std::string& path, const StoredTensor& stored) {
+bool holds(WeightsPart part, const graph::Variable& variable) {
+  return part == WeightsPart::All || (part == WeightsPart::Optimiser) == (variable.role() == VariableRole::Optimiser);
+}
+
+// The variable that a tensor of the file belongs to; null when the part of the model has none. Throws when they do not
+// match.
+const graph::Variable* match(const graph::Body& graph, WeightsPart part, const std::string& path,
+                             const StoredTensor& stored) {
   if (!graph.has_value(stored.name)) return nullptr;
   const graph::Value& value = graph.value(graph.find(stored.name));
   if (value.kind != graph::ValueKind::Variable) return nullptr;
   const graph::Variable& variable = graph.variables()[static_cast<size_t>(value.extra)];
+  if (!holds(part, variable)) return nullptr;
   const TensorType& type = value.type;
   const bool converts = variable.role() == VariableRole::Optimiser && is_float(stored.dtype) && is_float(type.dtype);
   if ((stored.dtype != type.dtype && !converts) || !(stored.dims == at_batch(type.shape, 1)))
@@ -51,9 +58,11 @@ const graph::Variable* match(const graph::Body& graph, const std::string& path, 
 }
 
 // In the order of the file: larger elements first, so that each tensor is aligned without a gap before it.
-void for_each_stored(const graph::Body& graph, const std::function<void(const graph::Variable&, Bytes bytes)>& visit) {
+void for_each_stored(const graph::Body& graph, WeightsPart part,
+                     const std::function<void(const graph::Variable&, Bytes bytes)>& visit) {
   for (const Bytes element : {8, 4, 2, 1})
     for (const graph::Variable& variable : graph.variables()) {
+      if (!holds(part, variable)) continue;
       const TensorType& type = graph.value(variable.value).type;
       if (size_of(type.dtype) == element) visit(variable, element_count(type.shape).fixed() * element);
     }
@@ -71,10 +80,11 @@ std::string quote(std::string_view name) {
 }
 
 // Piece by piece: the header of a deep model is too large to hold.
-void write_header(const graph::Body& graph, int64_t steps, const std::function<void(std::string_view)>& put) {
+void write_header(const graph::Body& graph, WeightsPart part, int64_t steps,
+                  const std::function<void(std::string_view)>& put) {
   put(fmt::format(R"({{"{}":{{"{}":"{}"}})", kMetadata, kSteps, steps));
   Bytes offset = 0;
-  for_each_stored(graph, [&](const graph::Variable& variable, Bytes bytes) {
+  for_each_stored(graph, part, [&](const graph::Variable& variable, Bytes bytes) {
     const graph::Value& value = graph.value(variable.value);
     const Dims dims = at_batch(value.type.shape, 1);
     put(fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", quote(graph.name(value)),
@@ -85,93 +95,88 @@ void write_header(const graph::Body& graph, int64_t steps, const std::function<v
 }
 
 // With the spaces behind it that align the data.
-Bytes header_bytes(const graph::Body& graph, int64_t steps) {
+Bytes header_bytes(const graph::Body& graph, WeightsPart part, int64_t steps) {
   Bytes bytes = 0;
-  write_header(graph, steps, [&](std::string_view text) { bytes += static_cast<Bytes>(text.size()); });
+  write_header(graph, part, steps, [&](std::string_view text) { bytes += static_cast<Bytes>(text.size()); });
   return round_up(bytes + 8, kAlignment) - 8;
-}
-
-template <class Word>
-bool has_all_ones(const void* data, Bytes bytes, Word exponent) {
-  const auto count = bytes / static_cast<Bytes>(sizeof(Word));
-  bool found = false;
-  for (Bytes i = 0; i < count; ++i) {
-    Word word;
-    std::memcpy(&word, static_cast<const std::byte*>(data) + i * static_cast<Bytes>(sizeof(Word)), sizeof word);
-    found |= (word & exponent) == exponent;
-  }
-  return found;
-}
-
-// An infinity or a NaN has an exponent of ones only.
-bool is_finite(DType dtype, std::span<const std::byte> value) {
-  const auto bytes = static_cast<Bytes>(value.size());
-  if (dtype == DType::F32) return !has_all_ones<uint32_t>(value.data(), bytes, 0x7f80'0000U);
-  if (dtype == DType::F16) return !has_all_ones<uint16_t>(value.data(), bytes, 0x7c00U);
-  if (dtype == DType::BF16) return !has_all_ones<uint16_t>(value.data(), bytes, 0x7f80U);
-  return true;
 }
 
 }  // namespace
 
-void expect_room_for_weights(const Graph& graph, const std::string& path) {
-  const memory::OutputTarget target = memory::find_output_target(path);
-  Bytes bytes = 8 + header_bytes(graph.body(), std::numeric_limits<int64_t>::max());
-  for_each_stored(graph.body(), [&](const graph::Variable&, Bytes of_tensor) { bytes += of_tensor; });
-  if (target.is_direct) return;
-  memory::remove_abandoned_files(target);
-  if (const Bytes free = memory::available_disk_bytes(target.folder); free < bytes)
-    throw Error(fmt::format("'{}' needs {} but '{}' has {} free; free some space or save elsewhere", path,
-                            format_bytes(bytes), target.folder, format_bytes(free)),
+Bytes weights_file_bytes(const Graph& graph, WeightsPart part) {
+  Bytes bytes = 8 + header_bytes(graph.body(), part, std::numeric_limits<int64_t>::max());
+  for_each_stored(graph.body(), part, [&](const graph::Variable&, Bytes of_tensor) { bytes += of_tensor; });
+  return bytes;
+}
+
+void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes) {
+  if (const Bytes free = memory::available_disk_bytes(folder); free < bytes)
+    throw Error(fmt::format("{} needs {} but '{}' has {} free; free some space or save elsewhere", what,
+                            format_bytes(bytes), folder, format_bytes(free)),
                 ErrorKind::DiskFull);
   rlimit largest{};
   // Past this limit the kernel would end the process with a signal.
   if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && static_cast<rlim_t>(bytes) > largest.rlim_cur)
-    throw Error(fmt::format("'{}' needs {} but 'ulimit -f' allows a file {} only; raise that limit", path,
+    throw Error(fmt::format("{} needs {} but 'ulimit -f' allows a file {} only; raise that limit", what,
                             format_bytes(bytes), format_bytes(static_cast<Bytes>(largest.rlim_cur))),
                 ErrorKind::DiskFull);
 }
 
-void save_weights(Engine& session, Graph& graph, const std::string& path) {
+void expect_room_for_weights(const Graph& graph, const std::string& path) {
+  const memory::OutputTarget target = memory::find_output_target(path);
+  const Bytes bytes = weights_file_bytes(graph);
+  if (target.is_direct) return;
+  memory::remove_abandoned_files(target);
+  expect_disk_room(fmt::format("'{}'", path), target.folder, bytes);
+}
+
+void save_weights(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options) {
   memory::OutputFile file(path);
-  const auto length = static_cast<uint64_t>(header_bytes(graph.body(), session.step_count()));
-  file.write(&length, sizeof length);
+  const auto put = [&](std::span<const std::byte> bytes) {
+    file.write(bytes.data(), static_cast<Bytes>(bytes.size()));
+    if (options.watch) options.watch(bytes);
+  };
+  const auto put_text = [&](std::string_view text) { put(std::as_bytes(std::span(text))); };
+  const auto length = static_cast<uint64_t>(header_bytes(graph.body(), options.part, session.step_count()));
+  put(std::as_bytes(std::span(&length, 1)));
   Bytes written = 0;
-  write_header(graph.body(), session.step_count(), [&](std::string_view text) {
-    file.write(text);
+  write_header(graph.body(), options.part, session.step_count(), [&](std::string_view text) {
+    put_text(text);
     written += static_cast<Bytes>(text.size());
   });
-  for (; written < static_cast<Bytes>(length); ++written) file.write(" ");
-  for_each_stored(graph.body(), [&](const graph::Variable& variable, Bytes) {
+  put_text(std::string(static_cast<size_t>(static_cast<Bytes>(length) - written), ' '));
+  for_each_stored(graph.body(), options.part, [&](const graph::Variable& variable, Bytes) {
     const graph::Value& value = graph.body().value(variable.value);
     const std::span<const std::byte> bytes = session.peek({graph, variable.value});
     if (!is_finite(value.type.dtype, bytes))
-      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved; '{}' stays as it was",
-                              graph.body().name(value), path),
+      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved{}", graph.body().name(value),
+                              file.replaces() ? fmt::format("; '{}' stays as it was", path) : ""),
                   ErrorKind::BadNumbers);
-    file.write(bytes.data(), static_cast<Bytes>(bytes.size()));
+    put(bytes);
   });
   file.finish();
 }
 
-LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path) {
+LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part) {
   const WeightsReader file(path);
   std::vector<bool> is_there(graph.body().variables().size(), false);
   file.for_each([&](const StoredTensor& stored) {
-    if (const graph::Variable* variable = match(graph.body(), path, stored))
+    if (const graph::Variable* variable = match(graph.body(), part, path, stored))
       is_there[static_cast<size_t>(variable - graph.body().variables().data())] = true;
   });
   for (size_t i = 0; i < is_there.size(); ++i) {
     const graph::Variable& variable = graph.body().variables()[i];
-    if (!is_there[i] && variable.role() != VariableRole::Optimiser)
-      throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another model", path,
-                              graph.body().name(graph.body().value(variable.value))),
-                  ErrorKind::BadData);
+    const bool is_optimisers = variable.role() == VariableRole::Optimiser;
+    if (is_there[i] || !holds(part, variable) || (is_optimisers && part == WeightsPart::All)) continue;
+    throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another {}", path,
+                            graph.body().name(graph.body().value(variable.value)),
+                            is_optimisers ? "optimiser or model" : "model"),
+                ErrorKind::BadData);
   }
   session.set_step_count(file.steps());
   LoadedWeights loaded;
   file.for_each([&](const StoredTensor& stored) {
-    const graph::Variable* variable = match(graph.body(), path, stored);
+    const graph::Variable* variable = match(graph.body(), part, path, stored);
     if (variable == nullptr) return;
     ++(variable->role() == VariableRole::Optimiser ? loaded.state : loaded.weights);
     const DType dtype = graph.body().value(variable->value).type.dtype;

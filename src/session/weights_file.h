@@ -1,6 +1,8 @@
 // Weights on disk as safetensors: a small header, then each tensor row-major. Read and written one tensor at a time.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 
 #include "memory/output_file.h"
@@ -13,12 +15,27 @@ namespace plimsoll::session {
 constexpr Bytes kWeightsFileBytes = WeightsReader::kBytes;
 static_assert(memory::OutputFile::kBufferBytes <= kWeightsFileBytes / 2);
 
+// What a file holds: all variables, those of the model (weights and statistics), or those of the optimiser.
+enum class WeightsPart { All, Model, Optimiser };
+
+// The size of such a file, at most.
+Bytes weights_file_bytes(const Graph& graph, WeightsPart part = WeightsPart::All);
+
+// Throws Error(DiskFull) when the folder has no room for so many bytes, or a limit of the process forbids such a file.
+// `what` begins the sentence.
+void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes);
+
 // Throws when `path` could not be written as things are: asked before training, not after it.
 void expect_room_for_weights(const Graph& graph, const std::string& path);
 
-// Writes all variables (the optimiser's too) and the number of steps beside `path` and renames: a crash leaves the old
-// file or the new one. Throws Error(BadNumbers), and keeps the old file, when a variable is not finite.
-void save_weights(Engine& session, Graph& graph, const std::string& path);
+struct SaveOptions {
+  WeightsPart part = WeightsPart::All;
+  std::function<void(std::span<const std::byte>)> watch = {};  // gets every byte of the file, in order
+};
+
+// Writes variables and the number of steps beside `path` and renames: a crash leaves the old file or the new one.
+// Throws Error(BadNumbers), and keeps the old file, when a variable is not finite.
+void save_weights(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options = {});
 
 // Tensors that were found in a file.
 struct LoadedWeights {
@@ -26,8 +43,9 @@ struct LoadedWeights {
   int64_t state = 0;    // of the optimiser, its rate among them
 };
 
-// Sets every weight and statistic of the graph; the optimiser's and the number of steps where the file has
-// them, state in 16 bits or not. Nothing is changed by a file that is damaged or of another model.
-LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path);
+// Sets the variables of the part, and the number of steps. The file must have each of them, but for those of the
+// optimiser when all are asked for; the optimiser's state may be in 16 bits or not. Nothing is changed by a file that
+// is damaged or of another model.
+LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part = WeightsPart::All);
 
 }  // namespace plimsoll::session

@@ -6,7 +6,7 @@
 namespace plimsoll::train {
 
 report::ModelFacts inspect_model(const Spec& spec) {
-  const ModelSpec model = find_model(spec.model, spec.model_options);
+  const ModelSpec model = model_of(spec);
   Graph graph;
   model::build_training(graph, model, optimiser_of(spec));
   report::ModelFacts facts;
@@ -29,7 +29,7 @@ report::ModelFacts inspect_model(const Spec& spec) {
 
 std::string model_graph_text(const Spec& spec) {
   Graph graph;
-  model::build_training(graph, find_model(spec.model, spec.model_options), optimiser_of(spec));
+  model::build_training(graph, model_of(spec), optimiser_of(spec));
   return to_string(graph);
 }
 

@@ -6,41 +6,43 @@
 #include <fmt/format.h>
 
 #include "session/bad_data.h"
+#include "train/epoch_sums.h"
 
 namespace plimsoll::train {
 
+double Score::value(std::string_view name) const {
+  return find_log(values, name).value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
 void plan_last_batch(Training& training, const Inputs& inputs) {
-  // Where bad samples are passed over, nobody knows what is left.
-  const int64_t rest = training.pipeline.most_corrupt > 0 ? 0 : inputs.samples() % training.batch;
+  const int64_t rest = inputs.last_batch().value_or(0);
   if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
 }
 
-Score evaluate(Training& training, Inputs& inputs, const StopQuestion& is_stop_asked) {
+Score evaluate(Training& training, Inputs& inputs, const EvaluateOptions& options) {
   Score score;
-  double loss = 0;
-  double correct = 0;
-  const bool counts = training.passes.eval_correct.is_set();
+  EpochSums sums(training.model, training.passes.eval_sums);
+  int64_t steps = 0;
   inputs.start_epoch(0);
+  BatchFeeds batches(training.fed, inputs.element());
   while (const ElementView* batch = inputs.next()) {
     const int64_t samples_here = samples_of(*batch);
-    score.stopped = is_stop_asked();
+    score.stopped = options.is_stop_asked();
     if (score.stopped) break;
-    const auto feeds = feeds_of(training, *batch);
-    const auto views = training.session->run(evaluate_request(training.passes, samples_here), feeds);
+    const auto feeds = batches.of(*batch);
+    const auto views = training.session->run_like(training.evaluate_step, feeds);
     const auto batch_loss = static_cast<double>(views[0].floats()[0]);
     if (!std::isfinite(batch_loss))
       session::throw_bad_loss(
           batch_loss, feeds,
           fmt::format("while samples {} to {} were evaluated", score.samples, score.samples + samples_here - 1),
           "the weights are not finite, or as large as from training that diverged");
-    loss += batch_loss * static_cast<double>(samples_here);
-    if (counts) correct += static_cast<double>(views[1].floats()[0]);
+    sums.add(views, samples_here);
     score.samples += samples_here;
+    if (options.most_steps > 0 && ++steps >= options.most_steps) break;
   }
   inputs.stop();
-  const auto samples = static_cast<double>(score.samples);
-  score.loss = loss / samples;
-  score.accuracy = counts ? correct / samples : std::numeric_limits<double>::quiet_NaN();
+  for (size_t i = 0; i < sums.names().size(); ++i) score.values.push_back({sums.names()[i], sums.mean(i)});
   return score;
 }
 

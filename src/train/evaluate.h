@@ -1,21 +1,28 @@
-// Loss and accuracy over a whole data set.
+// Loss and metrics over a whole data set.
 #pragma once
 
+#include <vector>
+
+#include <plimsoll/callback.h>
 #include "train/inputs.h"
 
 namespace plimsoll::train {
 
 struct Score {
-  double loss = 0;      // mean over the samples
-  double accuracy = 0;  // NaN where the model counts no right answers
+  std::vector<LogValue> values;  // means over the samples: the loss, then the metrics
   int64_t samples = 0;
   bool stopped = false;
+  double value(std::string_view name) const;  // NaN: the model has no such metric
 };
 
 // Plans the step for what is left when the samples are no multiple of the batch; the session must not be open yet.
 void plan_last_batch(Training& training, const Inputs& inputs);
 
+struct EvaluateOptions {
+  StopQuestion is_stop_asked = never_stops;  // between batches
+  int64_t most_steps = 0;                    // 0: all
+};
 // Throws Error(BadData or BadNumbers) when a loss is not finite.
-Score evaluate(Training& training, Inputs& inputs, const StopQuestion& is_stop_asked = never_stops);
+Score evaluate(Training& training, Inputs& inputs, const EvaluateOptions& options = {});
 
 }  // namespace plimsoll::train

@@ -1,5 +1,6 @@
 #include "train/inputs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -116,6 +117,7 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
     : share_(training.session->data_line()),
       samples_(samples.elements.size()),
       steps_(options.trains ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
+      last_batch_(options.trains ? 0 : samples_ % training.batch),
       batches_(make_batches(samples, training.model, training.pipeline, training.passes.input().dtype(), training.batch,
                             options)) {
   if (options.trains && training.batch > samples_)
@@ -123,12 +125,27 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
                             "batch",
                             samples.x_path, samples_, training.batch),
                 ErrorKind::Usage);
+  // Where bad samples are passed over, nobody knows what is left.
+  if (training.pipeline.most_corrupt > 0 && !options.trains) last_batch_.reset();
+}
+
+Inputs::Inputs(const Training& training, const Dataset& batches)
+    : share_(training.session->data_line()), samples_(0), steps_(batches.size()), batches_(batches) {
+  const BatchCount count = count_batches(batches);
+  samples_ = count.samples();
+  last_batch_ = count.rest;
 }
 
 void Inputs::start_epoch(int64_t epoch) {
   stop();
-  iteration_.emplace(batches_.on(share_));
+  iteration_.emplace(batches_.on(share_, share_.free()));
   iteration_->start_epoch(static_cast<uint64_t>(epoch));
+}
+
+void Inputs::start_at(const DatasetState& state) {
+  stop();
+  iteration_.emplace(batches_.on(share_));
+  iteration_->seek(state);
 }
 
 const ElementView* Inputs::next() {
@@ -141,6 +158,7 @@ const ElementView* Inputs::next() {
 void Inputs::stop() {
   if (!iteration_) return;
   for (const StageReport& stage : iteration_->stages()) skipped_ += stage.skipped;
+  stopped_at_ = iteration_->state();
   iteration_.reset();
 }
 
@@ -157,7 +175,25 @@ DType fed_type(const Data& data, const ModelSpec& model) {
   return stays ? DType::U8 : model.input().dtype;
 }
 
+namespace {
+
+// Of the dataset that takes more; the two are never read at the same time. A batch of another size takes as much more.
+std::vector<report::StageRow> planned_stages(const BatchedData& data, int64_t batch) {
+  std::vector<report::StageRow> most;
+  for (const std::optional<Dataset>& dataset : {data.train, data.test}) {
+    if (!dataset) continue;
+    const int64_t own = count_batches(*dataset).batch;
+    std::vector<report::StageRow> stages = rows_of(dataset->stages());
+    for (report::StageRow& stage : stages) stage.bytes = (stage.bytes * batch + own - 1) / own;
+    if (most.empty() || bytes_of(stages) > bytes_of(most)) most = std::move(stages);
+  }
+  return most;
+}
+
+}  // namespace
+
 std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch) {
+  if (!spec.batches.is_empty()) return planned_stages(spec.batches, batch);
   const DType fed = fed_type(spec.data, model);
   const auto stages = [&](const Samples& samples, bool trains) {
     return rows_of(make_batches(samples, model, spec.pipeline, fed, batch, {.trains = trains}).stages());
@@ -171,19 +207,20 @@ std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& 
   return bytes_of(test) > bytes_of(most) ? test : most;
 }
 
+Bytes useful_bytes(const Training& training, Bytes room) {
+  const auto useful = [&](const std::optional<Samples>& half, bool trains) -> Bytes {
+    if (!half) return 0;
+    return make_batches(*half, training.model, training.pipeline, training.passes.input().dtype(), training.batch,
+                        {.trains = trains})
+        .useful_bytes(room);
+  };
+  return std::max(useful(training.data.train, true), useful(training.data.test, false));
+}
+
 Bytes bytes_of(const std::vector<report::StageRow>& stages) {
   Bytes bytes = 0;
   for (const report::StageRow& stage : stages) bytes += stage.bytes;
   return bytes;
 }
-
-std::array<Feed, 2> feeds_of(const Training& training, const ElementView& batch) {
-  const auto feed = [&](Tensor to, size_t component) {
-    return Feed(to, batch.spec()[component].dtype, batch.data(component), batch.bytes(component));
-  };
-  return {feed(training.passes.input(), 0), feed(training.passes.labels(), 1)};
-}
-
-int64_t samples_of(const ElementView& batch) { return batch.dims(size_t{0})[0]; }
 
 }  // namespace plimsoll::train

@@ -1,7 +1,6 @@
 // Batches of one half of the data, as the steps of a training read them.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <vector>
 
@@ -27,22 +26,34 @@ class Inputs {
  public:
   // Throws Error(Usage) when the batch is larger than the half and remainders are dropped.
   Inputs(const Training& training, const Samples& samples, const InputOptions& options = {});
+  // Batches that are made already.
+  Inputs(const Training& training, const Dataset& batches);
   void start_epoch(int64_t epoch);
+  // Goes on after the batches that an earlier iteration handed out.
+  void start_at(const DatasetState& state);
   // The next batch, in place until the following call; null at the end of the epoch.
   const ElementView* next();
   void stop();
+  // After the last batch that was handed out.
+  DatasetState state() const { return iteration_ ? iteration_->state() : stopped_at_; }
 
+  const ElementSpec& element() const { return batches_.element(); }
+  // Negative where the dataset does not know.
   int64_t samples() const { return samples_; }
   int64_t steps_per_epoch() const { return steps_; }  // at most, where bad samples are passed over
-  int64_t skipped() const { return skipped_; }        // bad samples, in all epochs that were stopped
-  int64_t waited_ns() const { return waited_ns_; }    // in next()
-  std::vector<report::StageRow> stages() const;       // of the epoch under way
+  // Samples of a last batch that is not full; 0: there is none; unset: not known.
+  std::optional<int64_t> last_batch() const { return last_batch_; }
+  int64_t skipped() const { return skipped_; }      // bad samples, in all epochs that were stopped
+  int64_t waited_ns() const { return waited_ns_; }  // in next()
+  std::vector<report::StageRow> stages() const;     // of the epoch under way
 
  private:
   MemoryLine share_;  // of the line, held by the session
   int64_t samples_, steps_;
+  std::optional<int64_t> last_batch_;
   Dataset batches_;
   std::optional<Iteration> iteration_;
+  DatasetState stopped_at_ = {};
   int64_t skipped_ = 0, waited_ns_ = 0;
 };
 
@@ -52,9 +63,7 @@ DType fed_type(const Data& data, const ModelSpec& model);
 // What Inputs of the spec's data take at most under the line.
 std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch);
 Bytes bytes_of(const std::vector<report::StageRow>& stages);
-
-// A batch as the session takes it.
-std::array<Feed, 2> feeds_of(const Training& training, const ElementView& batch);
-int64_t samples_of(const ElementView& batch);
+// What Inputs have a use for when they may take so much.
+Bytes useful_bytes(const Training& training, Bytes room);
 
 }  // namespace plimsoll::train

@@ -1,6 +1,8 @@
 #include "train/loop.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,18 +12,38 @@
 namespace plimsoll::train {
 namespace {
 
-const Samples& expect_training_data(const Training& training) {
+Inputs training_inputs(const Training& training, uint64_t seed) {
+  if (training.batches.train) return {training, *training.batches.train};
   if (!training.data.train) throw Error("there is no training data", ErrorKind::Usage);
-  return *training.data.train;
+  return {training, *training.data.train, {.trains = true, .seed = seed}};
+}
+
+std::unique_ptr<Inputs> test_inputs(const Training& training) {
+  if (training.batches.test) return std::make_unique<Inputs>(training, *training.batches.test);
+  return training.data.test ? std::make_unique<Inputs>(training, *training.data.test) : nullptr;
+}
+
+// What a checkpoint keeps of the others must be theirs after the same event.
+Callbacks in_order(Callbacks callbacks) {
+  std::stable_partition(callbacks.begin(), callbacks.end(),
+                        [](const auto& callback) { return !callback->runs_last(); });
+  return callbacks;
 }
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options)
+TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callbacks callbacks)
     : training_(training),
       options_(options),
-      train_(training, expect_training_data(training), {.trains = true, .seed = options.seed}) {
-  if (training.data.test) test_ = std::make_unique<Inputs>(training, *training.data.test);
+      callbacks_(in_order(std::move(callbacks))),
+      train_(training_inputs(training, options.seed)),
+      test_(test_inputs(training)),
+      feeds_(training.fed, train_.element()),
+      sums_(training.model, training.passes.sums) {
+  for (const std::string& name : sums_.names()) logs_.push_back({name});
+  logs_.push_back({"learning_rate"});
+  if (test_)
+    for (const std::string& name : sums_.names()) logs_.push_back({"val_" + name});
 }
 
 void TrainingLoop::open() {
@@ -29,77 +51,177 @@ void TrainingLoop::open() {
   training_.session->open();
 }
 
-History TrainingLoop::run(Watcher& watcher) {
-  int64_t steps = 0;
-  bool is_cut = false;  // by LoopOptions::steps
-  if (training_.accumulate > 1) training_.session->get(training_.passes.accumulated_batches, &group_, sizeof group_);
-  for (int64_t epoch = 1; epoch <= options_.epochs && !is_cut && !watcher.is_stop_asked(); ++epoch) {
-    EpochSums sums;
-    train_.start_epoch(epoch);
-    while (const ElementView* batch = is_cut || watcher.is_stop_asked() ? nullptr : train_.next()) {
-      take_step(*batch, sums);
-      if (training_.accumulate > 1 && ++group_ >= training_.accumulate) apply_group();
-      watcher.after_step(means_of(epoch, sums), samples_of(*batch));
-      is_cut = options_.steps > 0 && ++steps >= options_.steps;
-    }
-    train_.stop();
-    // One that was stopped goes on with its group when it is resumed.
-    if (group_ > 0 && !is_cut && !watcher.is_stop_asked()) apply_group();
-    // An epoch that was cut short is reported too, and has no score.
-    const bool is_scored = !is_cut && test_ && !watcher.is_stop_asked();
-    if (is_scored) score_test_data(watcher);
-    if (sums.steps == 0) continue;
-    EpochMeans means = means_of(epoch, sums);
-    if (is_scored && history_.score) {
-      means.test_loss = history_.score->loss;
-      means.test_accuracy = history_.score->accuracy;
-    }
-    history_.epochs.push_back(means);
-    watcher.after_epoch(means);
+void TrainingLoop::restore(const RunState& state) {
+  sums_.set(state.sums);
+  if (state.seed != options_.seed)
+    throw Error(
+        fmt::format("the training that is resumed has seed {}, not {}; give the same seed", state.seed, options_.seed),
+        ErrorKind::Usage);
+  resumed_ = state;
+}
+
+RunState TrainingLoop::state() const {
+  RunState state{.epoch = epoch_, .epoch_steps = epoch_steps_, .data = train_.state()};
+  state.history = history_.epochs;
+  state.seed = options_.seed;
+  if (is_epoch_over_) {
+    ++state.epoch;
+    state.epoch_steps = 0;
+    state.data = {state.data.dataset, state.data.epoch + 1, 0};
+  } else if (!state.history.empty() && state.history.back().epoch == epoch_) {
+    state.history.pop_back();  // cut short: it is not over
   }
+  state.sums = sums_.state();
+  if (is_epoch_over_)
+    for (auto& [name, sum] : state.sums) sum = 0;
+  for (const auto& callback : callbacks_) state.callbacks.emplace_back(callback->name(), callback->state());
+  return state;
+}
+
+void TrainingLoop::tell(Event event) {
+  for (const auto& callback : callbacks_) (*callback.*event)(*this);
+}
+
+void TrainingLoop::begin() {
+  read_learning_rate();
+  if (training_.accumulate > 1) training_.session->get(training_.passes.accumulated_batches, &group_, sizeof group_);
+  epoch_ = 1;
+  if (resumed_) {
+    epoch_ = resumed_->epoch;
+    epoch_steps_ = resumed_->epoch_steps;
+    history_.epochs = resumed_->history;
+    run_steps_ = epoch_steps_;
+    for (const EpochLog& epoch : history_.epochs) run_steps_ += epoch.steps;
+    if (epoch_steps_ > 0) update_means();
+  }
+  tell(&Callback::before_training);
+  if (!resumed_) return;
+  std::vector<bool> is_restored(callbacks_.size());
+  for (const auto& [name, state] : resumed_->callbacks)
+    for (size_t i = 0; i < callbacks_.size(); ++i)
+      if (!is_restored[i] && callbacks_[i]->name() == name) {
+        callbacks_[i]->restore(state);
+        is_restored[i] = true;
+        break;
+      }
+}
+
+History TrainingLoop::run() {
+  begin();
+  while (!is_cut() && !is_stopping() && epoch_ + (is_epoch_over_ ? 1 : 0) <= options_.epochs) run_epoch();
   history_.skipped = train_.skipped() + (test_ ? test_->skipped() : 0);
-  history_.was_stopped = !is_cut && watcher.is_stop_asked();
+  tell(&Callback::after_training);
   return history_;
 }
 
 void TrainingLoop::apply_group() {
   const int64_t steps = training_.session->step_count();
-  training_.session->run_step(Training::Apply, {});
+  training_.session->run_step(training_.apply_step, {});
   training_.session->set_step_count(steps);  // of batches: random operators go on as without accumulation
   group_ = 0;
 }
 
-void TrainingLoop::score_test_data(Watcher& watcher) {
-  history_.score = evaluate(training_, *test_, [&] { return watcher.is_stop_asked(); });
-  if (history_.score->stopped || history_.score->samples == 0) history_.score.reset();
+void TrainingLoop::run_epoch() {
+  if (is_epoch_over_) {
+    ++epoch_;
+    epoch_steps_ = 0;
+    sums_.clear();
+  }
+  is_epoch_over_ = is_validated_ = false;
+  if (resumed_ && epoch_ == resumed_->epoch && resumed_->data.dataset != 0)
+    train_.start_at(resumed_->data);
+  else
+    train_.start_epoch(epoch_);
+  bool has_more = true;
+  while (has_more && !is_cut() && !is_stopping()) {
+    const ElementView* const batch = train_.next();
+    has_more = batch != nullptr;
+    if (!has_more) break;
+    take_step(*batch);
+    tell(&Callback::after_step);
+  }
+  train_.stop();
+  // One that was cut short goes on with its group when it is resumed.
+  if (!has_more && group_ > 0) apply_group();
+  // An epoch that was cut short is reported too, and has no score.
+  if (!has_more) is_epoch_over_ = validate();
+  if (epoch_steps_ == 0) return;
+  const std::span<const LogValue> all = logs();
+  history_.epochs.push_back({epoch_, epoch_steps_, {all.begin(), all.end()}});
+  if (is_epoch_over_) tell(&Callback::after_epoch);
 }
 
-EpochMeans TrainingLoop::means_of(int64_t epoch, const EpochSums& sums) const {
-  EpochMeans means;
-  means.epoch = epoch;
-  means.steps = sums.steps;
-  means.loss = sums.losses > 0 ? sums.loss / static_cast<double>(sums.losses) : kNoNumber;
-  if (training_.passes.correct.is_set()) means.accuracy = sums.correct / static_cast<double>(sums.samples);
-  return means;
+// False when it was stopped: the epoch is then not over.
+bool TrainingLoop::validate() {
+  if (!test_) return true;
+  const Score score = evaluate(training_, *test_, {.is_stop_asked = [&] {
+                                 tell(&Callback::after_validation_step);
+                                 return is_stopping();
+                               }});
+  if (score.stopped) return false;
+  is_validated_ = score.samples > 0;
+  history_.validation_samples = score.samples;
+  for (size_t i = 0; i < score.values.size(); ++i) logs_[training_logs() + i].value = score.values[i].value;
+  return true;
 }
 
-void TrainingLoop::take_step(const ElementView& batch, EpochSums& sums) {
-  const auto feeds = feeds_of(training_, batch);
-  const auto views = training_.session->run_step(Training::Train, feeds);
+std::span<const LogValue> TrainingLoop::logs() const {
+  return {logs_.data(), is_validated_ ? logs_.size() : training_logs()};
+}
+
+void TrainingLoop::update_means() {
+  for (size_t i = 0; i + 1 < training_logs(); ++i) logs_[i].value = sums_.mean(i);
+  logs_[training_logs() - 1].value = learning_rate();
+}
+
+void TrainingLoop::take_step(const ElementView& batch) {
+  const auto feeds = feeds_.of(batch);
+  const auto views = training_.session->run_like(Training::kTrain, feeds);
   const auto loss = static_cast<double>(views[0].floats()[0]);
-  if (!std::isfinite(loss)) {
-    // Loss scaling leaves such a step out, as often as lowering the scale may help.
-    if (!training_.passes.updates.loss_scale.is_set() || ++skipped_in_a_row_ > kMostSkippedSteps)
-      session::throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
-  } else {
+  step_samples_ = samples_of(batch);
+  if (std::isfinite(loss)) {
     skipped_in_a_row_ = 0;
     history_.last_loss = loss;
-    sums.loss += loss;
-    ++sums.losses;
+    sums_.add(views, step_samples_);
+  } else if (!training_.passes.updates.loss_scale.is_set() || ++skipped_in_a_row_ > kMostSkippedSteps) {
+    session::throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
   }
-  if (views.size() > 1) sums.correct += static_cast<double>(views[1].floats()[0]);
-  sums.samples += samples_of(batch);
-  ++sums.steps;
+  if (training_.accumulate > 1 && ++group_ >= training_.accumulate) apply_group();
+  ++epoch_steps_;
+  ++run_steps_;
+  update_means();
+}
+
+void TrainingLoop::read_learning_rate() {
+  training_.session->get(training_.passes.learning_rate, &learning_rate_, sizeof learning_rate_);
+}
+
+void TrainingLoop::set_learning_rate(double rate) {
+  if (!(rate >= 0 && std::isfinite(rate)))
+    throw Error(fmt::format("a learning rate of {} makes no sense; give a number that is not negative", rate),
+                ErrorKind::Usage);
+  learning_rate_ = static_cast<float>(rate);
+  training_.session->set(training_.passes.learning_rate, &learning_rate_, sizeof learning_rate_);
+}
+
+void TrainingLoop::stop(std::string reason) {
+  if (!is_stopping()) history_.stop_reason = reason.empty() ? "stopped" : std::move(reason);
+}
+
+void TrainingLoop::save_weights(const std::string& path) {
+  session::save_weights(*training_.session, training_.graph, path);
+}
+
+void TrainingLoop::load_weights(const std::string& path) {
+  session::load_weights(*training_.session, training_.graph, path);
+  read_learning_rate();
+}
+
+Bytes TrainingLoop::measured_peak() const { return peak_resident_bytes(); }
+
+const TrainingLoop& loop_of(const FitRun& run) {
+  if (const auto* loop = dynamic_cast<const TrainingLoop*>(&run)) return *loop;
+  throw Error("this callback works in fit alone");
 }
 
 StartingPoint load_start(Training& training, const std::string& path, const std::optional<double>& learning_rate) {

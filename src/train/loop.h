@@ -1,14 +1,16 @@
 // The training loop: epochs of steps over the training data, each followed by a score on the test data.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <plimsoll/callback.h>
 #include "session/weights_file.h"
+#include "train/epoch_sums.h"
 #include "train/evaluate.h"
+#include "train/run_state.h"
 
 namespace plimsoll::train {
 
@@ -16,77 +18,86 @@ namespace plimsoll::train {
 // what it was.
 constexpr int64_t kMostSkippedSteps = 32;
 
-constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
-
-// Means over the epoch so far. NaN: not counted, or not measured.
-struct EpochMeans {
-  int64_t epoch = 0;  // from 1
-  int64_t steps = 0;  // of this epoch
-  double loss = kNoNumber;
-  double accuracy = kNoNumber;
-  double test_loss = kNoNumber;
-  double test_accuracy = kNoNumber;
-};
-
-// Hears how training goes and may ask it to stop. This one hears nothing and never stops.
-class Watcher {
- public:
-  virtual ~Watcher() = default;
-  virtual bool is_stop_asked() { return false; }  // between steps
-  virtual void after_step(const EpochMeans& /*means*/, int64_t /*samples*/) {}
-  virtual void after_epoch(const EpochMeans& /*means*/) {}  // also after one that was cut short
-};
-
 struct LoopOptions {
-  int64_t epochs = 1;
-  int64_t steps = 0;  // stop after so many; 0: whole epochs
-  uint64_t seed = 1;  // of the order of samples
+  int64_t epochs = 1;  // the last one
+  int64_t steps = 0;   // stop after so many, those before a restart included; 0: whole epochs
+  uint64_t seed = 1;   // of the order of samples
   // How an error ends that says that the loss is not finite though the data is.
   std::string advice = "try a smaller learning rate, or clip gradients by their global norm";
 };
 
-struct History {
-  std::vector<EpochMeans> epochs;
-  std::optional<Score> score;    // of the last evaluation, unless that was stopped
-  double last_loss = kNoNumber;  // of the last step; NaN: there was none
-  int64_t skipped = 0;           // bad samples that were passed over, in all epochs
-  bool was_stopped = false;
-  bool has_trained() const { return last_loss == last_loss; }
-};
-
-// One run over the data: made, then opened, then run once.
-class TrainingLoop {
+// One run over the data: made, then opened, then run once. Steps allocate nothing.
+class TrainingLoop final : public FitRun {
  public:
   // Over the data of the training. Throws Error(Usage) when that has no half to train on.
-  TrainingLoop(Training& training, const LoopOptions& options);
+  TrainingLoop(Training& training, const LoopOptions& options, Callbacks callbacks = {});
 
-  int64_t steps_per_epoch() const { return train_.steps_per_epoch(); }
   // Plans what the data needs beyond the training's own steps, and takes the memory.
   void open();
   // Throws Error(BadData or BadNumbers) when a loss is not finite.
-  History run(Watcher& watcher);
+  History run();
+
+  // Where the run is, between two steps; and going on from there, set before run(). The variables are not part of it.
+  RunState state() const;
+  void restore(const RunState& state);  // throws Error(Usage) for a state of another model, seed or dataset
+  Training& training() const { return training_; }
+
+  int64_t epoch() const override { return epoch_; }
+  int64_t epochs() const override { return options_.epochs; }
+  int64_t steps() const override { return training_.session->step_count(); }
+  int64_t epoch_steps() const override { return epoch_steps_; }
+  int64_t steps_per_epoch() const override { return train_.steps_per_epoch(); }
+  int64_t step_samples() const override { return step_samples_; }
+  bool is_epoch_over() const override { return is_epoch_over_; }
+  bool is_resumed() const override { return resumed_.has_value(); }
+  std::span<const LogValue> logs() const override;
+  double learning_rate() const override { return static_cast<double>(learning_rate_); }
+  void set_learning_rate(double rate) override;
+  void stop(std::string reason) override;
+  bool is_stopping() const override { return history_.was_stopped(); }
+  void save_weights(const std::string& path) override;
+  void load_weights(const std::string& path) override;
+  Bytes line() const override { return training_.line->limit(); }
+  Bytes planned_peak() const override { return training_.session->peak_bytes(); }
+  Bytes measured_peak() const override;
 
  private:
-  struct EpochSums {
-    double loss = 0;
-    double correct = 0;
-    int64_t samples = 0;
-    int64_t steps = 0;
-    int64_t losses = 0;  // steps whose loss is finite: loss scaling passes over others
-  };
-  void take_step(const ElementView& batch, EpochSums& sums);
+  using Event = void (Callback::*)(FitRun&);
+  void tell(Event event);
+  void begin();
+  void run_epoch();
+  void take_step(const ElementView& batch);
   void apply_group();  // updates the weights from the gradients that were added up
-  EpochMeans means_of(int64_t epoch, const EpochSums& sums) const;
-  void score_test_data(Watcher& watcher);
+  size_t training_logs() const { return sums_.names().size() + 1; }
+  void update_means();
+  void read_learning_rate();
+  bool validate();
+  bool is_cut() const { return options_.steps > 0 && run_steps_ >= options_.steps; }
 
   Training& training_;
   const LoopOptions options_;
+  const Callbacks callbacks_;
   Inputs train_;
   std::unique_ptr<Inputs> test_;
+  BatchFeeds feeds_;
+  EpochSums sums_;
+  std::vector<LogValue> logs_;  // the means of sums_, the rate, then those of validation
+  std::optional<RunState> resumed_;
+
+  int64_t epoch_ = 0;
+  int64_t epoch_steps_ = 0;
+  int64_t run_steps_ = 0;  // of all epochs
+  int64_t step_samples_ = 0;
+  bool is_epoch_over_ = false;
+  bool is_validated_ = false;
+  float learning_rate_ = 0;
   History history_;
   int64_t group_ = 0;  // batches whose gradients were added up since the last update
   int64_t skipped_in_a_row_ = 0;
 };
+
+// The loop behind a run, for what must know more than FitRun shows. Throws Error for a run of another kind.
+const TrainingLoop& loop_of(const FitRun& run);
 
 // What a training goes on from.
 struct StartingPoint {

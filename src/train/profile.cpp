@@ -18,7 +18,7 @@ constexpr int kWarmUp = 2;
 class Feeder {
  public:
   virtual ~Feeder() = default;
-  virtual std::array<Feed, 2> next() = 0;
+  virtual std::span<const Feed> next() = 0;
   virtual report::DataProfile profile() const { return {}; }
   virtual void start_clock() {}
 };
@@ -34,12 +34,10 @@ class SyntheticFeeder final : public Feeder {
     const ModelSpec& model = training.model;
     model::fill_synthetic(model.input(), training.batch, model.classes, slot_.data());
     model::fill_synthetic(model.labels(), training.batch, model.classes, labels());
+    feeds_.emplace_back(training.passes.input(), model.input().dtype, slot_.data(), input_bytes_);
+    feeds_.emplace_back(training.passes.labels(), model.labels().dtype, labels(), bytes_of(model.labels()));
   }
-  std::array<Feed, 2> next() override {
-    const ModelSpec& model = training_.model;
-    return {Feed(training_.passes.input(), model.input().dtype, slot_.data(), input_bytes_),
-            Feed(training_.passes.labels(), model.labels().dtype, labels(), bytes_of(model.labels()))};
-  }
+  std::span<const Feed> next() override { return feeds_; }
 
  private:
   Bytes bytes_of(const TensorType& type) const {
@@ -50,19 +48,21 @@ class SyntheticFeeder final : public Feeder {
   const Training& training_;
   const Bytes input_bytes_;
   memory::Arena slot_;
+  std::vector<Feed> feeds_;
 };
 
 // Batches of the training data, epoch after epoch.
 class DataFeeder final : public Feeder {
  public:
   explicit DataFeeder(const Training& training)
-      : training_(training), inputs_(training, *training.data.train, {.trains = true, .repeats = true}) {
+      : inputs_(training, *training.data.train, {.trains = true, .repeats = true}),
+        feeds_(training.fed, inputs_.element()) {
     inputs_.start_epoch(1);
   }
-  std::array<Feed, 2> next() override {
+  std::span<const Feed> next() override {
     const ElementView* const batch = inputs_.next();
     if (batch == nullptr) throw Error("the training data has no whole batch", ErrorKind::BadData);
-    return feeds_of(training_, *batch);
+    return feeds_.of(*batch);
   }
   void start_clock() override {
     started_ = Clock::now();
@@ -75,8 +75,8 @@ class DataFeeder final : public Feeder {
 
  private:
   using Clock = std::chrono::steady_clock;
-  const Training& training_;
   Inputs inputs_;
+  BatchFeeds feeds_;
   Clock::time_point started_ = Clock::now();
   int64_t waited_before_ns_ = 0;
 };
@@ -100,7 +100,7 @@ Measured time_steps(Training& training, int64_t runs, const StopQuestion& is_sto
     expect_not_stopped(is_stop_asked);
     if (i == 0) feeder->start_clock();
     const auto feeds = feeder->next();
-    training.session->run_timed(Training::Train, feeds, measured.times[static_cast<size_t>(std::max<int64_t>(0, i))]);
+    training.session->run_timed(Training::kTrain, feeds, measured.times[static_cast<size_t>(std::max<int64_t>(0, i))]);
   }
   measured.data = feeder->profile();
   return measured;

@@ -23,7 +23,7 @@ class RemedySearch {
  public:
   RemedySearch(const Spec& spec, const Refusal& refused, const MayGoOn& may_go_on, const StopQuestion& is_stop_asked)
       : spec_(spec), refused_(refused), may_go_on_(may_go_on), is_stop_asked_(is_stop_asked) {
-    batch_ = spec.batch > 0 ? spec.batch : find_model(spec.model, spec.model_options).batch;
+    batch_ = spec.batch > 0 ? spec.batch : model_of(spec).batch;
   }
 
   std::vector<PlannedRemedy> run() {
@@ -65,7 +65,7 @@ class RemedySearch {
       spec.line = line;
       const Attempt tried = plan(spec);
       if (tried.training) {
-        keep(spec, *tried.training, what + surroundings(line), false);
+        keep(spec, *tried.training, what + beyond_machine(line), false);
         smallest_line_ = line;
         return true;
       }
@@ -75,9 +75,11 @@ class RemedySearch {
   }
 
   // Other programs are unknown to planning, but a machine that is too small is not.
-  static std::string surroundings(Bytes line) {
+  static std::string beyond_machine(Bytes line) {
     const Bytes allowed = memory::default_line(memory::gather_memory_facts()).bytes;
-    return line > allowed ? fmt::format(", more than the {} that the surroundings allow", format_bytes(allowed)) : "";
+    return line > allowed
+               ? fmt::format(", more than the {} that the machine and its limits allow", format_bytes(allowed))
+               : "";
   }
 
   void raise_line() { try_line(spec_, refused_.smallest_line, "the smallest line that works as asked"); }

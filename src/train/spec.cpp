@@ -35,6 +35,10 @@ std::string_view name_of(Optimiser::Kind kind) {
   return "unknown";
 }
 
+ModelSpec model_of(const Spec& spec) {
+  return spec.own_model ? *spec.own_model : find_model(spec.model, spec.model_options);
+}
+
 bool never_stops() { return false; }
 
 void expect_not_stopped(const StopQuestion& is_stop_asked) {

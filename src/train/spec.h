@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <plimsoll/policy.h>
 #include "memory/default_line.h"
 #include "plan/limits.h"
+#include "train/batches.h"
 #include "train/data.h"
 
 namespace plimsoll::train {
@@ -31,7 +33,8 @@ struct Spec {
   // The step.
   std::string model;  // a built-in one
   ModelOptions model_options = {};
-  int64_t batch = 0;         // 0: the model's own
+  std::shared_ptr<const ModelSpec> own_model = {};  // instead of that
+  int64_t batch = 0;                                // 0: the model's own
   bool finds_batch = false;  // the largest that fits without micro-batches; `batch` is then the most
   Optimiser optimiser = Optimiser::adam();
   std::optional<double> learning_rate = {};  // unset: that of a weights file, else the optimiser's
@@ -39,10 +42,12 @@ struct Spec {
   Purpose purpose = Purpose::Train;
   int64_t profile_steps = 5;   // Purpose::Profile measures so many
   bool loads_weights = false;  // a weights file will be read: the plan has room for that
+  bool predicts = false;       // a step that gives the model's outputs is planned too
 
   // The input. Without data the plan has room for the widest numbers that a file may hold.
   Data data = {};
   Pipeline pipeline = {};
+  BatchedData batches = {};  // instead of both
 
   // What changes results; also Optimiser::state_bits.
   Policy policy = {};                       // in what type values are kept
@@ -50,7 +55,7 @@ struct Spec {
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // What it may use.
-  Bytes line = 0;   // of the whole process; 0: what the surroundings allow
+  Bytes line = 0;   // of the whole process; 0: what the machine and its limits allow
   int threads = 0;  // 0: all
   Levers levers = {};
   bool masks = true;                // one bit an element is kept instead of the output of relu or clip
@@ -60,6 +65,9 @@ struct Spec {
 
 // "adam": as the command line has it.
 std::string_view name_of(Optimiser::Kind kind);
+
+// The model that it is about.
+ModelSpec model_of(const Spec& spec);
 
 // Whether to stop: asked between stages and between steps.
 using StopQuestion = std::function<bool()>;

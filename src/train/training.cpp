@@ -16,12 +16,10 @@ namespace {
 
 constexpr Bytes kOpenLine = 1000 * 1024 * GiB;  // a curve is about all lines, so none is set
 
-std::vector<Tensor> fetches(Tensor loss, Tensor correct) {
-  return correct.is_set() ? std::vector{loss, correct} : std::vector{loss};
-}
-
-session::Request train_request(const model::TrainingGraph& passes, int64_t batch) {
-  return {fetches(passes.loss, passes.correct), passes.updates.nodes, batch};
+std::vector<Tensor> fetches(Tensor loss, const std::vector<Tensor>& sums) {
+  std::vector<Tensor> all{loss};
+  all.insert(all.end(), sums.begin(), sums.end());
+  return all;
 }
 
 void allow_split(Graph& graph, const std::vector<std::string>& ops) {
@@ -56,6 +54,15 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   return options;
 }
 
+// After every plan has what it needs. A little stays free: what a process takes beside its reservations is estimated.
+void give_rest_to_data(Training& training) {
+  constexpr Bytes kLeftFree = 2 * MiB;
+  const Bytes rest = training.session->free_bytes() - kLeftFree;
+  if (training.data.is_empty() || rest <= 0) return;
+  training.data_more_bytes = useful_bytes(training, training.data_bytes + rest) - training.data_bytes;
+  training.session->give_to_data(training.data_more_bytes);
+}
+
 // Bytes stay bytes until the step converts them.
 model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
   model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
@@ -64,6 +71,16 @@ model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model
     conversion.scale = kByteScale;
   }
   return conversion;
+}
+
+// The first two components of the built-in models' data, and for others those that they name.
+std::vector<FedTensor> list_fed(const Training& training) {
+  const ModelSpec& model = training.model;
+  if (model.components.empty()) return {{training.passes.input(), "x"}, {training.passes.labels(), "y"}};
+  std::vector<FedTensor> fed;
+  for (const NamedTensors* tensors : {&training.passes.inputs, &training.passes.targets})
+    for (const auto& [name, tensor] : *tensors) fed.push_back({tensor, model.components.at(fed.size())});
+  return fed;
 }
 
 report::ResultChanges find_changes(const Training& training, DType values) {
@@ -87,8 +104,18 @@ struct Ways {
 
 }  // namespace
 
+session::Request train_request(const model::TrainingGraph& passes, int64_t batch) {
+  return {fetches(passes.loss, passes.sums), passes.updates.nodes, batch};
+}
+
 session::Request evaluate_request(const model::TrainingGraph& passes, int64_t batch) {
-  return {fetches(passes.eval_loss, passes.eval_correct), {}, batch};
+  return {fetches(passes.eval_loss, passes.eval_sums), {}, batch};
+}
+
+session::Request predict_request(const model::TrainingGraph& passes, int64_t batch) {
+  session::Request request{{}, {}, batch};
+  for (const auto& [name, output] : passes.outputs) request.fetches.push_back(output);
+  return request;
 }
 
 Optimiser optimiser_of(const Spec& spec) {
@@ -102,14 +129,16 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   expect_not_stopped(is_stop_asked);
   auto training = std::make_unique<Training>();
   if (spec.threads > 0) omp_set_num_threads(spec.threads);
-  training->model = find_model(spec.model, spec.model_options);
+  training->model = model_of(spec);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
   training->accumulate = spec.accumulate;
   training->data = spec.data;
   training->pipeline = spec.pipeline;
+  training->batches = spec.batches;
   training->passes = model::build_training(training->graph, training->model, optimiser_of(spec),
                                            input_conversion(spec, training->model), spec.accumulate);
+  training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
   training->line = MemoryLine::process(training->line_origin.bytes);
@@ -117,13 +146,19 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data_stages = planned_stages(spec, training->model, training->batch);
   training->data_bytes = bytes_of(training->data_stages);
   std::vector<session::Request> requests;
-  if (spec.purpose != Purpose::Evaluate) requests.push_back(train_request(training->passes, training->batch));
-  requests.push_back(evaluate_request(training->passes, training->batch));
+  const auto request = [&](const session::Request& step) {
+    requests.push_back(step);
+    return requests.size() - 1;
+  };
+  if (spec.purpose != Purpose::Evaluate) request(train_request(training->passes, training->batch));
+  training->evaluate_step = request(evaluate_request(training->passes, training->batch));
+  if (spec.predicts) training->predict_step = request(predict_request(training->passes, training->batch));
   if (spec.purpose != Purpose::Evaluate && !training->passes.apply.nodes.empty())
-    requests.push_back({{}, training->passes.apply.nodes, training->batch});
+    training->apply_step = request({{}, training->passes.apply.nodes, training->batch});
   const SessionOptions options = session_options(spec, *training);
   training->scratch_folder = options.scratch_folder;
   training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);
+  give_rest_to_data(*training);
   expect_not_stopped(is_stop_asked);
   training->changes = find_changes(*training, spec.policy.values);
   return training;
@@ -157,6 +192,7 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.arena_bytes = session.arena_bytes();
   facts.runtime_bytes = session.runtime_bytes();
   facts.data_bytes = training.data_bytes;
+  facts.data_more_bytes = training.data_more_bytes;
   facts.data = data_facts(training);
   facts.peak_bytes = session.peak_bytes();
   facts.scratch_file_bytes = session.file_bytes();

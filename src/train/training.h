@@ -1,4 +1,4 @@
-// A built-in model made ready under a line: graph, plan and session, before any data or tensor memory.
+// A model made ready under a line: graph, plan and session, before any data or tensor memory.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,10 @@
 namespace plimsoll::train {
 
 struct Training {
-  enum Steps : size_t { Train, Evaluate, Apply };  // Apply: with accumulation alone
+  // Numbers of the session's steps; the main one is the first.
+  static constexpr size_t kTrain = 0;
+  size_t evaluate_step = 0, predict_step = 0;
+  size_t apply_step = 0;  // with accumulation alone: updates the weights
 
   ModelSpec model;
   Graph graph;
@@ -24,8 +27,11 @@ struct Training {
   std::optional<MemoryLine> line;
   Data data;
   Pipeline pipeline;
+  BatchedData batches;
+  std::vector<FedTensor> fed;
   std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
   Bytes data_bytes = 0;                       // of all these
+  Bytes data_more_bytes = 0;                  // that the line had left, and the data has a use for
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
   int64_t accumulate = 1;         // batches for each update
@@ -41,7 +47,9 @@ struct Training {
 // make_sized_training.
 std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked = never_stops);
 
-// What evaluation fetches: loss, and right answers where the model counts them.
+// What the steps fetch: the loss and the sums of the metrics; or the outputs.
+session::Request train_request(const model::TrainingGraph& passes, int64_t batch);
+session::Request predict_request(const model::TrainingGraph& passes, int64_t batch);
 session::Request evaluate_request(const model::TrainingGraph& passes, int64_t batch);
 
 // The optimiser with the rate that was given.

@@ -20,17 +20,17 @@ using ::testing::Not;
 constexpr const char* kData = "--data /usr/share/datasets/fashion-mnist";
 
 TEST(Flags, AreThoseThatAVerbUses) {
-  const std::string eval = run_program("eval --help").output;
+  const std::string eval = run_program("eval --help-all").output;
   for (const char* flag : {"--optimizer", "--lr", "--momentum", "--clip", "--train-x", "--half-storage", "--split"})
     EXPECT_THAT(eval, Not(HasSubstr(flag)));
   for (const char* flag : {"--weights", "--test-x", "--test-y", "--memory", "--batch", "--json"})
     EXPECT_THAT(eval, HasSubstr(flag));
-  const std::string doctor = run_program("doctor --help").output;
+  const std::string doctor = run_program("doctor --help-all").output;
   for (const char* flag : {"--without", "--split", "--half-storage", "--disk-limit", "--threads"})
     EXPECT_THAT(doctor, Not(HasSubstr(flag)));
-  EXPECT_THAT(run_program("plan --help").output, Not(HasSubstr("--lr")));
+  EXPECT_THAT(run_program("plan --help-all").output, Not(HasSubstr("--lr")));
   EXPECT_EQ(run_program("plan mlp --lr 0.1").exit_code, 0) << "flags of a training can be pasted";
-  EXPECT_THAT(run_program("inspect --help").output, Not(HasSubstr("--batch")));
+  EXPECT_THAT(run_program("inspect --help-all").output, Not(HasSubstr("--batch")));
   EXPECT_EQ(run_program("eval mlp --weights x --lr 1").exit_code, 2);
 }
 

@@ -39,6 +39,17 @@ TEST(Permutation, DependsOnSeedAndEpochOnly) {
 // A saved position must mean the same samples in every later version.
 TEST(Permutation, StaysAsItWas) { EXPECT_EQ(order(8, 1, 2), (std::vector<int64_t>{6, 2, 0, 3, 7, 5, 4, 1})); }
 
+TEST(Permutation, FillsWithThoseOfOneByOne) {
+  for (const int64_t n : {1, 7, 100, 128, 129, 1000}) {
+    const std::vector<int64_t> all = order(n, 4, 2);
+    for (const int64_t first : {int64_t{0}, n / 3, n - 1}) {
+      std::vector<int64_t> filled(static_cast<size_t>(n - first));
+      Permutation(n, 4, 2).fill(first, filled);
+      EXPECT_EQ(filled, std::vector<int64_t>(all.begin() + first, all.end()));
+    }
+  }
+}
+
 TEST(Permutation, WorksForHugeSizes) {
   const int64_t n = (int64_t(1) << 62) - 57;
   const Permutation permutation(n, 5, 5);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "data/files.h"
-#include "data/formats/crc32c.h"
 
 namespace plimsoll::testing {
 
@@ -57,8 +57,7 @@ inline std::string example(const std::vector<NamedList>& features) {
 
 inline std::string tf_record(const std::string& data) {
   const std::string length = number(data.size(), 8);
-  return length + number(data::masked_crc32c(bytes_of(length)), 4) + data +
-         number(data::masked_crc32c(bytes_of(data)), 4);
+  return length + number(masked_crc32c(bytes_of(length)), 4) + data + number(masked_crc32c(bytes_of(data)), 4);
 }
 
 }  // namespace plimsoll::testing

@@ -38,10 +38,9 @@ TEST_P(Training, IsOneGraphWithSharedVariables) {
   EXPECT_EQ(training.labels().type(), spec.labels());
   for (const Tensor scalar : {training.loss, training.eval_loss, training.learning_rate})
     EXPECT_EQ(to_string(scalar.type()), "f32[]");
-  EXPECT_EQ(training.correct.is_set(), training.eval_correct.is_set());
-  if (training.correct.is_set()) {
-    EXPECT_EQ(to_string(training.correct.type()), "f32[]");
-  }
+  EXPECT_EQ(training.sums.size(), spec.metrics.size());
+  EXPECT_EQ(training.eval_sums.size(), spec.metrics.size());
+  for (const Tensor sum : training.sums) EXPECT_EQ(to_string(sum.type()), "f32[]");
 
   // Every weight is trained, none twice; the inference pass added none.
   Graph alone;

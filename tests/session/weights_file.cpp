@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -69,6 +70,42 @@ TEST_F(WeightsFile, GivesBackWhatWasSaved) {
   EXPECT_EQ(stored[0].name, "steps");  // wider elements come first
   EXPECT_EQ(stored[1].name, "k");
   EXPECT_EQ(stored[1].dims, (Dims{16, 16, 3, 3}));
+}
+
+TEST_F(WeightsFile, PartsHoldWhatIsTheirsAndMakeAWhole) {
+  session.set_step_count(5);
+  const std::string state = path + ".state";
+  std::string watched;
+  const auto watch = [&](std::span<const std::byte> bytes) {
+    watched.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  save_weights(session, net.graph, path, {.part = WeightsPart::Model, .watch = watch});
+  save_weights(session, net.graph, state, {.part = WeightsPart::Optimiser});
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_EQ(watched, std::string(std::istreambuf_iterator<char>(file), {}));
+  EXPECT_LE(static_cast<Bytes>(watched.size()), weights_file_bytes(net.graph, WeightsPart::Model));
+  EXPECT_EQ(WeightsReader(path).tensors(), 2);
+  EXPECT_EQ(WeightsReader(state).tensors(), 1);
+
+  const auto k = value_of(session, net.graph, "k");
+  const int64_t other = 9;
+  session.set(net.graph.find("steps"), &other, sizeof other);
+  session.fill(net.graph.find("k"), [](void* into, Bytes bytes) { std::memset(into, 0, size_t(bytes)); });
+  session.set_step_count(0);
+  load_weights(session, net.graph, path, WeightsPart::Model);
+  EXPECT_EQ(value_of(session, net.graph, "k"), k);
+  EXPECT_EQ(session.step_count(), 5);
+  int64_t steps = 0;
+  session.get(net.graph.find("steps"), &steps, sizeof steps);
+  EXPECT_EQ(steps, 9);
+  EXPECT_EQ(load_weights(session, net.graph, state, WeightsPart::Optimiser).state, 1);
+  session.get(net.graph.find("steps"), &steps, sizeof steps);
+  EXPECT_EQ(steps, 7);
+  EXPECT_THAT(error_of([&] { load_weights(session, net.graph, path, WeightsPart::Optimiser); }),
+              HasSubstr("has no tensor 'steps': it belongs to another optimiser"));
+  EXPECT_THAT(error_of([&] { load_weights(session, net.graph, state, WeightsPart::Model); }),
+              HasSubstr("has no tensor 'k': it belongs to another model"));
+  std::filesystem::remove(state);
 }
 
 // Drop-out draws by the number of the step: training that goes on must not draw the masks of the first steps again.

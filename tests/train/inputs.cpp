@@ -61,9 +61,9 @@ std::vector<double> losses_of(const Spec& spec) {
   const auto training = make_training(spec);
   TrainingLoop loop(*training, {.epochs = 3});
   loop.open();
-  Watcher watcher;
   std::vector<double> losses;
-  for (const EpochMeans& means : loop.run(watcher).epochs) losses.insert(losses.end(), {means.loss, means.test_loss});
+  for (const EpochLog& epoch : loop.run().epochs)
+    for (const LogValue& log : epoch.logs) losses.push_back(log.value);
   return losses;
 }
 

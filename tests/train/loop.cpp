@@ -17,17 +17,22 @@ using testing::small_spec;
 using testing::SmallData;
 
 // Counts what it hears, and stops after so many steps.
-struct Listener : Watcher {
+struct Listener : Callback {
   explicit Listener(int64_t most_steps = -1) : most(most_steps) {}
-  bool is_stop_asked() override { return most >= 0 && steps >= most; }
-  void after_step(const EpochMeans&, int64_t samples_of_step) override {
+  std::string name() const override { return "listener"; }
+  void before_training(FitRun& run) override { stop_in_time(run); }
+  void after_step(FitRun& run) override {
     ++steps;
-    samples += samples_of_step;
+    samples += run.step_samples();
+    stop_in_time(run);
   }
-  void after_epoch(const EpochMeans& means) override { epochs.push_back(means); }
+  void after_epoch(FitRun& run) override { epochs.push_back({run.epoch(), run.epoch_steps(), {}}); }
+  void stop_in_time(FitRun& run) const {
+    if (most >= 0 && steps >= most) run.stop("enough");
+  }
   int64_t most;
   int64_t steps = 0, samples = 0;
-  std::vector<EpochMeans> epochs;
+  std::vector<EpochLog> epochs;
 };
 
 TEST(TrainingLoop, LearnsAndScoresEachEpoch) {
@@ -35,47 +40,50 @@ TEST(TrainingLoop, LearnsAndScoresEachEpoch) {
   Spec spec = data.spec();
   spec.learning_rate = 0.02;
   const auto training = make_training(spec);
-  TrainingLoop loop(*training, {.epochs = 30});
+  const auto listener = std::make_shared<Listener>();
+  TrainingLoop loop(*training, {.epochs = 30}, {listener});
   EXPECT_EQ(loop.steps_per_epoch(), 8);
   loop.open();
-  Listener listener;
-  const History history = loop.run(listener);
-  EXPECT_FALSE(history.was_stopped);
+  const History history = loop.run();
+  EXPECT_FALSE(history.was_stopped());
   EXPECT_TRUE(history.has_trained());
-  EXPECT_EQ(listener.steps, 30 * 8);
-  EXPECT_EQ(listener.samples, 30 * 64);
+  EXPECT_EQ(listener->steps, 30 * 8);
+  EXPECT_EQ(listener->samples, 30 * 64);
   ASSERT_EQ(history.epochs.size(), 30U);
-  ASSERT_EQ(listener.epochs.size(), 30U);
-  EXPECT_LT(history.epochs.back().loss, 0.5 * history.epochs.front().loss);
-  EXPECT_GT(history.epochs.back().accuracy, 0.8);
-  ASSERT_TRUE(history.score.has_value());
-  EXPECT_EQ(history.score->samples, 21);
-  EXPECT_EQ(history.epochs.back().test_loss, history.score->loss);
+  ASSERT_EQ(listener->epochs.size(), 30U);
+  EXPECT_LT(history["loss"].back(), 0.5 * history["loss"].front());
+  EXPECT_GT(history["accuracy"].back(), 0.8);
+  EXPECT_EQ(history.validation_samples, 21);
+  EXPECT_EQ(history["val_loss"].size(), 30U);
+  EXPECT_THAT(error_of([&] { history["val_los"]; }),
+              HasSubstr("no 'val_los'; it has loss, accuracy, learning_rate, val_loss, val_accuracy"));
 }
 
-TEST(TrainingLoop, StopsWhenTheWatcherAsks) {
+TEST(TrainingLoop, StopsWhenACallbackAsks) {
   const SmallData data(64, 16);
   const auto training = make_training(data.spec());
-  TrainingLoop loop(*training, {.epochs = 5});
+  const auto listener = std::make_shared<Listener>(11);
+  TrainingLoop loop(*training, {.epochs = 5}, {listener});
   loop.open();
-  Listener listener(11);
-  const History history = loop.run(listener);
-  EXPECT_TRUE(history.was_stopped);
-  EXPECT_EQ(listener.steps, 11);
+  const History history = loop.run();
+  EXPECT_TRUE(history.was_stopped());
+  EXPECT_EQ(listener->steps, 11);
   ASSERT_EQ(history.epochs.size(), 2U) << "an epoch that was cut short is reported too";
   EXPECT_EQ(history.epochs[1].steps, 3);
-  EXPECT_FALSE(std::isnan(history.epochs[0].test_loss));
-  EXPECT_TRUE(std::isnan(history.epochs[1].test_loss));
+  EXPECT_TRUE(history.epochs[0].log("val_loss").has_value());
+  EXPECT_FALSE(history.epochs[1].log("val_loss").has_value());
+  EXPECT_EQ(listener->epochs.size(), 1U) << "but is not over";
+  EXPECT_EQ(history.stop_reason, "enough");
 }
 
 TEST(TrainingLoop, StoppedBeforeTheFirstStepHasNotTrained) {
   const SmallData data(64, 16);
   const auto training = make_training(data.spec());
-  TrainingLoop loop(*training, {});
+  const auto listener = std::make_shared<Listener>(0);
+  TrainingLoop loop(*training, {}, {listener});
   loop.open();
-  Listener listener(0);
-  const History history = loop.run(listener);
-  EXPECT_TRUE(history.was_stopped);
+  const History history = loop.run();
+  EXPECT_TRUE(history.was_stopped());
   EXPECT_FALSE(history.has_trained());
   EXPECT_TRUE(history.epochs.empty());
 }
@@ -83,12 +91,12 @@ TEST(TrainingLoop, StoppedBeforeTheFirstStepHasNotTrained) {
 TEST(TrainingLoop, ANumberOfStepsIsNoStop) {
   const SmallData data(64, 16);
   const auto training = make_training(data.spec());
-  TrainingLoop loop(*training, {.epochs = 5, .steps = 9});
+  const auto listener = std::make_shared<Listener>();
+  TrainingLoop loop(*training, {.epochs = 5, .steps = 9}, {listener});
   loop.open();
-  Listener listener;
-  const History history = loop.run(listener);
-  EXPECT_FALSE(history.was_stopped);
-  EXPECT_EQ(listener.steps, 9);
+  const History history = loop.run();
+  EXPECT_FALSE(history.was_stopped());
+  EXPECT_EQ(listener->steps, 9);
   EXPECT_EQ(history.epochs.size(), 2U);
 }
 
@@ -112,10 +120,10 @@ TEST(TrainingLoop, ALossThatIsNotFiniteEndsWithTheAdvice) {
   spec.optimiser = Optimiser::sgd();
   spec.learning_rate = 1e30;
   const auto training = make_training(spec);
-  TrainingLoop loop(*training, {.epochs = 20, .advice = "try less"});
+  const auto listener = std::make_shared<Listener>();
+  TrainingLoop loop(*training, {.epochs = 20, .advice = "try less"}, {listener});
   loop.open();
-  Listener listener;
-  EXPECT_THAT(error_of([&] { loop.run(listener); }), HasSubstr("though the data is finite; try less"));
+  EXPECT_THAT(error_of([&] { loop.run(); }), HasSubstr("though the data is finite; try less"));
 }
 
 TEST(Evaluate, AShortLastBatchCountsByItsSamples) {
@@ -132,8 +140,8 @@ TEST(Evaluate, AShortLastBatchCountsByItsSamples) {
   };
   const Score cut = scored(8), whole = scored(21);
   EXPECT_EQ(cut.samples, 21);
-  EXPECT_NEAR(cut.loss, whole.loss, 1e-5 * whole.loss);
-  EXPECT_DOUBLE_EQ(cut.accuracy, whole.accuracy);
+  EXPECT_NEAR(cut.value("loss"), whole.value("loss"), 1e-5 * whole.value("loss"));
+  EXPECT_DOUBLE_EQ(cut.value("accuracy"), whole.value("accuracy"));
   EXPECT_FALSE(cut.stopped);
 }
 
@@ -146,7 +154,7 @@ TEST(Evaluate, StopsWhenAsked) {
   plan_last_batch(*training, test);
   training->session->open();
   int asked = 0;
-  const Score score = evaluate(*training, test, [&] { return ++asked > 1; });
+  const Score score = evaluate(*training, test, {.is_stop_asked = [&] { return ++asked > 1; }});
   EXPECT_TRUE(score.stopped);
   EXPECT_EQ(score.samples, 8);
 }
@@ -158,10 +166,10 @@ TEST(Start, AGivenRateCountsMoreThanThatOfTheFile) {
   spec.learning_rate = 0.002;
   {
     const auto training = make_training(spec);
-    TrainingLoop loop(*training, {.steps = 3});
+    const auto listener = std::make_shared<Listener>();
+    TrainingLoop loop(*training, {.steps = 3}, {listener});
     loop.open();
-    Listener listener;
-    loop.run(listener);
+    loop.run();
     session::save_weights(*training->session, training->graph, path);
   }
   const auto start = [&](std::optional<double> rate) {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "data/formats/crc32c.h"
-#include "data/formats/little_endian.h"
+#include "base/crc32c.h"
+#include "base/little_endian.h"
 #include "data/stored_array.h"
 
 namespace plimsoll::data {
@@ -71,7 +71,7 @@ void TfRecords::scan(size_t number, FileWindow& window) {
 
 Bytes TfRecords::held_bytes() const {
   Bytes bytes = index_.bytes() + static_cast<Bytes>(starts_.size() * sizeof(Bytes));
-  for (const std::string& path : paths_) bytes += static_cast<Bytes>(sizeof path + path.capacity());
+  for (const std::string& path : paths_) bytes += static_cast<Bytes>(sizeof(std::string) + path.capacity());
   return bytes;
 }
 

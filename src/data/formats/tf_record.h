@@ -28,7 +28,7 @@ class TfRecords {
 
  private:
   friend class TfRecordCursor;
-  void scan(size_t file, FileWindow& window);
+  void scan(size_t number, FileWindow& window);
 
   const std::vector<std::string> paths_;
   std::vector<Bytes> starts_;  // of each file, were they one; and the end

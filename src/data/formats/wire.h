@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "data/formats/little_endian.h"
+#include "base/little_endian.h"
 
 namespace plimsoll::data {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "data/formats/little_endian.h"
+#include "base/little_endian.h"
 
 namespace plimsoll::data {
 namespace {

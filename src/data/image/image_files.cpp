@@ -93,7 +93,7 @@ class ImageFiles final : public Table {
   const std::vector<std::string>& classes() const override { return classes_; }
   Bytes held_bytes() const override {
     Bytes bytes = names_.bytes();
-    for (const std::string& one : classes_) bytes += static_cast<Bytes>(sizeof one + one.size());
+    for (const std::string& one : classes_) bytes += static_cast<Bytes>(sizeof(std::string) + one.size());
     return bytes;
   }
   Bytes reader_bytes() const override { return ImageReader::bytes(options_); }
@@ -263,7 +263,7 @@ std::unique_ptr<Table> open_image_list(const std::string& path, const ImageOptio
     are_numbers = are_numbers && label_number(label) >= 0;
   });
   if (files == 0) refuse(path, "the list is empty");
-  const std::vector<std::string> classes = are_numbers ? std::vector<std::string>{} : list_labels(walk_lines, path);
+  std::vector<std::string> classes = are_numbers ? std::vector<std::string>{} : list_labels(walk_lines, path);
   FileNames names(files, name_bytes, path);
   walk_lines([&](std::string_view name, std::string_view label) {
     const auto found = std::lower_bound(classes.begin(), classes.end(), label);

@@ -11,10 +11,10 @@ namespace plimsoll::data {
 
 // The fields are "x", the image, and "y", an i64; "x" alone where there are no labels.
 
-// JPEG and PNG files at any depth below the sub-folders of `path`, each of which is a class; classes and files are in
+// JPEG and PNG files at any depth below the sub-folders of `given`, each of which is a class; classes and files are in
 // the order of their names. A folder that holds images and no sub-folder gives images without labels. Names that start
 // with a dot are passed over. Throws Error(BadData) for a folder or a class without an image.
-std::unique_ptr<Table> open_image_folder(const std::string& path, const ImageOptions& options = {});
+std::unique_ptr<Table> open_image_folder(const std::string& given, const ImageOptions& options = {});
 
 // Lines of a path and a label, with a tab, a comma or a blank between them; paths are relative to the folder of the
 // list. Labels are whole numbers, or names, which are numbered by their order. Throws Error(BadData) naming the row.

@@ -84,7 +84,8 @@ void round_all(const float* HWY_RESTRICT row, int64_t count, uint8_t* HWY_RESTRI
   }
   for (; i < count; ++i) {
     const float inside = row[i] < 0 ? 0 : row[i] > 255 ? 255 : row[i];
-    into[i] = static_cast<uint8_t>(inside + 0.5F);
+    const float up = inside + 0.5F;  // the same bits as the vectors'
+    into[i] = static_cast<uint8_t>(up);
   }
 }
 

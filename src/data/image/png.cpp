@@ -95,7 +95,7 @@ struct PngDecoder::State {
     std::free(block);
   }
 
-  void set_up_rows() {
+  void set_up_rows() const {
     ::png_set_scale_16(png);
     ::png_set_expand(png);
     ::png_set_strip_alpha(png);

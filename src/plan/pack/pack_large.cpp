@@ -42,7 +42,7 @@ void offer_quick(const Boxes& boxes, Bytes enough, Lowest& lowest) {
 }
 
 // The most promising first. Boxes of equal size pack best in the order of time: the repeated layers of a network.
-std::vector<BoxOrder> make_orders(const Boxes& boxes) {
+std::vector<BoxOrder> orders_of_many(const Boxes& boxes) {
   const auto area = [](const Box& b) { return static_cast<double>(b.size) * static_cast<double>(time_of(b)); };
   return {falling(boxes, [](const Box& b) { return std::tuple(b.size, -b.lower, time_of(b)); }),
           falling(boxes, [&](const Box& b) { return std::tuple(area(b), b.size); }),
@@ -56,7 +56,7 @@ std::vector<BoxOrder> make_orders(const Boxes& boxes) {
 bool offer_orders(const Boxes& boxes, Bytes enough, int64_t looks, Lowest& lowest) {
   const int64_t cost = count_meetings(boxes) + static_cast<int64_t>(boxes.size());
   if (looks < cost) return false;
-  const std::vector<BoxOrder> orders = make_orders(boxes);
+  const std::vector<BoxOrder> orders = orders_of_many(boxes);
   for (const Fit fit : {Fit::Lowest, Fit::Tightest})
     for (const BoxOrder& order : orders) {
       if (looks < cost || lowest.height <= enough) return true;

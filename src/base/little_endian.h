@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace plimsoll::data {
+namespace plimsoll {
 
 template <typename Number>
 Number little_endian_at(const std::byte* place) {
@@ -13,4 +13,4 @@ Number little_endian_at(const std::byte* place) {
   return number;
 }
 
-}  // namespace plimsoll::data
+}  // namespace plimsoll

@@ -1,16 +1,17 @@
-// The checksum of TFRecord files (Castagnoli), by the processor's own instruction where it has one.
+// The checksum of TFRecord files and checkpoints (Castagnoli), by the processor's own instruction where it has one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace plimsoll::data {
+namespace plimsoll {
 
-uint32_t crc32c(std::span<const std::byte> bytes);
+// Of what was summed before followed by these bytes.
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 // The same by a table, for processors without the instruction.
-uint32_t crc32c_by_table(std::span<const std::byte> bytes);
+uint32_t crc32c_by_table(std::span<const std::byte> bytes, uint32_t before = 0);
 
 // As TFRecord files store it: a checksum of bytes that hold checksums would be weak.
 inline uint32_t masked_crc32c(std::span<const std::byte> bytes) {
@@ -18,4 +19,4 @@ inline uint32_t masked_crc32c(std::span<const std::byte> bytes) {
   return (sum >> 15 | sum << 17) + 0xa282ead8U;
 }
 
-}  // namespace plimsoll::data
+}  // namespace plimsoll

@@ -1,15 +1,14 @@
-#include "data/formats/crc32c.h"
+#include "base/crc32c.h"
 
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "data/records.h"
-
-namespace plimsoll::data {
+namespace plimsoll {
 namespace {
 
-using testing::bytes_of;
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // The vectors of RFC 3720, appendix B.4.
 TEST(Crc32c, KnownSums) {
@@ -29,5 +28,14 @@ TEST(Crc32c, TableAndInstructionAgreeAtEveryLength) {
   }
 }
 
+TEST(Crc32c, PiecesHaveTheSumOfTheWhole) {
+  const std::string text = "The line is drawn at 512 MiB, and it holds.";
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    const std::string front = text.substr(0, cut), rest = text.substr(cut);
+    EXPECT_EQ(crc32c(bytes_of(rest), crc32c(bytes_of(front))), crc32c(bytes_of(text))) << cut;
+    EXPECT_EQ(crc32c_by_table(bytes_of(rest), crc32c_by_table(bytes_of(front))), crc32c(bytes_of(text))) << cut;
+  }
+}
+
 }  // namespace
-}  // namespace plimsoll::data
+}  // namespace plimsoll

@@ -1,4 +1,4 @@
-#include "data/formats/crc32c.h"
+#include "base/crc32c.h"
 
 #include <array>
 
@@ -6,9 +6,9 @@
 #include <nmmintrin.h>
 #endif
 
-#include "data/formats/little_endian.h"
+#include "base/little_endian.h"
 
-namespace plimsoll::data {
+namespace plimsoll {
 namespace {
 
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
@@ -29,10 +29,10 @@ constexpr Tables make_tables() {
 constexpr Tables kTables = make_tables();
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t crc32c_by_instruction(std::span<const std::byte> bytes) {
+__attribute__((target("sse4.2"))) uint32_t crc32c_by_instruction(std::span<const std::byte> bytes, uint32_t before) {
   const std::byte* at = bytes.data();
   const std::byte* const end = at + bytes.size();
-  uint64_t sum = 0xffffffff;
+  uint64_t sum = ~before;
   for (; end - at >= 8; at += 8) sum = _mm_crc32_u64(sum, little_endian_at<uint64_t>(at));
   auto rest = static_cast<uint32_t>(sum);
   for (; at < end; ++at) rest = _mm_crc32_u8(rest, std::to_integer<uint8_t>(*at));
@@ -42,10 +42,10 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_by_instruction(std::span<const
 
 }  // namespace
 
-uint32_t crc32c_by_table(std::span<const std::byte> bytes) {
+uint32_t crc32c_by_table(std::span<const std::byte> bytes, uint32_t before) {
   const std::byte* at = bytes.data();
   const std::byte* const end = at + bytes.size();
-  uint32_t sum = 0xffffffff;
+  uint32_t sum = ~before;
   for (; end - at >= 8; at += 8) {
     const uint64_t word = little_endian_at<uint64_t>(at) ^ sum;
     sum = 0;
@@ -55,12 +55,12 @@ uint32_t crc32c_by_table(std::span<const std::byte> bytes) {
   return ~sum;
 }
 
-uint32_t crc32c(std::span<const std::byte> bytes) {
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before) {
 #if defined(__x86_64__)
   static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-  if (has_instruction) return crc32c_by_instruction(bytes);
+  if (has_instruction) return crc32c_by_instruction(bytes, before);
 #endif
-  return crc32c_by_table(bytes);
+  return crc32c_by_table(bytes, before);
 }
 
-}  // namespace plimsoll::data
+}  // namespace plimsoll

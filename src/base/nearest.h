@@ -1,0 +1,19 @@
+// The known word that a mistyped one is nearest to, for messages that ask "did you mean ...?".
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace plimsoll {
+
+// Number of letters to insert, drop, change, or swap with their neighbour.
+size_t edit_distance(std::string_view a, std::string_view b);
+
+// The first of those with the smallest distance; empty when there are none.
+std::string nearest(std::string_view word, std::span<const std::string> known);
+// The same where the word is likely meant; empty where it has little in common with all of them.
+std::string likely_meant(std::string_view word, std::span<const std::string> known);
+
+}  // namespace plimsoll

@@ -1,0 +1,25 @@
+// --config: options of a verb from a JSON file, as if they stood before the flags of the command line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "report/config_file.h"
+
+namespace plimsoll::cli {
+
+// The file that --config names among these words; empty: none.
+std::string find_config(const std::vector<std::string>& words);
+
+// The entries of the file as words for `verb`, without those that the command line gives itself: `verb` has parsed it.
+// Keys of `all` only, the verb that knows most options, are passed over. Throws Error(Usage) that names the file and
+// the key: one that nobody knows, or a value of another type.
+std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all);
+
+// The options that the verb was given, by flags or by a file.
+report::Config given_options(const CLI::App& verb);
+
+}  // namespace plimsoll::cli

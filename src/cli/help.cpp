@@ -1,0 +1,129 @@
+#include "cli/help.h"
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr std::string_view kRareMark = " (rare)";  // behind the title, within CLI11 only
+constexpr size_t kNameColumns = 24, kColumns = 100;
+
+bool is_rare(const CLI::Option& option) { return option.get_group().ends_with(kRareMark); }
+
+std::string title_of(const CLI::Option& option) {
+  const std::string& group = option.get_group();
+  return is_rare(option) ? group.substr(0, group.size() - kRareMark.size()) : group;
+}
+
+// Short names and the first long one; others are alternative spellings.
+std::string name_of(const CLI::Option& option) {
+  std::string name;
+  for (const std::string& letter : option.get_snames()) name += "-" + letter + ",";
+  return name + "--" + option.get_lnames().at(0);
+}
+
+// What stands for the value: its own word, or one for its type.
+std::string value_of(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return "";
+  if (!option.get_option_text().empty()) return " " + option.get_option_text();
+  const std::string type = option.get_type_name();
+  if (type.starts_with("INT") || type.starts_with("UINT")) return " N";
+  return type.starts_with("FLOAT") ? " X" : " TEXT";
+}
+
+// The first sentence, or all of them.
+std::string text_of(const CLI::Option& option, bool is_short) {
+  std::string text = option.get_description();
+  if (is_short) text = text.substr(0, text.find(". "));
+  if (!option.get_default_str().empty()) text += fmt::format(" (default: {})", option.get_default_str());
+  return text;
+}
+
+// A name, and what it means beside or below it in lines of at most kColumns.
+std::string row(const std::string& name, const std::string& text) {
+  std::string lines = "  " + name;
+  if (lines.size() + 1 > kNameColumns) lines += '\n';
+  const size_t room = kColumns - kNameColumns;
+  size_t width = lines.ends_with('\n') ? 0 : lines.size();
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = text.size();
+    if (end - begin > room) end = text.rfind(' ', begin + room);
+    if (end == std::string::npos || end <= begin) end = std::min(begin + room, text.size());
+    lines += std::string(kNameColumns - width, ' ') + text.substr(begin, end - begin) + '\n';
+    width = 0;
+    begin = end < text.size() && text[end] == ' ' ? end + 1 : end;
+  }
+  return lines.ends_with('\n') ? lines : lines + '\n';
+}
+
+std::string positional_name(const CLI::Option& option) {
+  std::string name = option.get_name(true);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return name;
+}
+
+std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
+  return app.get_options([](const CLI::Option* option) { return option->get_positional(); });
+}
+
+// But those that ask for help.
+std::vector<const CLI::Option*> flags_of(const CLI::App& app) {
+  return app.get_options([&](const CLI::Option* option) {
+    return option->nonpositional() && !option->get_group().empty() && option != app.get_help_ptr() &&
+           option != app.get_help_all_ptr();
+  });
+}
+
+// Titles in the order in which they were started, each once.
+std::vector<std::string> titles_of(const std::vector<const CLI::Option*>& options) {
+  std::vector<std::string> titles;
+  for (const CLI::Option* option : options)
+    if (std::ranges::find(titles, title_of(*option)) == titles.end()) titles.push_back(title_of(*option));
+  return titles;
+}
+
+std::string usage_of(const CLI::App& app, const std::string& name) {
+  std::string usage = name;
+  for (const CLI::Option* option : positionals_of(app)) usage += " " + positional_name(*option);
+  for (const CLI::Option* option : flags_of(app))
+    if (option->get_required()) usage += fmt::format(" {}{}", name_of(*option), value_of(*option));
+  return usage + (app.get_subcommands({}).empty() ? " [FLAGS]" : " VERB [FLAGS]");
+}
+
+}  // namespace
+
+void start_group(CLI::App& verb, const char* title, Listing listing) {
+  verb.option_defaults()->group(title + std::string(listing == Listing::Rare ? kRareMark : ""));
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  const bool lists_all = mode != CLI::AppFormatMode::Normal;
+  std::string text = fmt::format("{}: {}\n", usage_of(*app, name), app->get_description());
+  for (const CLI::Option* option : positionals_of(*app))
+    text += row(positional_name(*option), option->get_description());
+  const auto options = flags_of(*app);
+  bool hides_some = false;
+  for (const std::string& title : titles_of(options)) {
+    std::string rows;
+    for (const CLI::Option* option : options) {
+      if (title_of(*option) != title) continue;
+      const bool is_listed = lists_all || !is_rare(*option);
+      hides_some = hides_some || !is_listed;
+      if (is_listed) rows += row(name_of(*option) + value_of(*option), text_of(*option, !lists_all));
+    }
+    if (!rows.empty()) text += title + ":\n" + rows;
+  }
+  const auto verbs = app->get_subcommands({});
+  if (!verbs.empty()) text += "Verbs:\n";
+  for (const CLI::App* verb : verbs) text += row(verb->get_name(), verb->get_description());
+  text += app->get_footer();
+  if (!text.ends_with('\n')) text += '\n';
+  if (hides_some) text += fmt::format("All flags: {} --help-all\n", name);
+  return text;
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,13 @@
+// Shapes and types brought together where a target or an answer has the same elements in another form.
+#pragma once
+
+#include <plimsoll/tensor.h>
+
+namespace plimsoll::model {
+
+// Dimensions of size 1 aside.
+bool same_elements(const Shape& a, const Shape& b);
+Tensor as_shape(Tensor x, const Shape& shape);  // x itself where it has the shape already
+Tensor as_floats(Tensor x);                     // f32
+
+}  // namespace plimsoll::model

@@ -1,0 +1,93 @@
+#include "train/batches.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "dataset/recipe.h"
+
+namespace plimsoll::train {
+namespace {
+
+int64_t largest_batch(const Component& component) {
+  const Dims& sizes = component.most.empty() ? component.shape : component.most;
+  return sizes.empty() ? 0 : sizes[0];
+}
+
+bool is_of_one_shape(const Component& component) {
+  return std::all_of(component.shape.begin() + 1, component.shape.end(), [](int64_t size) { return size >= 0; });
+}
+
+// The elements that the batches are made of, where each stage after that hands on as many as it gets.
+int64_t count_samples(const dataset::Recipe& recipe) {
+  const dataset::Recipe* stage = &recipe;
+  while (stage->inputs().size() == 1 && stage->size() == recipe.size()) {
+    const dataset::Recipe& input = stage->input();
+    if (input.element().empty() || stage->element().empty()) break;
+    if (stage->element()[0].shape.rank() == input.element()[0].shape.rank() + 1) return input.size();
+    stage = &input;
+  }
+  return Dataset::kUnknown;
+}
+
+}  // namespace
+
+int64_t BatchCount::samples() const {
+  if (batches < 0) return batches;
+  if (!rest) return Dataset::kUnknown;
+  return *rest == 0 ? batches * batch : (batches - 1) * batch + *rest;
+}
+
+BatchCount count_batches(const Dataset& dataset) {
+  const ElementSpec& spec = dataset.element();
+  BatchCount count;
+  for (const Component& component : spec) {
+    if (component.shape.empty())
+      throw Error(fmt::format("'{}' of the dataset is one number, not a batch of them ({}); add .batch(32) to the "
+                              "dataset",
+                              component.name, to_string(spec)),
+                  ErrorKind::Usage);
+    if (!is_of_one_shape(component))
+      throw Error(fmt::format("'{}' of the dataset has no fixed shape ({}); pad or resize its samples to one shape",
+                              component.name, to_string(spec)),
+                  ErrorKind::Usage);
+    const int64_t batch = largest_batch(component);
+    if (count.batch != 0 && batch != count.batch)
+      throw Error(fmt::format("the dataset has {} samples of '{}' in a batch but {} of '{}' ({}); are its elements "
+                              "batches? add .batch(32) to the dataset",
+                              count.batch, spec[0].name, batch, component.name, to_string(spec)),
+                  ErrorKind::Usage);
+    count.batch = batch;
+  }
+  if (count.batch < 1) throw Error("the dataset has no components, or empty batches", ErrorKind::Usage);
+  count.batches = dataset.size();
+  if (spec[0].shape[0] >= 0) {
+    count.rest = 0;
+    return count;
+  }
+  const int64_t samples = count_samples(*dataset::recipe_of(dataset));
+  if (samples >= 0 && count.batches == (samples + count.batch - 1) / count.batch) count.rest = samples % count.batch;
+  return count;
+}
+
+BatchFeeds::BatchFeeds(const std::vector<FedTensor>& fed, const ElementSpec& batches) {
+  for (const FedTensor& tensor : fed)
+    for (size_t i = 0; i < batches.size(); ++i) {
+      if (batches[i].name != tensor.component) continue;
+      components_.push_back(i);
+      feeds_.emplace_back(tensor.placeholder, batches[i].dtype, nullptr, 0);
+    }
+}
+
+std::span<const Feed> BatchFeeds::of(const ElementView& batch) {
+  for (size_t i = 0; i < feeds_.size(); ++i) {
+    feeds_[i].data = batch.data(components_[i]);
+    feeds_[i].bytes = batch.bytes(components_[i]);
+  }
+  return feeds_;
+}
+
+int64_t samples_of(const ElementView& batch) { return batch.dims(size_t{0})[0]; }
+
+}  // namespace plimsoll::train

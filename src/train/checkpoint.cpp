@@ -1,0 +1,87 @@
+// The callback that writes checkpoints.
+#include <plimsoll/checkpoint.h>
+
+#include <chrono>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "train/checkpoint_store.h"
+#include "train/loop.h"
+#include "train/monitor.h"
+
+namespace plimsoll {
+namespace {
+
+class CheckpointWriter final : public Callback {
+ public:
+  CheckpointWriter(const std::string& folder, const CheckpointOptions& options)
+      : options_(options), store_(folder, options.keep), monitor_(options.monitor) {
+    if (options.every_steps < 0 || options.every_epochs < 0 || !(options.every_seconds >= 0) || options.keep < 1)
+      throw Error(fmt::format("checkpoints every {} steps, {} epochs or {} seconds of which {} are kept make no sense; "
+                              "give numbers that are not negative, and keep 1 or more",
+                              options.every_steps, options.every_epochs, options.every_seconds, options.keep),
+                  ErrorKind::Usage);
+    if (options.every_steps == 0 && options.every_epochs == 0 && options.every_seconds == 0) options_.every_epochs = 1;
+  }
+
+  std::string name() const override { return "checkpoint"; }
+  bool runs_last() const override { return true; }  // the state of the others is part of what is saved
+  std::string state() const override { return monitor_.state(); }
+  void restore(const std::string& state) override { monitor_.restore(state); }
+
+  void before_training(FitRun& run) override {
+    store_.open(train::loop_of(run).training());
+    monitor_.restore("");
+    note_saved(run);  // what was loaded need not be saved again
+  }
+
+  void after_step(FitRun& run) override {
+    const bool is_due = options_.every_steps > 0 && run.steps() % options_.every_steps == 0;
+    const bool is_late = options_.every_seconds > 0 && Clock::now() - saved_at_ >= Seconds(options_.every_seconds);
+    if (is_due || is_late) save(run);
+  }
+
+  void after_epoch(FitRun& run) override {
+    if (options_.every_epochs > 0 && run.epoch() % options_.every_epochs == 0) save(run);
+  }
+
+  void after_training(FitRun& run) override {
+    if (!options_.save_best_only && place_of(run) != saved_) save(run);
+    store_.close();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  using Place = std::tuple<int64_t, int64_t, bool>;
+
+  static Place place_of(const FitRun& run) { return {run.steps(), run.epoch(), run.is_epoch_over()}; }
+
+  void note_saved(const FitRun& run) {
+    saved_ = place_of(run);
+    saved_at_ = Clock::now();
+  }
+
+  void save(FitRun& run) {
+    if (options_.save_best_only && !monitor_.improves(run)) return;
+    const train::TrainingLoop& loop = train::loop_of(run);
+    store_.save(loop.training(), loop.state());
+    note_saved(run);
+  }
+
+  CheckpointOptions options_;
+  train::CheckpointStore store_;
+  train::Monitor monitor_;
+  Place saved_;
+  Clock::time_point saved_at_;
+};
+
+}  // namespace
+
+std::shared_ptr<Callback> checkpoint(const std::string& folder, const CheckpointOptions& options) {
+  return std::make_shared<CheckpointWriter>(folder, options);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,36 @@
+// The manifest of a checkpoint: what it belongs to, where the run is, and the size and checksum of each of its files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <plimsoll/bytes.h>
+#include "train/run_state.h"
+
+namespace plimsoll::train {
+
+// What of a training must be the same for a checkpoint of it to be loaded: a name for people, and a value.
+using CheckpointFacts = std::vector<std::pair<std::string, std::string>>;
+
+struct CheckpointFile {
+  std::string name;
+  Bytes bytes = 0;
+  uint32_t checksum = 0;  // crc32c
+  bool operator==(const CheckpointFile&) const = default;
+};
+
+struct CheckpointManifest {
+  int64_t steps = 0;  // of training
+  CheckpointFacts facts;
+  RunState run;
+  std::vector<CheckpointFile> files;
+};
+
+// JSON. Numbers come back exactly, those that are not finite too; the text holds a checksum of itself.
+std::string manifest_text(const CheckpointManifest& manifest);
+// Throws Error(BadData) that names the path for a text that is damaged or of another version.
+CheckpointManifest parse_manifest(const std::string& text, const std::string& path);
+
+}  // namespace plimsoll::train

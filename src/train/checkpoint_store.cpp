@@ -1,0 +1,196 @@
+#include "train/checkpoint_store.h"
+
+#include <array>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <plimsoll/error.h>
+#include "base/random.h"
+#include "data/formats/crc32c.h"
+#include "memory/file.h"
+#include "session/weights_file.h"
+
+namespace plimsoll::train {
+namespace {
+
+using session::WeightsPart;
+
+constexpr const char* kManifest = "manifest.json";
+constexpr Bytes kLargestManifest = 64 * MiB;  // that of a million epochs is smaller
+
+struct StoredPart {
+  const char* name;
+  WeightsPart part;
+};
+constexpr StoredPart kParts[] = {{"weights.safetensors", WeightsPart::Model},
+                                 {"optimiser.safetensors", WeightsPart::Optimiser}};
+
+std::string path_in(const std::string& folder, const std::string& name) { return folder + "/" + name; }
+
+// Operators, their settings and what they read: another graph computes other numbers from the same variables.
+std::string hash_of(const Graph& graph) {
+  const graph::Body& body = graph.body();
+  uint64_t hash = 0;
+  const auto add = [&](uint64_t more) { hash = mix_bits(hash, more); };
+  for (const graph::Node& node : body.nodes()) {
+    add(hash_text(node.op->name));
+    add(hash_text(to_string(body.attrs(node))));
+    for (const ValueId input : body.inputs(node)) add(static_cast<uint64_t>(input));
+  }
+  for (const graph::Value& value : body.values()) add(hash_text(to_string(value.type)));
+  for (const graph::Constant& constant : body.constants())
+    add(data::crc32c({constant.bytes.data(), constant.bytes.size()}));
+  return fmt::format("{:016x}", hash);
+}
+
+// The operators that update by the learning rate: "adam".
+std::string optimiser_of(const Training& training) {
+  const graph::Body& body = training.graph.body();
+  std::set<std::string_view> names;
+  for (const NodeId node : training.passes.updates.nodes)
+    for (const ValueId input : body.inputs(body.node(node)))
+      if (input == training.passes.learning_rate.id()) names.insert(body.node(node).op->name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+CheckpointFile save_part(Training& training, const std::string& folder, const StoredPart& part) {
+  CheckpointFile file{part.name};
+  const auto watch = [&](std::span<const std::byte> bytes) {
+    file.bytes += static_cast<Bytes>(bytes.size());
+    file.checksum = data::crc32c(bytes, file.checksum);
+  };
+  session::save_weights(*training.session, training.graph, path_in(folder, part.name),
+                        {.part = part.part, .watch = watch});
+  return file;
+}
+
+// In pieces: a file may be larger than memory.
+void expect_whole(const std::string& folder, const CheckpointFile& expected) {
+  const std::string path = path_in(folder, expected.name);
+  const memory::File file = memory::File::open(path);
+  if (const Bytes bytes = file.size(); bytes != expected.bytes)
+    throw Error(fmt::format("'{}' has {} bytes, not {}", path, bytes, expected.bytes), ErrorKind::BadData);
+  std::array<std::byte, 64 * KiB> piece;
+  uint32_t checksum = 0;
+  for (Bytes at = 0; at < expected.bytes;) {
+    const Bytes wanted = std::min<Bytes>(piece.size(), expected.bytes - at);
+    const Bytes got = file.read_some(at, wanted, piece.data(), path);
+    if (got == 0) break;
+    checksum = data::crc32c({piece.data(), static_cast<size_t>(got)}, checksum);
+    at += got;
+  }
+  if (checksum != expected.checksum)
+    throw Error(fmt::format("'{}' is damaged: its checksum is {:08x}, not {:08x}", path, checksum, expected.checksum),
+                ErrorKind::BadData);
+}
+
+CheckpointManifest read_manifest(const std::string& folder) {
+  const std::string path = path_in(folder, kManifest);
+  const memory::File file = memory::File::open(path);
+  const Bytes bytes = file.size();
+  if (bytes > kLargestManifest)
+    throw Error(fmt::format("'{}' has {}, too much for a manifest", path, format_bytes(bytes)), ErrorKind::BadData);
+  std::string text(static_cast<size_t>(bytes), '\0');
+  text.resize(static_cast<size_t>(file.read_some(0, bytes, text.data(), path)));
+  return parse_manifest(text, path);
+}
+
+// A manifest whose files are there as they were written.
+CheckpointManifest read_whole(const std::string& folder) {
+  CheckpointManifest manifest = read_manifest(folder);
+  if (manifest.files.size() != std::size(kParts))
+    throw Error(fmt::format("'{}' lists {} files, not {}", folder, manifest.files.size(), std::size(kParts)),
+                ErrorKind::BadData);
+  for (size_t i = 0; i < std::size(kParts); ++i) {
+    if (manifest.files[i].name != kParts[i].name)
+      throw Error(fmt::format("'{}' lists no {}", folder, kParts[i].name), ErrorKind::BadData);
+    expect_whole(folder, manifest.files[i]);
+  }
+  return manifest;
+}
+
+void expect_same_facts(const CheckpointFacts& stored, const CheckpointFacts& here, const std::string& path) {
+  std::vector<std::string> differences;
+  for (size_t i = 0; i < here.size(); ++i) {
+    const std::string there = i < stored.size() && stored[i].first == here[i].first ? stored[i].second : "unknown";
+    if (there != here[i].second)
+      differences.push_back(fmt::format("its {} is {}, here it is {}", here[i].first, there, here[i].second));
+  }
+  if (differences.empty()) return;
+  throw Error(fmt::format("checkpoint '{}' is of another training: {}; give the options it was made with", path,
+                          fmt::join(differences, "; ")),
+              ErrorKind::Usage);
+}
+
+std::string name_last(const std::vector<CheckpointPlace>& places) {
+  return places.empty() ? "there is none so far" : fmt::format("the last one is '{}'", places.back().path);
+}
+
+}  // namespace
+
+CheckpointFacts checkpoint_facts(const Training& training) {
+  const auto yes_or_no = [](bool is_so) { return is_so ? "yes" : "no"; };
+  return {{"model", training.model.name()},
+          {"number of weights", std::to_string(count_weights(training.graph))},
+          {"batch", std::to_string(training.batch)},
+          {"optimiser", optimiser_of(training)},
+          {"type of stored values", std::string(name_of(training.changes.values))},
+          {"number of batches for each update", std::to_string(training.accumulate)},
+          {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
+          {"step (operators and their settings)", hash_of(training.graph)}};
+}
+
+void CheckpointStore::open(const Training& training) {
+  if (keep_ < 1) throw Error(fmt::format("{} checkpoints can't be kept; keep 1 or more", keep_), ErrorKind::Usage);
+  folder_.reset();  // its lock would be in the way
+  folder_ = std::make_unique<CheckpointFolder>(path_);
+  Bytes bytes = 0;
+  for (const StoredPart& part : kParts) bytes += session::weights_file_bytes(training.graph, part.part);
+  session::expect_disk_room(fmt::format("a checkpoint in '{}'", path_), path_, bytes);
+}
+
+CheckpointPlace CheckpointStore::save(Training& training, const RunState& run) {
+  if (folder_ == nullptr) throw Error(fmt::format("the checkpoints in '{}' are not open for writing", path_));
+  const int64_t steps = training.session->step_count();
+  CheckpointPlace place;
+  try {
+    const std::string& folder = folder_->begin();
+    CheckpointManifest manifest{steps, checkpoint_facts(training), run, {}};
+    for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part));
+    memory::OutputFile file(path_in(folder, kManifest));
+    file.write(manifest_text(manifest));
+    file.finish();
+    place = folder_->place(steps);
+  } catch (const Error& e) {
+    folder_->abandon();
+    throw Error(fmt::format("no checkpoint is written at step {}: {}; {}", steps, e.what(), name_last(list())),
+                e.kind());
+  }
+  folder_->keep_newest(keep_);
+  return place;
+}
+
+std::optional<LoadedCheckpoint> CheckpointStore::load_newest(Training& training) const {
+  std::vector<std::string> damaged;
+  const std::vector<CheckpointPlace> places = list();
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    CheckpointManifest manifest;
+    try {
+      manifest = read_whole(place->path);
+    } catch (const Error& e) {
+      damaged.push_back(fmt::format("checkpoint '{}' is passed over: {}", place->path, e.what()));
+      continue;
+    }
+    expect_same_facts(manifest.facts, checkpoint_facts(training), place->path);
+    for (const StoredPart& part : kParts)
+      session::load_weights(*training.session, training.graph, path_in(place->path, part.name), part.part);
+    return LoadedCheckpoint{*place, std::move(manifest.run), std::move(damaged)};
+  }
+  if (damaged.empty()) return std::nullopt;
+  throw Error(fmt::format("no checkpoint in '{}' is whole; {}", path_, damaged.front()), ErrorKind::BadData);
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,51 @@
+// Saves a training as checkpoints and goes on from the newest that is whole. A checkpoint is a directory:
+//   manifest.json            what it belongs to, where the run is, sizes and checksums of the other files
+//   weights.safetensors      weights and statistics of the model
+//   optimiser.safetensors    all other variables: the optimiser's state, its rate, sums of an unfinished accumulation
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint_folder.h"
+#include "train/checkpoint_manifest.h"
+#include "train/training.h"
+
+namespace plimsoll::train {
+
+// Of the step, not of the line, the threads or the learning rate: those may change from run to run.
+CheckpointFacts checkpoint_facts(const Training& training);
+
+struct LoadedCheckpoint {
+  CheckpointPlace place;
+  RunState run;
+  std::vector<std::string> damaged;  // why newer ones were passed over, a sentence each
+};
+
+class CheckpointStore {
+ public:
+  explicit CheckpointStore(std::string folder, int64_t keep = 3) : path_(std::move(folder)), keep_(keep) {}
+
+  // Makes ready to save. Throws Error when a checkpoint could not be written as things are: asked before training.
+  void open(const Training& training);
+  void close() { folder_.reset(); }
+  // Streams the variables, one at a time, then removes all but the newest `keep`. On return the checkpoint is on the
+  // disk; whatever fails, the earlier ones are as they were. Throws Error: DiskFull, or BadNumbers when a variable is
+  // not finite.
+  CheckpointPlace save(Training& training, const RunState& run);
+
+  std::vector<CheckpointPlace> list() const { return list_checkpoints(path_); }
+  // Sets the variables and the step of an open session from the newest checkpoint whose files are whole; unset: there
+  // is none at all. Throws Error(BadData) when all are damaged, and Error(Usage) with what differs when the newest is
+  // of another training.
+  std::optional<LoadedCheckpoint> load_newest(Training& training) const;
+
+ private:
+  const std::string path_;
+  const int64_t keep_;
+  std::unique_ptr<CheckpointFolder> folder_;  // null before open
+};
+
+}  // namespace plimsoll::train

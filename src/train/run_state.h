@@ -1,0 +1,25 @@
+// Where a training is: what a checkpoint holds beside the variables of the session.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <plimsoll/callback.h>
+#include <plimsoll/dataset.h>
+
+namespace plimsoll::train {
+
+struct RunState {
+  int64_t epoch = 1;                                                // under way
+  int64_t epoch_steps = 0;                                          // of it
+  DatasetState data = {};                                           // the position in it
+  std::vector<std::pair<std::string, double>> sums = {};            // of the epoch so far, exact
+  std::vector<EpochLog> history = {};                               // epochs that are over
+  std::vector<std::pair<std::string, std::string>> callbacks = {};  // name, state
+  uint64_t seed = 1;
+  bool operator==(const RunState&) const = default;
+};
+
+}  // namespace plimsoll::train

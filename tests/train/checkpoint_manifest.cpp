@@ -1,0 +1,89 @@
+#include "train/checkpoint_manifest.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <plimsoll/error.h>
+#include "support/error_of.h"
+
+namespace plimsoll::train {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+CheckpointManifest sample() {
+  CheckpointManifest manifest;
+  manifest.steps = 350;
+  manifest.facts = {{"model", "lenet"}, {"batch", "32"}};
+  manifest.run.epoch = 3;
+  manifest.run.epoch_steps = 50;
+  manifest.run.seed = 0xffff'ffff'ffff'fff1ULL;
+  manifest.run.data = {0x8000'0000'0000'0001ULL, 3, 50};
+  manifest.run.sums = {{"loss", 0.1 + 0.2}, {"accuracy", 1e-310}, {"odd", -0.0}, {"samples", 1600}};
+  manifest.run.history = {{1, 150, {{"loss", 2.5}, {"val_loss", kInfinity}, {"low", -kInfinity}}}, {2, 150, {}}};
+  manifest.run.callbacks = {{"early_stopping", "best 0.5"}, {"odd", std::string("\0\xff\n\"", 4)}, {"none", ""}};
+  manifest.files = {{"weights.safetensors", 12'345'678'901, 0xdeadbeef}, {"optimiser.safetensors", 0, 0}};
+  return manifest;
+}
+
+void expect_same(const CheckpointManifest& a, const CheckpointManifest& b) {
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_EQ(a.facts, b.facts);
+  EXPECT_EQ(a.run, b.run);
+  EXPECT_EQ(a.files, b.files);
+}
+
+TEST(CheckpointManifest, PrintsAndParsesBackExactly) {
+  const CheckpointManifest manifest = sample();
+  const CheckpointManifest back = parse_manifest(manifest_text(manifest), "m");
+  expect_same(back, manifest);
+  EXPECT_TRUE(std::signbit(back.run.sums[2].second));
+  CheckpointManifest with_nan = sample();
+  with_nan.run.history[0].logs[0].value = kNaN;
+  EXPECT_TRUE(std::isnan(parse_manifest(manifest_text(with_nan), "m").run.history[0].logs[0].value));
+}
+
+TEST(CheckpointManifest, AFlippedByteIsFound) {
+  const std::string text = manifest_text(sample());
+  for (size_t at = 0; at < text.size(); ++at)
+    for (const int bit : {0, 3, 6}) {
+      std::string damaged = text;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
+      try {
+        expect_same(parse_manifest(damaged, "m"), sample());  // white space, or the case of a hexadecimal digit
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::BadData);
+        EXPECT_THAT(e.what(), HasSubstr("'m' is no manifest"));
+      }
+    }
+}
+
+TEST(CheckpointManifest, ATruncatedOneIsRefused) {
+  const std::string text = manifest_text(sample());
+  for (size_t length = 0; length + 2 < text.size(); ++length)
+    EXPECT_THROW(parse_manifest(text.substr(0, length), "m"), Error) << length;
+}
+
+TEST(CheckpointManifest, AnotherVersionIsNamed) {
+  std::string text = manifest_text(sample());
+  const size_t at = text.find("\"version\": 1");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 12, "\"version\": 9");
+  EXPECT_THAT(error_of([&] { parse_manifest(text, "m"); }), HasSubstr("has version 9, not 1"));
+}
+
+TEST(CheckpointManifest, ANameThatIsNoTextIsRefused) {
+  CheckpointManifest manifest = sample();
+  manifest.run.callbacks[0].first = "\xff\xfe";
+  EXPECT_THAT(error_of([&] { manifest_text(manifest); }), HasSubstr("is not UTF-8"));
+}
+
+}  // namespace
+}  // namespace plimsoll::train
