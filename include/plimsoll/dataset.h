@@ -211,6 +211,8 @@ struct ShuffleOptions {
 // Functions of the user. They may be called by several threads at once, each element once and in any order, on a thread
 // with a stack of 256 KiB.
 using MapFunction = std::function<void(const ElementView& from, const ElementSlot& to)>;
+// The same with random bits: those of one element depend on the seed, the epoch and the element's place in it alone.
+using RandomMapFunction = std::function<void(const ElementView& from, const ElementSlot& to, uint64_t key)>;
 using Predicate = std::function<bool(const ElementView& element)>;
 // Writes the next element, or returns false when there is none. A generator is made anew for each epoch.
 using Generator = std::function<bool(const ElementSlot& to)>;
@@ -273,6 +275,14 @@ class Dataset {
   // which are held under the line.
   Dataset map(ElementSpec spec, MapFunction function, int threads = 1, Bytes thread_bytes = 0) const;
 
+  // Draws anew in each epoch; threads and resuming change nothing.
+  Dataset random_map(ElementSpec spec, RandomMapFunction function, uint64_t seed = 0, int threads = 1,
+                     Bytes thread_bytes = 0) const;
+  // Images of one component at random cropped, mirrored, brighter and with more contrast; the others stay.
+  Dataset augment(const AugmentOptions& options, int threads = AUTOTUNE) const;
+  // Images of one component in another size; numbers stay what they are, u8 rounded.
+  Dataset resize(const ImageResize& options, int threads = AUTOTUNE) const;
+
   // The tensors of an element, for a function that is traced.
   struct Sample {
     Tensor x = {}, y = {};                           // the first two components
@@ -322,6 +332,8 @@ class Dataset {
 
   const ElementSpec& element() const;
   int64_t size() const;  // elements of an epoch, kInfinite or kUnknown
+  // Of a label, by its number, where the source has them: folders of images, lists, categories of CSV.
+  const std::vector<std::string>& class_names() const;
   bool is_random_access() const;
 
   // What an iteration takes at least, known before anything is read.

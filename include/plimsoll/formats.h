@@ -37,6 +37,29 @@ struct ImageOptions {
   int64_t most_pixels = 178'956'970;  // more is taken for a decompression bomb; the limit of Pillow
 };
 
+// Where the images of an element are: u8 or f32, [height, width, channels] or [height, width].
+struct ImageComponent {
+  std::string name = "x";
+  bool channels_first = false;  // [channels, height, width]
+};
+
+// Random changes of images, in this order. Each image of an epoch has its own.
+struct AugmentOptions {
+  ImageComponent images = {};
+  int64_t padding = 0;                      // zeros on each side, before cropping
+  int64_t crop_height = 0, crop_width = 0;  // cut out anywhere; 0: the whole side
+  bool flips = false;                       // left to right, every other image
+  float brightness = 0;                     // u8: plus up to 255 times this; f32: plus up to this
+  float contrast = 0;                       // the distance from a channel's mean times 1 - this to 1 + this
+  uint64_t seed = 0;
+};
+
+struct ImageResize {
+  ImageComponent images = {};
+  int64_t height = 224, width = 224;
+  ResizeMethod method = ResizeMethod::Bilinear;
+};
+
 struct CsvSyntax {
   char separator = ',';
   char quote = '"';

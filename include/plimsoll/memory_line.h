@@ -66,6 +66,8 @@ class MemoryLine {
   // Bytes of this line with books of their own, held here until the share and all its reservations are gone.
   MemoryLine share(Tag tag, Bytes bytes);
 
+  friend bool operator==(const MemoryLine& a, const MemoryLine& b) { return a.ledger_ == b.ledger_; }  // the same line
+
   Bytes limit() const;
   Bytes used() const;
   Bytes used(Tag tag) const;

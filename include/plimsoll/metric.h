@@ -23,8 +23,8 @@ struct Metric {
 
   using Sums = std::function<std::vector<Tensor>(Tensor prediction, Tensor target)>;
   using Value = std::function<double(std::span<const double> sums, double samples)>;
-  Metric(std::string metric, Sums made, Value of)
-      : name(std::move(metric)), sums(std::move(made)), value(std::move(of)) {}
+  Metric(std::string metric, Sums made, Value of, size_t sum_tensors = 1)
+      : name(std::move(metric)), sums(std::move(made)), value(std::move(of)), tensors(sum_tensors) {}
 
   // Class numbers, probabilities of classes, or one probability against 0.5, as the shapes of output and target say.
   static Metric accuracy();
@@ -46,6 +46,7 @@ struct Metric {
   std::string output = {};  // empty: of every output
   Sums sums;                // f32 tensors without the batch among their dimensions, added up over all batches
   Value value;              // from all elements of these sums
+  size_t tensors = 1;       // that `sums` gives
 };
 
 }  // namespace plimsoll

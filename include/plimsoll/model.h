@@ -26,6 +26,21 @@
 
 namespace plimsoll {
 
+class Dataset;
+class Forecast;
+class MemoryLine;
+class Model;
+struct CompileOptions;
+struct Evaluation;
+struct FitOptions;
+struct History;
+struct PredictOptions;
+struct Prediction;
+namespace train {
+class Compiled;
+struct ModelAccess;
+}  // namespace train
+
 using layers::Layer;
 
 // Tensors by name, in an order: what a model takes and gives.
@@ -67,7 +82,36 @@ class Model {
   Tensor operator()(Tensor x, bool training = false) const;  // for a model of one input and one output
   NamedTensors operator()(const NamedTensors& inputs, bool training = false) const;
 
+  // Training, evaluation and prediction: <plimsoll/train.h> has their options. A batch's components feed the inputs and
+  // the outputs' targets of their names; where no component has the name of an input, the first ones are the inputs and
+  // those after them the targets. Throw DoesNotFit but plan, whose Forecast says so.
+  void compile(const CompileOptions& options);
+  // Plans a fit; takes no memory for tensors and reads no data.
+  Forecast plan(const Dataset& dataset, const MemoryLine& line) const;
+  Forecast plan(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) const;
+  History fit(const Dataset& dataset, const MemoryLine& line);
+  History fit(const Dataset& dataset, const MemoryLine& line, const FitOptions& options);
+  // Means over all samples of the dataset.
+  Evaluation evaluate(const Dataset& dataset, const MemoryLine& line);
+  // The outputs for each batch, in order: given to a function, or written to an npy file, in constant memory.
+  void predict(const Dataset& dataset, const MemoryLine& line, const PredictOptions& options);
+  // All of the only output, in memory of the caller.
+  Prediction predict(const Dataset& dataset, const MemoryLine& line);
+  // Each layer: its output, weights, gradients, optimiser state, and values kept for the backward pass or recomputed,
+  // as planned. After a call that has shown a dataset; batch 0: that of the dataset.
+  std::string summary(int64_t batch = 0) const;
+  std::string summary(const Dataset& dataset, const MemoryLine& line) const;
+
+  // Between calls the model keeps its weights in memory, in the session of the last call, which holds bytes of its line
+  // until the last copy of the model is gone, or until release() puts them into a temporary file.
+  void release();
+  // As safetensors, with the optimiser's state. Throws Error(Usage) for a model without weights yet.
+  void save_weights(const std::string& path) const;
+  // Takes effect at the next call. Throws Error(BadData).
+  void load_weights(const std::string& path);
+
  private:
+  friend struct train::ModelAccess;
   struct State;
   std::shared_ptr<State> state_;
 };

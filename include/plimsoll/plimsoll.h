@@ -12,6 +12,7 @@
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
 #include <plimsoll/levers.h>
+#include <plimsoll/log_files.h>
 #include <plimsoll/loss.h>
 #include <plimsoll/memory_line.h>
 #include <plimsoll/metric.h>
@@ -19,6 +20,8 @@
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
+#include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
 #include <plimsoll/tensor.h>
+#include <plimsoll/train.h>
 #include <plimsoll/version.h>

@@ -50,9 +50,11 @@ struct Arguments {
 
   // The run.
   int64_t epochs = 1;
-  int64_t steps = 0;          // stop after so many; 0: whole epochs
-  std::string weights;        // to start from
-  std::string save;           // to write at the end
+  int64_t steps = 0;    // stop after so many; 0: whole epochs
+  std::string weights;  // to start from
+  std::string save;     // to write at the end
+  std::string run;      // the folder to keep the run in
+  int64_t histogram_epochs = 0;
   std::string config;         // a file with options
   report::Config given = {};  // what flags and the file gave
 

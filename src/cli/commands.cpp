@@ -250,8 +250,14 @@ void add_train_verb(CLI::App& app, Command& command) {
   add_run(*verb, s);
   start_group(*verb, kRunGroup);
   verb->add_option("--weights", s.weights, "Start from these weights")->option_text("FILE");
+  verb->add_option("--run", s.run, "Keep config, plan, metrics (CSV, JSON) and TensorBoard event files in this folder")
+      ->option_text("DIR");
   add_config(*verb, s);
   add_output(*verb, s);
+  start_group(*verb, kRunGroup, Listing::Rare);
+  verb->add_option("--histograms", s.histogram_epochs,
+                   "With --run: distributions of the weights as events, after every so many epochs")
+      ->check(CLI::PositiveNumber);
   verb->footer(kTrainExamples);
   choose(verb, command, train::Purpose::Train, run_train);
 }
@@ -307,6 +313,15 @@ void add_inspect_verb(CLI::App& app, Command& command) {
   choose(verb, command, train::Purpose::Train, run_inspect);
 }
 
+void add_report_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("report", "show the config, plan, epochs and checkpoints of a run (train --run)");
+  verb->add_option("run", s.run, "The folder of the run")->required();
+  add_output(*verb, s);
+  verb->add_flag("--all", s.all, "Every epoch");
+  choose(verb, command, train::Purpose::Train, run_report);
+}
+
 void add_doctor_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("doctor", "show what this machine offers and what the process itself costs");
@@ -353,6 +368,7 @@ void add_verbs(CLI::App& app, Command& command) {
   add_plan_verb(app, command);
   add_profile_verb(app, command);
   add_inspect_verb(app, command);
+  add_report_verb(app, command);
   add_doctor_verb(app, command);
   add_demo_verb(app, command);
   add_bench_verb(app, command);

@@ -21,9 +21,10 @@ int run_eval(const Arguments& arguments) {
   const train::Score score = evaluate(*training, test, {.is_stop_asked = is_stop_asked});
   stop_if_asked();
   const report::ScoreFacts facts{score.value("loss"), score.value("accuracy"), score.samples, test.skipped()};
-  if (!arguments.json) fmt::print("data    {}\n", report::data_text(train::data_facts(*training)));
+  const report::InputFacts data = train::data_facts(*training);
+  if (!arguments.json) fmt::print("data    {}\n", report::data_text(data));
   const Bytes peak = peak_resident_bytes(), line = training->line->limit();
-  fmt::print("{}", arguments.json ? report::evaluation_json(facts, peak, line) + "\n"
+  fmt::print("{}", arguments.json ? report::evaluation_json(facts, data, peak, line) + "\n"
                                   : report::evaluation_text(facts, peak, line));
   memory::expect_line_kept(line);
   return 0;

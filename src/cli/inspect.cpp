@@ -12,6 +12,7 @@
 #include "memory/file.h"
 #include "plan/check/check.h"
 #include "report/plan_file.h"
+#include "report/run_report.h"
 #include "session/weights_reader.h"
 #include "train/contents.h"
 #include "train/data_report.h"
@@ -99,6 +100,7 @@ int run_inspect(const Arguments& arguments) {
   std::error_code failure;
   const bool is_file = std::filesystem::is_regular_file(name, failure);
   if (!is_file && std::find(models.begin(), models.end(), name) != models.end()) return inspect_model(arguments);
+  if (report::is_run_directory(name)) return show_run(arguments, name);
   const bool is_folder = std::filesystem::is_directory(name, failure);
   if ((is_folder || data::split_npz_path(name)) && data::find_kind(name) != data::DataKind::None)
     return inspect_data(arguments);

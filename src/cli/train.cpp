@@ -1,6 +1,8 @@
 // plimsoll train: plan, then epochs of steps with progress, then what was planned against what was measured.
+#include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,7 @@
 #include "session/weights_file.h"
 #include "train/batch_search.h"
 #include "train/loop.h"
+#include "train/run_directory.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -87,6 +90,25 @@ void print_end(const train::Training& training, const History& history, bool is_
   print_now(stdout, as_json ? report::end_json(facts) + "\n" : report::end_text(facts));
 }
 
+// What was asked for with all that was found out since: given back as --config it trains the same.
+report::Config resolve_config(const Arguments& arguments, const train::Spec& spec, const train::Training& training) {
+  using Kind = report::ConfigEntry::Kind;
+  report::Config config = arguments.given;
+  const auto set = [&](const char* name, Kind kind, const std::string& value) {
+    report::set_entry(config, {name, kind, {value}});
+  };
+  for (const char* name : {"run", "resume", "json", "progress", "auto-batch"}) report::remove_entry(config, name);
+  set("model", Kind::Text, arguments.model);
+  set("batch", Kind::Whole, fmt::format("{}", training.batch));
+  set("memory", Kind::Text, fmt::format("{}", training.line->limit()));
+  set("optimizer", Kind::Text, arguments.optimiser);
+  if (arguments.weights.empty()) set("lr", Kind::Real, fmt::format("{}", train::optimiser_of(spec).learning_rate));
+  set("epochs", Kind::Whole, fmt::format("{}", arguments.epochs));
+  set("seed", Kind::Whole, fmt::format("{}", arguments.seed));
+  std::ranges::sort(config, {}, &report::ConfigEntry::name);  // the same order, however it was given
+  return config;
+}
+
 [[noreturn]] void throw_stopped(const std::string& save) {
   const std::string kept =
       save.empty() ? "with --save FILE the weights would have been kept" : fmt::format("the weights are in '{}'", save);
@@ -101,7 +123,10 @@ void print_end(const train::Training& training, const History& history, bool is_
 
 int run_train(const Arguments& arguments) {
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
-  const train::Spec spec = spec_with_training_data(arguments);
+  std::optional<train::RunDirectory> run;
+  if (!arguments.run.empty()) run.emplace(arguments.run, false);
+  train::Spec spec = spec_with_training_data(arguments);
+  if (run) spec.log_bytes = train::run_log_bytes();
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
   print_plan(*training, arguments.json);
@@ -109,7 +134,12 @@ int run_train(const Arguments& arguments) {
   train::LoopOptions options{.epochs = arguments.epochs, .steps = arguments.steps, .seed = arguments.seed};
   options.advice = "try a smaller --lr, or --clip 1";
   const auto screen = std::make_shared<Screen>(form);
-  train::TrainingLoop loop(*training, options, {screen});
+  Callbacks callbacks{screen};
+  if (run) {
+    run->create(resolve_config(arguments, spec, *training), *training);
+    for (const auto& log : run->logs(arguments.histogram_epochs)) callbacks.push_back(log);
+  }
+  train::TrainingLoop loop(*training, options, callbacks);
   loop.open();
   stop_if_asked();
   if (!arguments.weights.empty())
@@ -121,6 +151,7 @@ int run_train(const Arguments& arguments) {
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
   print_end(*training, history, !screen->has_stopped(), arguments.json);
   memory::expect_line_kept(training->line->limit());
+  train::expect_logs_written(callbacks);
   if (screen->has_stopped()) throw_stopped(arguments.save);
   return 0;
 }

@@ -59,12 +59,19 @@ bool names_csv(const std::string& path) {
   return false;
 }
 
+// What a packed file is can only be said by its name.
+DataKind kind_of_packed(const std::string& path) {
+  if (names_csv(path)) return DataKind::Csv;
+  return fs::path(path).filename().string().find(".tfrecord") != std::string::npos ? DataKind::TfRecord
+                                                                                   : DataKind::Array;
+}
+
 DataKind kind_of_file(const std::string& path) {
   const memory::File file = memory::File::open(path);
   std::array<std::byte, kFrontBytes> buffer;
   const Bytes got = file.read_some(0, Bytes(buffer.size()), buffer.data(), path);
   const std::span<const std::byte> front = std::span(buffer).first(static_cast<size_t>(got));
-  if (is_gzip(front)) return names_csv(path) ? DataKind::Csv : DataKind::Array;
+  if (is_gzip(front)) return kind_of_packed(path);
   if (is_zip(front)) return DataKind::Npz;
   if (is_tf_record(front)) return DataKind::TfRecord;
   if (is_array(front)) return DataKind::Array;

@@ -19,6 +19,14 @@ Dataset make_dataset(RecipePtr recipe) { return Dataset(std::move(recipe)); }
 
 const ElementSpec& Dataset::element() const { return recipe_->element(); }
 int64_t Dataset::size() const { return recipe_->size(); }
+const std::vector<std::string>& Dataset::class_names() const {
+  static const std::vector<std::string> kNone;
+  const std::vector<std::string>* names = &kNone;
+  dataset::for_each_stage(*recipe_, [&](const dataset::Recipe& stage) {
+    if (names->empty() && stage.classes() != nullptr) names = stage.classes();
+  });
+  return *names;
+}
 bool Dataset::is_random_access() const { return dataset::can_be_ordered(*recipe_); }
 std::vector<StageReport> Dataset::stages() const { return dataset::planned_stages(*recipe_); }
 

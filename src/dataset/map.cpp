@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/random.h"
 #include "dataset/origin.h"
 #include "dataset/workers.h"
 #include "memory/small_thread.h"
@@ -66,14 +67,16 @@ class MapStream final : public Stream {
     next_ += here;
     low_ = next_;
     if (here == count) return count;
-    if (from_ == nullptr) return here + input_->skip(count - here, inputs_.rows());
-    const int64_t passed = std::min(count - here, from_->count() - index_);
-    index_ += passed;
+    const int64_t passed =
+        from_ == nullptr ? input_->skip(count - here, inputs_.rows()) : std::min(count - here, from_->count() - index_);
+    if (from_ != nullptr) index_ += passed;
+    without_turn_ += passed;
     return here + passed;
   }
   void rewind(uint64_t epoch) override {
     input_->rewind(epoch);
-    low_ = next_ = taken_ = index_ = 0;
+    low_ = next_ = taken_ = index_ = without_turn_ = 0;
+    epoch_key_ = mix_bits(spec_.seed, epoch);
     is_input_over_ = false;
     deferred_ = nullptr;
   }
@@ -116,7 +119,7 @@ class MapStream final : public Stream {
   }
 
  private:
-  MapFunction make_function() { return spec_.make(line_); }
+  RandomMapFunction make_function() { return spec_.make(line_); }
   size_t slot_of(int64_t turn) const { return static_cast<size_t>(turn % inputs_.count()); }
 
   void start_worker() {
@@ -186,9 +189,10 @@ class MapStream final : public Stream {
         }
       }
       const Rows row = rows_->row(turn - first_);
+      const uint64_t key = mix_bits(epoch_key_, static_cast<uint64_t>(without_turn_ + turn));
       lock.unlock();
       std::exception_ptr error = errors_[slot];
-      if (!error) error = make_row(input, row, index, worker, slot);
+      if (!error) error = make_row(input, row, {index, key, worker, slot});
       lock.lock();
       --in_work_;
       finish(turn, slot, error);
@@ -215,19 +219,24 @@ class MapStream final : public Stream {
     return true;
   }
 
-  std::exception_ptr make_row(const Rows& input, const Rows& row, int64_t index, size_t worker, size_t slot) {
-    if (index >= 0) {
+  struct RowWork {
+    int64_t index;  // of an input that is still to be read, else -1
+    uint64_t key;
+    size_t worker, slot;
+  };
+  std::exception_ptr make_row(const Rows& input, const Rows& row, const RowWork& work) {
+    if (work.index >= 0) {
       const Stopwatch watch(input_->meter().busy_ns);
       try {
-        from_->read(index, input);
+        from_->read(work.index, input);
         input_->meter().elements.fetch_add(1, std::memory_order_relaxed);
       } catch (...) {
-        return errors_[slot] = std::current_exception();
+        return errors_[work.slot] = std::current_exception();
       }
     }
     try {
       set_largest(spec_.element, row, 0);
-      functions_[worker](input.view(from_spec_, 0), row.slot(spec_.element, 0));
+      functions_[work.worker](input.view(from_spec_, 0), row.slot(spec_.element, 0), work.key);
     } catch (...) {
       return std::current_exception();
     }
@@ -258,9 +267,9 @@ class MapStream final : public Stream {
   std::atomic<int> wanted_threads_;
   std::atomic<bool> has_no_room_ = false;
   Slots inputs_;
-  std::vector<std::exception_ptr> errors_;  // of taking the input of a turn, by slot
-  std::vector<bool> is_made_;               // by slot
-  std::vector<MapFunction> functions_;      // by worker
+  std::vector<std::exception_ptr> errors_;    // of taking the input of a turn, by slot
+  std::vector<bool> is_made_;                 // by slot
+  std::vector<RandomMapFunction> functions_;  // by worker
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -270,7 +279,9 @@ class MapStream final : public Stream {
   int64_t low_ = 0;
   int64_t next_ = 0;
   int64_t taken_ = 0;
-  int64_t index_ = 0;  // the next element of an input with random access
+  int64_t index_ = 0;         // the next element of an input with random access
+  int64_t without_turn_ = 0;  // elements of this epoch that were passed over before they had a turn
+  uint64_t epoch_key_ = mix_bits(spec_.seed, 0);
   int64_t in_work_ = 0;
   int64_t failed_turn_ = 0;
   std::exception_ptr failure_;
@@ -323,19 +334,39 @@ RecipePtr make_map(const RecipePtr& input, MapSpec spec) {
 }  // namespace plimsoll::dataset
 
 namespace plimsoll {
+namespace {
+
+// A function of the user, each of whose threads holds so much.
+dataset::MapSpec held_map(ElementSpec element, RandomMapFunction function, dataset::MapSpec spec, Bytes thread_bytes) {
+  spec.element = std::move(element);
+  spec.thread_bytes = thread_bytes;
+  spec.make = [function = std::move(function), thread_bytes](MemoryLine& line) -> RandomMapFunction {
+    auto held = std::make_shared<Reservation>(line.reserve(Tag::Data, thread_bytes));
+    return [function, held](const ElementView& from, const ElementSlot& to, uint64_t key) { function(from, to, key); };
+  };
+  return spec;
+}
+
+}  // namespace
+
+Dataset Dataset::random_map(ElementSpec spec, RandomMapFunction function, uint64_t seed, int threads,
+                            Bytes thread_bytes) const {
+  if (!function) throw Error("map needs a function", ErrorKind::Usage);
+  const std::string text = fmt::format("random_map(to {}, seed {})", to_string(spec), seed);
+  return dataset::make_dataset(dataset::make_map(
+      recipe_,
+      held_map(std::move(spec), std::move(function), {.seed = seed, .threads = threads, .text = text}, thread_bytes)));
+}
 
 Dataset Dataset::map(ElementSpec spec, MapFunction function, int threads, Bytes thread_bytes) const {
   if (!function) throw Error("map needs a function", ErrorKind::Usage);
   const std::string text = fmt::format("map(to {})", to_string(spec));
-  return dataset::make_dataset(dataset::make_map(
-      recipe_, {.element = std::move(spec),
-                .make = [function = std::move(function), thread_bytes](MemoryLine& line) -> MapFunction {
-                  auto held = std::make_shared<Reservation>(line.reserve(Tag::Data, thread_bytes));
-                  return [function, held](const ElementView& from, const ElementSlot& to) { function(from, to); };
-                },
-                .threads = threads,
-                .thread_bytes = thread_bytes,
-                .text = text}));
+  return dataset::make_dataset(
+      dataset::make_map(recipe_, held_map(
+                                     std::move(spec),
+                                     [function = std::move(function)](const ElementView& from, const ElementSlot& to,
+                                                                      uint64_t) { function(from, to); },
+                                     {.threads = threads, .text = text}, thread_bytes)));
 }
 
 }  // namespace plimsoll

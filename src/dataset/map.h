@@ -9,10 +9,11 @@
 namespace plimsoll::dataset {
 
 struct MapSpec {
-  ElementSpec element;                                     // of what is written
-  std::function<MapFunction(MemoryLine& line)> make = {};  // the function of one thread
-  int threads = 1;                                         // or AUTOTUNE
-  Bytes thread_bytes = 0;                                  // what `make` and the function take
+  ElementSpec element = {};                                      // of what is written
+  std::function<RandomMapFunction(MemoryLine& line)> make = {};  // the function of one thread
+  uint64_t seed = 0;
+  int threads = 1;         // or AUTOTUNE
+  Bytes thread_bytes = 0;  // what `make` and the function take
   std::string text = {};
 };
 

@@ -66,6 +66,7 @@ class OriginRecipe final : public Recipe {
   std::string text() const override { return origin_->text(); }
   int64_t size() const override { return origin_->count(); }
   bool is_random_access() const override { return true; }
+  const std::vector<std::string>* classes() const override { return origin_->classes(); }
   Holding holding() const override {
     return {.bytes = origin_->bytes(), .whole_bytes = origin_->is_slow_out_of_order() ? HeldRows::bytes(*origin_) : 0};
   }

@@ -18,6 +18,7 @@ class Origin {
   virtual int64_t count() const = 0;
   virtual std::string text() const = 0;      // "files(x.npy)"
   virtual Bytes bytes() const { return 0; }  // what reading holds beside the rows, of all threads
+  virtual const std::vector<std::string>* classes() const { return nullptr; }  // names of the numbers of a label
   // Elements out of order cost a system call each: they may be held in memory where the line has room.
   virtual bool is_slow_out_of_order() const { return false; }
   // Elements first .. first + rows.count() - 1. Throws Error(BadData) that names the place.

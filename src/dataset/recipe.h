@@ -49,6 +49,7 @@ class Recipe {
   virtual Holding holding() const { return {}; }
   virtual int64_t wanted_rows() const { return 1; }  // to ask for at once, so that the threads of a map have work
   virtual bool lends() const { return false; }       // elements lie in the stage's own slots: Stream::lend
+  virtual const std::vector<std::string>* classes() const { return nullptr; }  // of a source: names of its labels
   // For a stage that makes one element of each of its input: the same stage over another input. Null for all others.
   virtual RecipePtr over(const RecipePtr& /*input*/) const { return nullptr; }
 

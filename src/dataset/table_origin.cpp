@@ -22,6 +22,7 @@ class TableOrigin final : public Origin {
   int64_t count() const override { return table_->elements(); }
   std::string text() const override { return text_; }
   Bytes bytes() const override { return table_->held_bytes(); }
+  const std::vector<std::string>* classes() const override { return &table_->classes(); }
   void read(int64_t first, const Rows& rows) const override {
     for (int64_t row = 0; row < rows.count(); ++row) {
       const int64_t number = first + row;
@@ -43,13 +44,13 @@ struct ThreadReader {
   std::vector<std::byte*> places;
 };
 
-MapFunction make_reading(const std::shared_ptr<const data::Table>& table, MemoryLine& line) {
+RandomMapFunction make_reading(const std::shared_ptr<const data::Table>& table, MemoryLine& line) {
   auto state = std::make_shared<ThreadReader>();
   state->table = table;
   state->held = line.reserve(Tag::Data, table->reader_bytes());
   state->reader = table->open_reader();
   state->places.resize(table->fields().size());
-  return [state](const ElementView& from, const ElementSlot& to) {
+  return [state](const ElementView& from, const ElementSlot& to, uint64_t) {
     for (size_t i = 0; i < state->places.size(); ++i) state->places[i] = static_cast<std::byte*>(to.data(i));
     state->reader->read(from.as<int64_t>(0)[0], state->places);
   };

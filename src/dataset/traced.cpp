@@ -142,9 +142,9 @@ Dataset Dataset::map(const SampleFunction& function, int threads) const {
   // Planned once to know what it gives and takes; the memory of a session is taken when it is opened, so not here.
   const TracedFunction planned(element(), function, MemoryLine());
   const Bytes bytes = planned.bytes();
-  const auto make = [spec = element(), function, bytes](MemoryLine& line) -> MapFunction {
+  const auto make = [spec = element(), function, bytes](MemoryLine& line) -> RandomMapFunction {
     auto traced = std::make_shared<TracedFunction>(spec, function, line.share(Tag::Data, bytes));
-    return [traced](const ElementView& from, const ElementSlot& to) { (*traced)(from, to); };
+    return [traced](const ElementView& from, const ElementSlot& to, uint64_t) { (*traced)(from, to); };
   };
   const std::string text = fmt::format("map(traced to {})", to_string(planned.element()));
   return dataset::make_dataset(dataset::make_map(

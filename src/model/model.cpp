@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "model/model_state.h"
 
 namespace plimsoll {
 namespace {
@@ -51,23 +52,12 @@ Tensor NamedTensors::only() const {
   throw Error(fmt::format("one tensor is wanted but there are: {}; ask for one by its name", names_of(*this)));
 }
 
-struct Model::State {
-  std::string name;
-  std::vector<std::string> inputs, outputs;
-  Function function;
-  // Where its variables are.
-  struct Home {
-    std::weak_ptr<VariableStore> store;
-    std::string full_name;
-  };
-  std::vector<Home> homes;
-
-  bool lives_in(const std::shared_ptr<VariableStore>& store, const std::string& full_name) {
-    std::erase_if(homes, [](const Home& home) { return home.store.expired(); });
-    return std::any_of(homes.begin(), homes.end(),
-                       [&](const Home& home) { return home.store.lock() == store && home.full_name == full_name; });
-  }
-};
+bool Model::State::lives_in(const std::shared_ptr<VariableStore>& store, const std::string& full_name) {
+  std::erase_if(homes, [](const model::Home& home) { return home.store.expired(); });
+  return std::any_of(homes.begin(), homes.end(), [&](const model::Home& home) {
+    return home.store.lock() == store && home.full_name == full_name;
+  });
+}
 
 Model::Model() = default;
 
@@ -78,8 +68,8 @@ Model::Model(std::string name, Layer layer)
             }) {}
 
 Model::Model(std::string name, std::vector<std::string> inputs, std::vector<std::string> outputs, Function function)
-    : state_(std::make_shared<State>(
-          State{std::move(name), std::move(inputs), std::move(outputs), std::move(function), {}})) {
+    : state_(
+          std::make_shared<State>(State{std::move(name), std::move(inputs), std::move(outputs), std::move(function)})) {
   if (state_->inputs.empty() || state_->outputs.empty())
     throw Error(fmt::format("model '{}' needs at least one input and one output", state_->name));
 }

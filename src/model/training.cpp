@@ -86,4 +86,11 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   return result;
 }
 
+TrainingGraph build_inference(Graph& graph, const ModelSpec& spec) {
+  TrainingGraph result;
+  result.inputs = add_placeholders(graph, spec.inputs);
+  result.outputs = spec.model(spec.prepare ? spec.prepare(result.inputs) : result.inputs, false);
+  return result;
+}
+
 }  // namespace plimsoll::model

@@ -18,6 +18,14 @@ namespace {
 constexpr const char* kEpoch = "epoch";
 constexpr const char* kStep = "step";
 
+// Counts, as bytes are, are written without a point.
+nlohmann::ordered_json json_number(double value) {
+  constexpr double kLargestCount = 1LL << 53;
+  if (!std::isfinite(value)) return nullptr;
+  if (std::trunc(value) == value && std::abs(value) < kLargestCount) return static_cast<int64_t>(value);
+  return value;
+}
+
 std::string csv_number(double value) { return std::isnan(value) ? "NA" : fmt::format("{}", value); }
 
 }  // namespace
@@ -107,8 +115,7 @@ void MetricsJson::truncate_after(int64_t step) {
 
 std::string to_json_line(const MetricsRow& row) {
   nlohmann::ordered_json line{{kEpoch, row.epoch}, {kStep, row.step}};
-  for (const Metric& metric : row.values)
-    line[metric.name] = std::isfinite(metric.value) ? nlohmann::ordered_json(metric.value) : nullptr;
+  for (const Metric& metric : row.values) line[metric.name] = json_number(metric.value);
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

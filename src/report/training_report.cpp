@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "report/json.h"
+
 namespace plimsoll::report {
 namespace {
 
@@ -145,11 +147,12 @@ std::string evaluation_text(const ScoreFacts& score, Bytes measured_peak_bytes, 
                             format_exact_bytes(line_bytes));
 }
 
-std::string evaluation_json(const ScoreFacts& score, Bytes measured_peak_bytes, Bytes line_bytes) {
+std::string evaluation_json(const ScoreFacts& score, const InputFacts& data, Bytes measured_peak_bytes,
+                            Bytes line_bytes) {
   nlohmann::json result{{"event", "eval"},          {"version", 1},
                         {"samples", score.samples}, {"loss", score.loss},
                         {"skipped", score.skipped}, {"measured_peak_bytes", measured_peak_bytes},
-                        {"line_bytes", line_bytes}};
+                        {"line_bytes", line_bytes}, {"data", data_json(data)}};
   if (!std::isnan(score.accuracy)) result["accuracy"] = score.accuracy;
   return result.dump();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <plimsoll/bytes.h>
+#include "report/data.h"
 
 namespace plimsoll::report {
 
@@ -62,6 +63,7 @@ std::string end_text(const EndFacts& facts);
 std::string end_json(const EndFacts& facts);
 
 std::string evaluation_text(const ScoreFacts& score, Bytes measured_peak_bytes, Bytes line_bytes);
-std::string evaluation_json(const ScoreFacts& score, Bytes measured_peak_bytes, Bytes line_bytes);
+std::string evaluation_json(const ScoreFacts& score, const InputFacts& data, Bytes measured_peak_bytes,
+                            Bytes line_bytes);
 
 }  // namespace plimsoll::report

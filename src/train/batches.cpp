@@ -71,6 +71,10 @@ BatchCount count_batches(const Dataset& dataset) {
   return count;
 }
 
+bool lie_aligned(const Dataset& dataset) {
+  return std::ranges::any_of(dataset.element(), [](const Component& c) { return c.bytes() >= kAlignment; });
+}
+
 BatchFeeds::BatchFeeds(const std::vector<FedTensor>& fed, const ElementSpec& batches) {
   for (const FedTensor& tensor : fed)
     for (size_t i = 0; i < batches.size(); ++i) {

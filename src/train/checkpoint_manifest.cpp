@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <plimsoll/error.h>
-#include "data/formats/crc32c.h"
+#include "base/crc32c.h"
 
 namespace plimsoll::train {
 namespace {
@@ -128,7 +128,7 @@ RunState to_run(const Json& json) {
 // same content has the same text.
 std::string checksum_of(const Json& manifest) {
   const std::string text = manifest.dump();
-  return fmt::format("{:08x}", data::crc32c(std::as_bytes(std::span(text))));
+  return fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text))));
 }
 
 }  // namespace

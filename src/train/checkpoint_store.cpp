@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "base/crc32c.h"
 #include "base/random.h"
-#include "data/formats/crc32c.h"
 #include "memory/file.h"
 #include "session/weights_file.h"
 
@@ -41,8 +41,7 @@ std::string hash_of(const Graph& graph) {
     for (const ValueId input : body.inputs(node)) add(static_cast<uint64_t>(input));
   }
   for (const graph::Value& value : body.values()) add(hash_text(to_string(value.type)));
-  for (const graph::Constant& constant : body.constants())
-    add(data::crc32c({constant.bytes.data(), constant.bytes.size()}));
+  for (const graph::Constant& constant : body.constants()) add(crc32c({constant.bytes.data(), constant.bytes.size()}));
   return fmt::format("{:016x}", hash);
 }
 
@@ -60,7 +59,7 @@ CheckpointFile save_part(Training& training, const std::string& folder, const St
   CheckpointFile file{part.name};
   const auto watch = [&](std::span<const std::byte> bytes) {
     file.bytes += static_cast<Bytes>(bytes.size());
-    file.checksum = data::crc32c(bytes, file.checksum);
+    file.checksum = crc32c(bytes, file.checksum);
   };
   session::save_weights(*training.session, training.graph, path_in(folder, part.name),
                         {.part = part.part, .watch = watch});
@@ -79,7 +78,7 @@ void expect_whole(const std::string& folder, const CheckpointFile& expected) {
     const Bytes wanted = std::min<Bytes>(piece.size(), expected.bytes - at);
     const Bytes got = file.read_some(at, wanted, piece.data(), path);
     if (got == 0) break;
-    checksum = data::crc32c({piece.data(), static_cast<size_t>(got)}, checksum);
+    checksum = crc32c({piece.data(), static_cast<size_t>(got)}, checksum);
     at += got;
   }
   if (checksum != expected.checksum)

@@ -16,6 +16,7 @@
 #include "data/formats/npz.h"
 #include "data/formats/tf_table.h"
 #include "data/image/image_files.h"
+#include "dataset/labelled_files.h"
 #include "dataset/table_origin.h"
 
 namespace plimsoll::train {
@@ -139,7 +140,7 @@ class HalfOpener {
 
   Half pair(const std::string& x, const std::string& y, data::DataKind kind) const {
     expect_no_image_maps(x);
-    return checked({{Dataset::files({{"x", x}, {"y", y}}, spec_.scratch_folder), x, y}, kind});
+    return checked({{dataset::labelled_files(x, y, spec_.scratch_folder), x, y}, kind});
   }
 
  private:
@@ -176,7 +177,7 @@ class HalfOpener {
   // Features of the first record that are input and label, in this order.
   Half tf_records(const std::string& path) const {
     const std::vector<std::string> paths = data::list_files(path, data::DataKind::TfRecord);
-    const std::vector<TfFeature> all = data::guess_features(paths[0]);
+    const std::vector<TfFeature> all = data::guess_features(paths[0], {}, spec_.scratch_folder);
     std::vector<std::string> names;
     for (const TfFeature& feature : all) names.push_back(feature.name);
     const Roles roles = choose_roles(names, spec_.label, path);
@@ -187,7 +188,8 @@ class HalfOpener {
     if (x.image) x.image = image_options(path);
     if (!x.image) expect_no_image_maps(path);
     y.is_label = true;
-    return table(data::open_tf_records(paths, {x, y}), data::DataKind::TfRecord);
+    return table(data::open_tf_records(paths, {x, y}, data::SparseIndex::kBytes, spec_.scratch_folder),
+                 data::DataKind::TfRecord);
   }
 
   Half array_files(const std::string& path) const {

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "base/random.h"
 #include "data/convert.h"
 
 namespace plimsoll::train {
@@ -41,18 +40,15 @@ void flip(std::byte* image, Bytes bytes, int64_t width, Bytes pixel) {
     }
 }
 
-// Components are the place of a sample in the order of its epoch, and its numbers: those that a step takes are written.
+// Writes the input and the labels of a sample as a step takes them.
 struct Converter {
   std::array<std::string, 2> paths;
   std::array<data::Conversion, 2> conversions;
   int64_t flipped_width = 0;  // 0: none is flipped
-  uint64_t seed = 1;
 
-  void operator()(const ElementView& from, const ElementSlot& to) const {
-    for (size_t i = 0; i < 2; ++i) write(from, i + 1, conversions[i], paths[i], to.data(i));
-    if (flipped_width == 0) return;
-    // In the next epoch another sample has this place.
-    if (mix_bits(seed, static_cast<uint64_t>(from.as<int64_t>(0)[0])) % 2 == 0) return;
+  void operator()(const ElementView& from, const ElementSlot& to, uint64_t key) const {
+    for (size_t i = 0; i < 2; ++i) write(from, i, conversions[i], paths[i], to.data(i));
+    if (flipped_width == 0 || key % 2 == 0) return;
     flip(static_cast<std::byte*>(to.data(0)), to.spec()[0].bytes(), flipped_width, size_of(to.spec()[0].dtype));
   }
 
@@ -104,8 +100,7 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
         {samples.x_path, samples.y_path},
         {conversion(stored[0], fed, samples.x_path), conversion(stored[1], spec[1].dtype, samples.y_path)}};
     converter.flipped_width = flips ? model.input().shape[model.input().shape.rank() - 1].count() : 0;
-    converter.seed = options.seed;
-    all = all.enumerate().map(spec, std::move(converter));
+    all = all.random_map(spec, std::move(converter), options.seed);
   }
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
   all = all.batch(batch, options.trains);

@@ -40,6 +40,9 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
       test_(test_inputs(training)),
       feeds_(training.fed, train_.element()),
       sums_(training.model, training.passes.sums) {
+  if (train_.steps_per_epoch() == Dataset::kInfinite && options.steps_per_epoch == 0)
+    throw Error("the training data has no end; say how many steps make an epoch, or leave out repeat()",
+                ErrorKind::Usage);
   for (const std::string& name : sums_.names()) logs_.push_back({name});
   logs_.push_back({"learning_rate"});
   if (test_)
@@ -67,7 +70,7 @@ RunState TrainingLoop::state() const {
   if (is_epoch_over_) {
     ++state.epoch;
     state.epoch_steps = 0;
-    state.data = {state.data.dataset, state.data.epoch + 1, 0};
+    if (options_.steps_per_epoch == 0) state.data = {state.data.dataset, state.data.epoch + 1, 0};
   } else if (!state.history.empty() && state.history.back().epoch == epoch_) {
     state.history.pop_back();  // cut short: it is not over
   }
@@ -85,7 +88,7 @@ void TrainingLoop::tell(Event event) {
 void TrainingLoop::begin() {
   read_learning_rate();
   if (training_.accumulate > 1) training_.session->get(training_.passes.accumulated_batches, &group_, sizeof group_);
-  epoch_ = 1;
+  epoch_ = options_.initial_epoch + 1;
   if (resumed_) {
     epoch_ = resumed_->epoch;
     epoch_steps_ = resumed_->epoch_steps;
@@ -128,17 +131,15 @@ void TrainingLoop::run_epoch() {
     sums_.clear();
   }
   is_epoch_over_ = is_validated_ = false;
-  if (resumed_ && epoch_ == resumed_->epoch && resumed_->data.dataset != 0)
-    train_.start_at(resumed_->data);
-  else
-    train_.start_epoch(epoch_);
-  bool has_more = true;
+  start_data();
+  bool has_more = !has_epoch_steps();
   while (has_more && !is_cut() && !is_stopping()) {
-    const ElementView* const batch = train_.next();
-    has_more = batch != nullptr;
-    if (!has_more) break;
-    take_step(*batch);
-    tell(&Callback::after_step);
+    const ElementView* const batch = next_batch();
+    if (batch != nullptr) {
+      take_step(*batch);
+      tell(&Callback::after_step);
+    }
+    has_more = batch != nullptr && !has_epoch_steps();
   }
   train_.stop();
   // One that was cut short goes on with its group when it is resumed.
@@ -151,13 +152,37 @@ void TrainingLoop::run_epoch() {
   if (is_epoch_over_) tell(&Callback::after_epoch);
 }
 
+int64_t TrainingLoop::steps_per_epoch() const {
+  return options_.steps_per_epoch > 0 ? options_.steps_per_epoch : std::max<int64_t>(0, train_.steps_per_epoch());
+}
+
+void TrainingLoop::start_data() {
+  const DatasetState before = train_.state();
+  if (resumed_ && epoch_ == resumed_->epoch && resumed_->data.dataset != 0)
+    train_.start_at(resumed_->data);
+  else if (options_.steps_per_epoch > 0 && before.dataset != 0)
+    train_.start_at(before);
+  else
+    train_.start_epoch(epoch_);
+}
+
+// Where an epoch is a number of steps, the data starts again when it ends.
+const ElementView* TrainingLoop::next_batch() {
+  const ElementView* batch = train_.next();
+  if (batch != nullptr || options_.steps_per_epoch == 0) return batch;
+  train_.start_epoch(static_cast<int64_t>(train_.state().epoch) + 1);
+  return train_.next();
+}
+
 // False when it was stopped: the epoch is then not over.
 bool TrainingLoop::validate() {
-  if (!test_) return true;
-  const Score score = evaluate(training_, *test_, {.is_stop_asked = [&] {
-                                 tell(&Callback::after_validation_step);
-                                 return is_stopping();
-                               }});
+  if (!test_ || epoch_ % options_.validation_frequency != 0) return true;
+  const auto is_stop_asked = [&] {
+    tell(&Callback::after_validation_step);
+    return is_stopping();
+  };
+  const Score score =
+      evaluate(training_, *test_, {.is_stop_asked = is_stop_asked, .most_steps = options_.validation_steps});
   if (score.stopped) return false;
   is_validated_ = score.samples > 0;
   history_.validation_samples = score.samples;
@@ -175,6 +200,7 @@ void TrainingLoop::update_means() {
 }
 
 void TrainingLoop::take_step(const ElementView& batch) {
+  if (options_.schedule) follow_schedule();
   const auto feeds = feeds_.of(batch);
   const auto views = training_.session->run_like(Training::kTrain, feeds);
   const auto loss = static_cast<double>(views[0].floats()[0]);
@@ -194,6 +220,13 @@ void TrainingLoop::take_step(const ElementView& batch) {
 
 void TrainingLoop::read_learning_rate() {
   training_.session->get(training_.passes.learning_rate, &learning_rate_, sizeof learning_rate_);
+}
+
+void TrainingLoop::follow_schedule() {
+  int64_t updates = 0;
+  training_.session->get(training_.passes.updates.step, &updates, sizeof updates);
+  const double rate = (*options_.schedule)(updates);
+  if (static_cast<float>(rate) != learning_rate_) set_learning_rate(rate);
 }
 
 void TrainingLoop::set_learning_rate(double rate) {

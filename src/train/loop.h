@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <plimsoll/callback.h>
+#include <plimsoll/schedule.h>
 #include "session/weights_file.h"
 #include "train/epoch_sums.h"
 #include "train/evaluate.h"
@@ -19,9 +20,14 @@ namespace plimsoll::train {
 constexpr int64_t kMostSkippedSteps = 32;
 
 struct LoopOptions {
-  int64_t epochs = 1;  // the last one
-  int64_t steps = 0;   // stop after so many, those before a restart included; 0: whole epochs
-  uint64_t seed = 1;   // of the order of samples
+  int64_t epochs = 1;                         // the last one
+  int64_t initial_epoch = 0;                  // epochs that are done
+  int64_t steps = 0;                          // stop after so many, those before a restart included; 0: whole epochs
+  int64_t steps_per_epoch = 0;                // the data goes on in the next epoch where this one left; 0: all of it
+  int64_t validation_steps = 0;               // 0: all of its batches
+  int64_t validation_frequency = 1;           // each so many epochs
+  uint64_t seed = 1;                          // of the order of samples
+  std::optional<RateSchedule> schedule = {};  // of the learning rate
   // How an error ends that says that the loss is not finite though the data is.
   std::string advice = "try a smaller learning rate, or clip gradients by their global norm";
 };
@@ -29,7 +35,7 @@ struct LoopOptions {
 // One run over the data: made, then opened, then run once. Steps allocate nothing.
 class TrainingLoop final : public FitRun {
  public:
-  // Over the data of the training. Throws Error(Usage) when that has no half to train on.
+  // Over the data of the training. Throws Error(Usage) when that has no half to train on, or no end.
   TrainingLoop(Training& training, const LoopOptions& options, Callbacks callbacks = {});
 
   // Plans what the data needs beyond the training's own steps, and takes the memory.
@@ -46,7 +52,7 @@ class TrainingLoop final : public FitRun {
   int64_t epochs() const override { return options_.epochs; }
   int64_t steps() const override { return training_.session->step_count(); }
   int64_t epoch_steps() const override { return epoch_steps_; }
-  int64_t steps_per_epoch() const override { return train_.steps_per_epoch(); }
+  int64_t steps_per_epoch() const override;
   int64_t step_samples() const override { return step_samples_; }
   bool is_epoch_over() const override { return is_epoch_over_; }
   bool is_resumed() const override { return resumed_.has_value(); }
@@ -66,12 +72,16 @@ class TrainingLoop final : public FitRun {
   void tell(Event event);
   void begin();
   void run_epoch();
+  void start_data();
+  const ElementView* next_batch();
   void take_step(const ElementView& batch);
   void apply_group();  // updates the weights from the gradients that were added up
   size_t training_logs() const { return sums_.names().size() + 1; }
   void update_means();
   void read_learning_rate();
+  void follow_schedule();
   bool validate();
+  bool has_epoch_steps() const { return options_.steps_per_epoch > 0 && epoch_steps_ >= options_.steps_per_epoch; }
   bool is_cut() const { return options_.steps > 0 && run_steps_ >= options_.steps; }
 
   Training& training_;

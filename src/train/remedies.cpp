@@ -27,7 +27,7 @@ class RemedySearch {
   }
 
   std::vector<PlannedRemedy> run() {
-    const bool trains = spec_.purpose != Purpose::Evaluate;
+    const bool trains = spec_.purpose == Purpose::Train || spec_.purpose == Purpose::Profile;
     raise_line();
     take_back_levers();
     allow_more_disk();

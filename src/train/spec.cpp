@@ -47,6 +47,7 @@ void expect_not_stopped(const StopQuestion& is_stop_asked) {
 
 memory::DefaultLine resolve_line(const Spec& spec) {
   if (spec.line > 0) return {spec.line, "as asked"};
+  if (spec.own_line) return {spec.own_line->limit(), "as asked"};
   return memory::default_line(memory::gather_memory_facts());
 }
 

@@ -19,7 +19,7 @@
 
 namespace plimsoll::train {
 
-enum class Purpose { Train, Evaluate, Profile };
+enum class Purpose { Train, Evaluate, Predict, Profile };
 
 // How large the scratch file may grow: bytes, or a share of what is free; neither: what is free less a reserve.
 struct DiskLimit {
@@ -27,6 +27,12 @@ struct DiskLimit {
   double share = 0;  // 0.5 is half
   bool is_given() const { return bytes > 0 || share > 0; }
   bool operator==(const DiskLimit&) const = default;
+};
+
+// Samples of a last batch that is not full, for which each kind of step is planned too; 0: there is none.
+struct LastBatches {
+  int64_t train = 0, evaluate = 0, predict = 0;
+  bool operator==(const LastBatches&) const = default;
 };
 
 struct Spec {
@@ -42,7 +48,10 @@ struct Spec {
   Purpose purpose = Purpose::Train;
   int64_t profile_steps = 5;   // Purpose::Profile measures so many
   bool loads_weights = false;  // a weights file will be read: the plan has room for that
+  Bytes log_bytes = 0;         // of files that are written while it trains
   bool predicts = false;       // a step that gives the model's outputs is planned too
+  LastBatches last_batches = {};
+  bool plans_other_batches = false;  // nobody knows how many samples the last batches have
 
   // The input. Without data the plan has room for the widest numbers that a file may hold.
   Data data = {};
@@ -55,8 +64,9 @@ struct Spec {
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // What it may use.
-  Bytes line = 0;   // of the whole process; 0: what the machine and its limits allow
-  int threads = 0;  // 0: all
+  Bytes line = 0;  // of the whole process; 0: `own_line`, else what the machine and its limits allow
+  std::optional<MemoryLine> own_line = {};  // of the caller, with what others hold on it
+  int threads = 0;                          // 0: all
   Levers levers = {};
   bool masks = true;                // one bit an element is kept instead of the output of relu or clip
   std::string scratch_folder = {};  // on a disk; empty: nothing is put there

@@ -22,6 +22,10 @@ std::vector<Tensor> fetches(Tensor loss, const std::vector<Tensor>& sums) {
   return all;
 }
 
+session::Request apply_request(const model::TrainingGraph& passes, int64_t batch) {
+  return {{}, passes.apply.nodes, batch};
+}
+
 void allow_split(Graph& graph, const std::vector<std::string>& ops) {
   for (const std::string& op : ops) {
     if (op != "batch_norm")
@@ -35,15 +39,18 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   const bool profiles = spec.purpose == Purpose::Profile;
   SessionOptions options;
   // All steps are planned before the session opens, unless nobody knows how many samples are left for the last one.
-  options.plans_other_batches = spec.data.test && spec.pipeline.most_corrupt > 0;
+  options.plans_other_batches = spec.plans_other_batches || (spec.data.test && spec.pipeline.most_corrupt > 0);
   options.keeps_plans = profiles;
   if (profiles)
     options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
   else
     options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
-  options.later_plans = profiles ? 0 : 1;  // the last batch of the test data may be smaller
+  options.caller_bytes += spec.log_bytes;
+  options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place = true;  // slots of the last stage
+  options.reads_feeds_in_place =
+      (!spec.batches.train || lie_aligned(*spec.batches.train)) &&  // slots of the last stage
+      (!spec.batches.test || lie_aligned(*spec.batches.test));
   options.seed = spec.seed;
   options.levers = spec.levers;
   options.masks = spec.masks;
@@ -71,6 +78,38 @@ model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model
     conversion.scale = kByteScale;
   }
   return conversion;
+}
+
+// The line of the caller; where another is tried instead of it, what others hold there counts as well.
+void take_line(Training& training, const Spec& spec) {
+  const Bytes bytes = training.line_origin.bytes;
+  if (spec.own_line && bytes == spec.own_line->limit()) {
+    training.line = *spec.own_line;
+    return;
+  }
+  const bool covers_process = !spec.own_line || spec.own_line->covers_process();
+  training.line = covers_process ? MemoryLine::process(bytes) : MemoryLine(bytes);
+  if (spec.own_line)
+    training.others = training.line->reserve(Tag::Runtime, spec.own_line->used() - spec.own_line->process_bytes());
+}
+
+// The step that needs the most comes first.
+std::vector<session::Request> list_requests(Training& training, const Spec& spec) {
+  const model::TrainingGraph& passes = training.passes;
+  std::vector<session::Request> requests;
+  const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), int64_t last_batch) {
+    requests.push_back(make(passes, training.batch));
+    const size_t number = requests.size() - 1;
+    if (last_batch > 0) requests.push_back(make(passes, last_batch));
+    return number;
+  };
+  const LastBatches& last = spec.last_batches;
+  const bool trains = spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile;
+  if (trains) add(train_request, last.train);
+  if (spec.purpose != Purpose::Predict) training.evaluate_step = add(evaluate_request, last.evaluate);
+  if (spec.predicts || spec.purpose == Purpose::Predict) training.predict_step = add(predict_request, last.predict);
+  if (trains && !passes.apply.nodes.empty()) training.apply_step = add(apply_request, 0);
+  return requests;
 }
 
 // The first two components of the built-in models' data, and for others those that they name.
@@ -136,27 +175,22 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = model::build_training(training->graph, training->model, optimiser_of(spec),
-                                           input_conversion(spec, training->model), spec.accumulate);
+  training->passes = spec.purpose == Purpose::Predict
+                         ? model::build_inference(training->graph, training->model)
+                         : model::build_training(training->graph, training->model, optimiser_of(spec),
+                                                 input_conversion(spec, training->model), spec.accumulate);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
-  training->line = MemoryLine::process(training->line_origin.bytes);
+  take_line(*training, spec);
 
   training->data_stages = planned_stages(spec, training->model, training->batch);
   training->data_bytes = bytes_of(training->data_stages);
-  std::vector<session::Request> requests;
-  const auto request = [&](const session::Request& step) {
-    requests.push_back(step);
-    return requests.size() - 1;
-  };
-  if (spec.purpose != Purpose::Evaluate) request(train_request(training->passes, training->batch));
-  training->evaluate_step = request(evaluate_request(training->passes, training->batch));
-  if (spec.predicts) training->predict_step = request(predict_request(training->passes, training->batch));
-  if (spec.purpose != Purpose::Evaluate && !training->passes.apply.nodes.empty())
-    training->apply_step = request({{}, training->passes.apply.nodes, training->batch});
+  const std::vector<session::Request> requests = list_requests(*training, spec);
   const SessionOptions options = session_options(spec, *training);
   training->scratch_folder = options.scratch_folder;
+  training->plans_other_batches = options.plans_other_batches;
+  training->reads_in_place = options.reads_feeds_in_place;
   training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);
   give_rest_to_data(*training);
   expect_not_stopped(is_stop_asked);

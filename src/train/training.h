@@ -25,6 +25,7 @@ struct Training {
   model::TrainingGraph passes;
   memory::DefaultLine line_origin;
   std::optional<MemoryLine> line;
+  Reservation others;  // on a line that is tried instead of the caller's
   Data data;
   Pipeline pipeline;
   BatchedData batches;
@@ -32,6 +33,8 @@ struct Training {
   std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
   Bytes data_bytes = 0;                       // of all these
   Bytes data_more_bytes = 0;                  // that the line had left, and the data has a use for
+  bool plans_other_batches = false;           // while the session is open
+  bool reads_in_place = true;                 // batches
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
   int64_t accumulate = 1;         // batches for each update

@@ -47,6 +47,21 @@ TEST(TfRecord, ReadsRecordsLongerThanAnyBuffer) {
   EXPECT_EQ(text(cursor.read(0).data), "short");
 }
 
+TEST(TfRecord, OfAPackedFileIsThatOfThePlainOne) {
+  const testing::TemporaryDirectory dir;
+  const std::vector<std::string> parts{"first", "second", std::string(100'000, 'z')};
+  std::string plain;
+  for (const std::string& part : parts) plain += tf_record(part);
+  const TfRecords records({dir.write("a.tfrecord", plain), dir.write("b.tfrecord.gz", testing::gzip(plain))});
+  ASSERT_EQ(records.count(), 6);
+  TfRecordCursor cursor(records);
+  for (const int64_t number : {4, 0, 5, 2, 3, 1}) {
+    const TfRecord record = cursor.read(number);
+    EXPECT_EQ(text(record.data), parts[static_cast<size_t>(number % 3)]);
+    EXPECT_EQ(record.path.ends_with("(unpacked)"), number >= 3);
+  }
+}
+
 TEST(TfRecord, RefusesDamage) {
   const testing::TemporaryDirectory dir;
   const std::string good = tf_record("first") + tf_record("second");
@@ -56,7 +71,7 @@ TEST(TfRecord, RefusesDamage) {
   };
   EXPECT_THAT(refused(""), HasSubstr("holds no record"));
   EXPECT_THAT(refused("this is text, not records"), HasSubstr("at byte 0: this is no TFRecord file"));
-  EXPECT_THAT(refused(testing::gzip(good)), HasSubstr("unpack it with gunzip"));
+  EXPECT_THAT(refused(testing::gzip("no record at all")), HasSubstr("(unpacked): at byte 0: this is no TFRecord file"));
   EXPECT_THAT(refused(good.substr(0, good.size() - 1)), HasSubstr("at byte 21: the file ends inside a record"));
   EXPECT_THAT(refused(good.substr(0, 25)), HasSubstr("at byte 21: the file ends inside the header"));
   std::string damaged = good;

@@ -1,4 +1,5 @@
 // Sources in files, read through shuffle and batch: every element once, any threads, exact resume, clear errors.
+#include <cmath>
 #include <filesystem>
 #include <functional>
 
@@ -10,6 +11,7 @@
 #include "data/files.h"
 #include "data/pictures.h"
 #include "data/records.h"
+#include "dataset/labelled_files.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -177,6 +179,24 @@ TEST(FileSource, AVanishedImageIsNamed) {
   Iteration iteration = dataset.on(line);
   EXPECT_NE(iteration.next(), nullptr);
   EXPECT_THAT(refusal([&] { iteration.next(); }), HasSubstr("/9.jpg: No such file"));
+}
+
+TEST(FileSource, ALabelThatIsNoNumberIsAnErrorOfItsRow) {
+  const TemporaryDirectory dir;
+  std::vector<float> labels(40, 1.5F);
+  labels[17] = std::nanf("");
+  const std::string x = dir.write("x.npy", npy("'<f4'", "(40,)", raw(std::vector<float>(40, std::nanf("")))));
+  const std::string y = dir.write("y.npy", npy("'<f4'", "(40,)", raw(labels)));
+  MemoryLine line;
+  Iteration iteration = dataset::labelled_files(x, y, "").shuffle().skip_corrupt(1).on(line);
+  int64_t read = 0;
+  for (const ElementView& element : iteration) read += element.as<float>("y")[0] == 1.5F;
+  EXPECT_EQ(read, 39);
+  Iteration strict = dataset::labelled_files(x, y, "").on(line);
+  EXPECT_THAT(refusal([&] {
+                for (const ElementView& element : strict) static_cast<void>(element);
+              }),
+              HasSubstr(y + ": row 17: the label is not a number"));
 }
 
 }  // namespace

@@ -97,7 +97,13 @@ TEST(TrainingReport, TheEndComparesPlannedAndMeasured) {
 TEST(TrainingReport, AnEvaluationWithoutRightAnswersHasNoAccuracy) {
   EXPECT_THAT(evaluation_text({0.5, 0.25, 10}, MiB, 2 * MiB), HasSubstr("correct 25.00 %"));
   EXPECT_THAT(evaluation_text({0.5, kNan, 10}, MiB, 2 * MiB), Not(HasSubstr("correct")));
-  EXPECT_FALSE(nlohmann::json::parse(evaluation_json({0.5, kNan, 10}, MiB, 2 * MiB)).contains("accuracy"));
+  InputFacts data;
+  data.kind = "a CSV file";
+  data.elements = 10;
+  const auto json = nlohmann::json::parse(evaluation_json({0.5, kNan, 10}, data, MiB, 2 * MiB));
+  EXPECT_FALSE(json.contains("accuracy"));
+  EXPECT_EQ(json["data"]["kind"], "a CSV file");
+  EXPECT_EQ(json["data"]["elements"], 10);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 #include <plimsoll/checkpoint.h>
 #include <plimsoll/error.h>
+#include "base/crc32c.h"
 #include "data/files.h"
-#include "data/formats/crc32c.h"
 #include "train/checkpoint_store.h"
 #include "train/loop.h"
 
@@ -71,7 +71,7 @@ Result train(const Spec& spec, const std::string& folder, int64_t steps) {
   result.steps = loop.steps();
   for (const graph::Variable& variable : training->graph.body().variables())
     result.checksums.emplace_back(training->graph.body().name(training->graph.body().value(variable.value)),
-                                  data::crc32c(training->session->peek({training->graph, variable.value})));
+                                  crc32c(training->session->peek({training->graph, variable.value})));
   return result;
 }
 

@@ -2,8 +2,11 @@
 #include "train/inputs.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -172,6 +175,13 @@ TEST(Inputs, FlipSwapsLeftAndRightOfSomeTrainingImages) {
   EXPECT_LT(swapped, 35);
 }
 
+TEST(Inputs, FlipsDifferBetweenEpochsInAnyOrder) {
+  const TwoForms forms;
+  const Pipeline flips{.shuffles = false, .flips = true};
+  EXPECT_NE(order_of(forms, flips, 1), order_of(forms, flips, 2));
+  EXPECT_EQ(order_of(forms, flips, 2), order_of(forms, flips, 2));
+}
+
 TEST(Inputs, NormalisationIsPartOfTheStep) {
   const TwoForms forms;
   Spec normalised = forms.spec(forms.bytes_x), plain = normalised;
@@ -191,6 +201,55 @@ TEST(Inputs, LabelsThatTheModelCannotTakeAreRefused) {
               HasSubstr("1099511627776 does not fit into i32"));
   forms.y = forms.dir.write("real.npy", npy("'<f4'", "(40,)", raw(std::vector<float>(40, 1.5F))));
   EXPECT_THAT(error_of([&] { losses_of(forms.spec(forms.bytes_x)); }), HasSubstr("f32 cannot become i32"));
+}
+
+// 256 numbers a row, as text: reading a batch is work.
+std::string csv_text(int64_t rows) {
+  std::string text;
+  for (int64_t column = 0; column < 256; ++column) text += fmt::format("c{},", column);
+  text += "label\n";
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < 256; ++column)
+      text += fmt::format("{:.6f},", std::sin(static_cast<double>(row * 256 + column)));
+    text += fmt::format("{}\n", row % 3);
+  }
+  return text;
+}
+
+int64_t batches_made(const Inputs& inputs) {
+  for (const report::StageRow& stage : inputs.stages())
+    if (stage.name.starts_with("batch(")) return stage.elements;
+  return 0;
+}
+
+// Steps are repeated until the next batch is made, which is what it is to be slower than the input, on however busy a
+// machine. Input that is read between the steps would never be made.
+TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int64_t kBatches = 30;
+  const TemporaryDirectory dir;
+  Spec spec = small_spec();
+  spec.model_options.image_size = 16;
+  spec.model_options.width = 256;
+  spec.batch = 32;
+  spec.data = open_data({.path = dir.write("rows.csv", csv_text(500))}, find_model(spec.model, spec.model_options));
+  const auto training = make_training(spec);
+  training->session->open();
+  Inputs inputs(*training, *training->data.train, {.trains = true, .repeats = true});
+  inputs.start_epoch(1);
+  const ElementView* batch = inputs.next();
+  const int64_t waited_before = inputs.waited_ns();
+  const Clock::time_point started = Clock::now();
+  for (int64_t taken = 1; taken <= kBatches; ++taken) {
+    ASSERT_NE(batch, nullptr);
+    do {
+      training->session->run_step(Training::Train, feeds_of(*training, *batch));
+      ASSERT_LT(Clock::now() - started, std::chrono::minutes(2)) << "batch " << taken << " is not made beside a step";
+    } while (batches_made(inputs) <= taken);
+    batch = inputs.next();
+  }
+  const auto all = std::chrono::nanoseconds(Clock::now() - started).count();
+  EXPECT_LT(inputs.waited_ns() - waited_before, all / 50);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <plimsoll/error.h>
 #include "base/crc32c.h"
 #include "base/little_endian.h"
+#include "data/inflate.h"
 #include "data/stored_array.h"
 
 namespace plimsoll::data {
@@ -30,8 +32,7 @@ Bytes record_length(std::span<const std::byte> bytes, const std::string& path, B
   const auto length = little_endian_at<uint64_t>(bytes.data());
   if (little_endian_at<uint32_t>(bytes.data() + 8) != masked_crc32c(bytes.first(8)))
     refuse(path, offset,
-           offset == 0 ? (is_gzip(bytes) ? "this is a packed TFRecord file; unpack it with gunzip first"
-                                         : "this is no TFRecord file")
+           offset == 0 ? "this is no TFRecord file"
                        : "the checksum of a record's length is wrong, so what follows cannot be found; "
                          "fetch the file again");
   if (length > static_cast<uint64_t>(std::max<Bytes>(0, file_bytes - offset - kHeaderBytes - kFooterBytes)))
@@ -44,24 +45,40 @@ Bytes record_length(std::span<const std::byte> bytes, const std::string& path, B
 
 std::string TfRecord::place() const { return fmt::format("{}: record {} at byte {}", path, number, offset); }
 
-TfRecords::TfRecords(std::vector<std::string> paths, Bytes index_bytes)
-    : paths_(std::move(paths)), index_(index_bytes) {
+TfRecords::TfRecords(const std::vector<std::string>& paths, Bytes index_bytes, const std::string& scratch_dir)
+    : index_(index_bytes) {
   FileWindow window(kScanWindow);
   starts_.push_back(0);
-  for (size_t file = 0; file < paths_.size(); ++file) scan(file, window);
+  for (const std::string& path : paths) {
+    files_.push_back(unpack_if_packed(path, scratch_dir));
+    scan(files_.back(), window);
+  }
   if (count() == 0)
     throw Error(fmt::format("{}: holds no record; give a file with at least one",
-                            paths_.empty() ? "a list of no TFRecord files" : paths_[0]),
+                            paths.empty() ? "a list of no TFRecord files" : paths[0]),
                 ErrorKind::BadData);
 }
 
-void TfRecords::scan(size_t number, FileWindow& window) {
-  const std::string& path = paths_[number];
+TfRecords::RecordFile TfRecords::unpack_if_packed(const std::string& path, const std::string& scratch_dir) {
   const memory::File file = memory::File::open(path);
+  std::byte front[2] = {};
+  if (!is_gzip(std::span(front).first(static_cast<size_t>(file.read_some(0, sizeof front, front, path)))))
+    return {path};
+  const std::string shown = path + " (unpacked)";
+  return {shown, inflate_to_scratch(file, path, choose_scratch_dir(scratch_dir), [&](auto unpacked) {
+            record_length(unpacked, shown, 0, std::numeric_limits<Bytes>::max());
+            return std::numeric_limits<Bytes>::max();
+          })};
+}
+
+void TfRecords::scan(const RecordFile& of, FileWindow& window) {
+  std::optional<memory::File> opened;
+  if (!of.unpacked) opened.emplace(memory::File::open(of.path));
+  const memory::File& file = opened ? *opened : *of.unpacked;
   const Bytes file_bytes = file.size();
   window.forget();
   for (Bytes offset = 0; offset < file_bytes;) {
-    const Bytes length = record_length(window.get(file, path, offset, kHeaderBytes), path, offset, file_bytes);
+    const Bytes length = record_length(window.get(file, of.path, offset, kHeaderBytes), of.path, offset, file_bytes);
     index_.add(starts_.back() + offset);
     longest_record_ = std::max(longest_record_, length);
     offset += kHeaderBytes + length + kFooterBytes;
@@ -71,7 +88,7 @@ void TfRecords::scan(size_t number, FileWindow& window) {
 
 Bytes TfRecords::held_bytes() const {
   Bytes bytes = index_.bytes() + static_cast<Bytes>(starts_.size() * sizeof(Bytes));
-  for (const std::string& path : paths_) bytes += static_cast<Bytes>(sizeof(std::string) + path.capacity());
+  for (const RecordFile& file : files_) bytes += static_cast<Bytes>(sizeof file + file.path.capacity());
   return bytes;
 }
 
@@ -97,11 +114,14 @@ TfRecord TfRecordCursor::read(int64_t record) {
     // Empty files have the same start as the one behind them.
     const auto behind = std::upper_bound(records_.starts_.begin(), records_.starts_.end(), next_offset_);
     const auto number = static_cast<size_t>(behind - records_.starts_.begin()) - 1;
-    const std::string& path = records_.paths_[number];
-    if (!file_ || number != file_number_) {
-      file_.reset();
+    const TfRecords::RecordFile& of = records_.files_[number];
+    const std::string& path = of.path;
+    if (file_ == nullptr || number != file_number_) {
+      file_ = nullptr;
+      opened_.reset();
       window_.forget();
-      file_.emplace(memory::File::open(path));
+      if (!of.unpacked) opened_.emplace(memory::File::open(path));
+      file_ = of.unpacked ? &*of.unpacked : &*opened_;
       file_number_ = number;
     }
     const Bytes start = records_.starts_[number], offset = next_offset_ - start;

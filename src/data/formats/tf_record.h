@@ -18,19 +18,26 @@ namespace plimsoll::data {
 // Several files are one after the other. Holds an index, no record.
 class TfRecords {
  public:
-  // Reads every length. Throws Error(BadData) that names the file and the byte.
-  explicit TfRecords(std::vector<std::string> paths, Bytes index_bytes = SparseIndex::kBytes);
+  // Reads every length. Files that are packed with gzip are unpacked into the scratch folder, or one for temporary
+  // files. Throws Error(BadData) that names the file and the byte.
+  explicit TfRecords(const std::vector<std::string>& paths, Bytes index_bytes = SparseIndex::kBytes,
+                     const std::string& scratch_dir = {});
 
   int64_t count() const { return index_.count(); }
   Bytes longest_record() const { return longest_record_; }
-  const std::vector<std::string>& paths() const { return paths_; }
+  const std::string& name() const { return files_.front().path; }
   Bytes held_bytes() const;
 
  private:
   friend class TfRecordCursor;
-  void scan(size_t number, FileWindow& window);
+  struct RecordFile {
+    std::string path;                                     // says so where positions are those after unpacking
+    std::optional<memory::File> unpacked = std::nullopt;  // stays open, because it has no name
+  };
+  static RecordFile unpack_if_packed(const std::string& path, const std::string& scratch_dir);
+  void scan(const RecordFile& file, FileWindow& window);
 
-  const std::vector<std::string> paths_;
+  std::vector<RecordFile> files_;
   std::vector<Bytes> starts_;  // of each file, were they one; and the end
   SparseIndex index_;
   Bytes longest_record_ = 0;
@@ -60,7 +67,8 @@ class TfRecordCursor {
 
   const TfRecords& records_;
   FileWindow window_;
-  std::optional<memory::File> file_;
+  std::optional<memory::File> opened_;
+  const memory::File* file_ = nullptr;
   size_t file_number_ = 0;
   int64_t next_ = -1;      // the record at next_offset_
   Bytes next_offset_ = 0;  // within all files

@@ -19,14 +19,15 @@ Feature plain_feature(const TfFeature& feature) {
 
 class TfTable final : public Table {
  public:
-  TfTable(const std::vector<std::string>& paths, std::vector<TfFeature> features, Bytes index_bytes)
-      : records_(paths, index_bytes), features_(std::move(features)) {
+  TfTable(const std::vector<std::string>& paths, std::vector<TfFeature> features, Bytes index_bytes,
+          const std::string& scratch_dir)
+      : records_(paths, index_bytes, scratch_dir), features_(std::move(features)) {
     for (const TfFeature& feature : features_) fields_.push_back(plain_feature(feature).field);
     if (features_.empty())
       throw Error(fmt::format("{}: no feature is wanted; name one that the records have", name()), ErrorKind::Usage);
   }
 
-  const std::string& name() const override { return records_.paths().front(); }
+  const std::string& name() const override { return records_.name(); }
   int64_t elements() const override { return records_.count(); }
   const std::vector<TableField>& fields() const override { return fields_; }
   Bytes held_bytes() const override { return records_.held_bytes(); }
@@ -81,8 +82,9 @@ std::unique_ptr<TableReader> TfTable::open_reader() const { return std::make_uni
 
 }  // namespace
 
-std::vector<TfFeature> guess_features(const std::string& path, const ImageOptions& image) {
-  const TfRecords records({path});
+std::vector<TfFeature> guess_features(const std::string& path, const ImageOptions& image,
+                                      const std::string& scratch_dir) {
+  const TfRecords records({path}, SparseIndex::kBytes, scratch_dir);
   TfRecordCursor cursor(records);
   const TfRecord first = cursor.read(0);
   std::vector<TfFeature> features;
@@ -103,8 +105,8 @@ std::vector<TfFeature> guess_features(const std::string& path, const ImageOption
 }
 
 std::unique_ptr<Table> open_tf_records(const std::vector<std::string>& paths, const std::vector<TfFeature>& features,
-                                       Bytes index_bytes) {
-  return std::make_unique<TfTable>(paths, features, index_bytes);
+                                       Bytes index_bytes, const std::string& scratch_dir) {
+  return std::make_unique<TfTable>(paths, features, index_bytes, scratch_dir);
 }
 
 }  // namespace plimsoll::data

@@ -13,10 +13,11 @@ namespace plimsoll::data {
 
 // What the first record holds: floats, integers and images; other strings have no fixed size and are left out. Throws
 // Error(BadData).
-std::vector<TfFeature> guess_features(const std::string& path, const ImageOptions& image = {});
+std::vector<TfFeature> guess_features(const std::string& path, const ImageOptions& image = {},
+                                      const std::string& scratch_dir = {});
 
 // Throws Error(BadData) that names file and byte, Error(Usage) for features that cannot be.
 std::unique_ptr<Table> open_tf_records(const std::vector<std::string>& paths, const std::vector<TfFeature>& features,
-                                       Bytes index_bytes = SparseIndex::kBytes);
+                                       Bytes index_bytes = SparseIndex::kBytes, const std::string& scratch_dir = {});
 
 }  // namespace plimsoll::data

@@ -7,6 +7,38 @@
 
 namespace plimsoll::data {
 
+void find_spans(ResizeMethod method, int64_t from, int64_t to, std::vector<PixelSpan>& into) {
+  into.resize(static_cast<size_t>(to));
+  const double step = static_cast<double>(from) / static_cast<double>(to);
+  const auto last_pixel = static_cast<int32_t>(from - 1);
+  for (int64_t i = 0; i < to; ++i) {
+    PixelSpan& span = into[static_cast<size_t>(i)];
+    if (method == ResizeMethod::Area) {
+      const double begin = static_cast<double>(i) * step, end = begin + step;
+      span.first = std::min(static_cast<int32_t>(begin), last_pixel);
+      span.last = std::clamp(static_cast<int32_t>(std::ceil(end)) - 1, span.first, last_pixel);
+      span.first_weight = static_cast<float>((std::min(end, span.first + 1.0) - begin) / step);
+      span.inner_weight = static_cast<float>(1 / step);
+      span.last_weight = span.last == span.first ? 0 : static_cast<float>((end - span.last) / step);
+    } else if (method == ResizeMethod::Bilinear) {
+      const double centre = (static_cast<double>(i) + 0.5) * step - 0.5;
+      const auto left = static_cast<int32_t>(std::floor(centre));
+      span.first = std::clamp(left, 0, last_pixel);
+      span.last = std::clamp(left + 1, 0, last_pixel);
+      span.last_weight = span.first == span.last ? 0 : static_cast<float>(centre - left);
+      span.first_weight = 1 - span.last_weight;
+    } else {
+      span = {static_cast<int32_t>(i), static_cast<int32_t>(i), 1, 1, 0};
+    }
+  }
+}
+
+std::vector<PixelSpan> find_spans(ResizeMethod method, int64_t from, int64_t to) {
+  std::vector<PixelSpan> spans;
+  find_spans(method, from, to, spans);
+  return spans;
+}
+
 RowResizer::RowResizer(ResizeMethod method, ImageOutput output)
     : method_(method),
       output_(output),
@@ -18,32 +50,6 @@ RowResizer::RowResizer(ResizeMethod method, ImageOutput output)
 Bytes RowResizer::fixed_bytes(const ImageOutput& output) {
   return (output.size.width + output.size.height) * Bytes(sizeof(PixelSpan)) +
          (output.size.width * output.channels + kRowPadding) * Bytes(sizeof(float) + 1);
-}
-
-void RowResizer::find_spans(int64_t from, int64_t to, std::vector<PixelSpan>& into) const {
-  into.resize(static_cast<size_t>(to));
-  const double step = static_cast<double>(from) / static_cast<double>(to);
-  const auto last_pixel = static_cast<int32_t>(from - 1);
-  for (int64_t i = 0; i < to; ++i) {
-    PixelSpan& span = into[static_cast<size_t>(i)];
-    if (method_ == ResizeMethod::Area) {
-      const double begin = static_cast<double>(i) * step, end = begin + step;
-      span.first = std::min(static_cast<int32_t>(begin), last_pixel);
-      span.last = std::clamp(static_cast<int32_t>(std::ceil(end)) - 1, span.first, last_pixel);
-      span.first_weight = static_cast<float>((std::min(end, span.first + 1.0) - begin) / step);
-      span.inner_weight = static_cast<float>(1 / step);
-      span.last_weight = span.last == span.first ? 0 : static_cast<float>((end - span.last) / step);
-    } else if (method_ == ResizeMethod::Bilinear) {
-      const double centre = (static_cast<double>(i) + 0.5) * step - 0.5;
-      const auto left = static_cast<int32_t>(std::floor(centre));
-      span.first = std::clamp(left, 0, last_pixel);
-      span.last = std::clamp(left + 1, 0, last_pixel);
-      span.last_weight = span.first == span.last ? 0 : static_cast<float>(centre - left);
-      span.first_weight = 1 - span.last_weight;
-    } else {
-      span = {static_cast<int32_t>(i), static_cast<int32_t>(i), 1, 1, 0};
-    }
-  }
 }
 
 const uint8_t* RowResizer::row(ImageRows& rows, int64_t y) {
@@ -92,8 +98,8 @@ void RowResizer::run(ImageRows& rows, const CropBox& box, bool flips, std::byte*
   rows_read_ = 0;
   rows_.resize(static_cast<size_t>(2 * row_bytes_));
   mixed_.resize(static_cast<size_t>(box.width * channels + kRowPadding));
-  find_spans(box.height, output_.size.height, lines_);
-  find_spans(box.width, output_.size.width, columns_);
+  find_spans(method_, box.height, output_.size.height, lines_);
+  find_spans(method_, box.width, output_.size.width, columns_);
   if (flips) std::reverse(columns_.begin(), columns_.end());
   const ChannelLine line{output_.scale, output_.offset};
   for (int64_t y = 0; y < output_.size.height; ++y) {

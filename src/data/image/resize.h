@@ -30,6 +30,10 @@ struct ImageOutput {
   Bytes bytes() const { return size.height * size.width * channels * size_of(dtype); }
 };
 
+// What each of `to` pixels or rows takes from those there are.
+void find_spans(ResizeMethod method, int64_t from, int64_t to, std::vector<PixelSpan>& into);
+std::vector<PixelSpan> find_spans(ResizeMethod method, int64_t from, int64_t to);
+
 // For one thread, one image after the other.
 class RowResizer {
  public:
@@ -44,7 +48,6 @@ class RowResizer {
   void run(ImageRows& rows, const CropBox& box, bool flips, std::byte* into);
 
  private:
-  void find_spans(int64_t from, int64_t to, std::vector<PixelSpan>& into) const;
   const uint8_t* row(ImageRows& rows, int64_t y);
   void mix_vertically(ImageRows& rows, const PixelSpan& span, int64_t top, int64_t left_byte, int64_t bytes);
   void store(int64_t y, std::byte* into);

@@ -1,0 +1,123 @@
+// Compile, plan, fit, evaluate, predict: their options, with the names and defaults of Keras.
+//
+//   Model net = sequential({layers::conv2d(32, 3, {.activation = "relu"}), layers::flatten(), layers::dense(10)});
+//   net.compile({.optimiser = Optimiser::adam(1e-3), .loss = "sparse_cross_entropy", .metrics = {"accuracy"}});
+//   Forecast forecast = net.plan(train, line);
+//   History history = net.fit(train, line, {.epochs = 10, .validation = test, .callbacks = {early_stopping()}});
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <plimsoll/callback.h>
+#include <plimsoll/dataset.h>
+#include <plimsoll/levers.h>
+#include <plimsoll/loss.h>
+#include <plimsoll/metric.h>
+#include <plimsoll/model.h>
+#include <plimsoll/optimiser.h>
+#include <plimsoll/policy.h>
+#include <plimsoll/schedule.h>
+#include <plimsoll/session.h>
+
+namespace plimsoll {
+
+struct CompileOptions {
+  Optimiser optimiser = Optimiser::rmsprop();
+  // One for every output, or one for each by name; or a function of all outputs and targets that gives a scalar.
+  std::optional<Loss> loss = {};
+  std::vector<std::pair<std::string, Loss>> losses = {};
+  std::function<Tensor(const NamedTensors& outputs, const NamedTensors& targets)> objective = {};
+  std::vector<std::pair<std::string, double>> loss_weights = {};  // of outputs by name; 1 where none is given
+  std::vector<Metric> metrics = {};
+  std::optional<RateSchedule> schedule = {};  // instead of the optimiser's learning rate
+  uint64_t seed = 1;                          // of initial weights and dropout
+
+  // What may be done to fit the line. Those that change results are off by default.
+  Levers levers = {};
+  Policy policy = {};      // in what type values are kept; mixed_float16 also scales the loss
+  int64_t accumulate = 1;  // batches whose gradients are added up for each update: as exact as one large batch
+};
+
+struct FitOptions {
+  int64_t epochs = 1;         // the last one
+  int64_t initial_epoch = 0;  // epochs that are done
+  std::optional<Dataset> validation = {};
+  int64_t validation_frequency = 1;  // each so many epochs
+  int64_t validation_steps = 0;      // 0: all of its batches
+  int64_t steps_per_epoch = 0;       // the dataset goes on in the next epoch where this one left; 0: all of it
+  std::map<int64_t, double> class_weight = {};  // of the loss of samples of that class; 1 where none is given
+  std::string sample_weight = {};               // the component of the dataset with a weight for each sample
+
+  // For a dataset of samples, which are made batches of this size here; 0: its elements are batches already.
+  int64_t batch = 0;
+  bool shuffle = true;          // the samples, differently in each epoch
+  double validation_split = 0;  // the last samples are not trained but validated with, before shuffling
+  int workers = 1;              // batches that are read ahead, by a thread each
+
+  Callbacks callbacks = {};
+  std::string scratch = {};  // a folder on a disk for what the line has no room for; empty: none
+  uint64_t seed = 1;         // of the order of samples, where it is shuffled here
+  bool verbose = false;      // a line for each epoch on standard error
+};
+
+// What evaluate measured.
+struct Evaluation {
+  std::vector<LogValue> values;  // means over the samples: the loss, then the metrics
+  int64_t samples = 0;
+  double operator[](std::string_view name) const;  // throws Error that names what there is
+};
+
+struct PredictOptions {
+  // Called for each batch; the views are in the order of Model::outputs, and valid during the call.
+  std::function<void(const Results& outputs, int64_t samples)> sink = {};
+  std::string npy = {};     // or written to this file
+  std::string output = {};  // which output is written; empty: the only one
+};
+
+// All predictions for one output.
+struct Prediction {
+  Dims dims;  // the first counts samples
+  std::vector<float> numbers;
+};
+
+// Callbacks. See callback.h for one's own.
+
+struct EarlyStopping {
+  std::string monitor = "val_loss";
+  double min_delta = 0;
+  int64_t patience = 0;       // epochs without an improvement before it stops
+  std::string mode = "auto";  // min, max; auto: max for accuracy, precision, recall, auc and top_..., else min
+  std::optional<double> baseline = {};
+  bool restore_best_weights = false;  // kept in a file, not in memory
+  int64_t start_from_epoch = 0;       // epochs that are left alone first
+  std::string folder = {};            // where that file stays, best.safetensors; empty: it is a temporary one
+};
+std::shared_ptr<Callback> early_stopping(const EarlyStopping& options = {});
+
+struct ReduceOnPlateau {
+  std::string monitor = "val_loss";
+  double factor = 0.1;
+  int64_t patience = 10;
+  double min_delta = 1e-4;
+  std::string mode = "auto";
+  int64_t cooldown = 0;
+  double min_rate = 0;
+};
+std::shared_ptr<Callback> reduce_on_plateau(const ReduceOnPlateau& options = {});
+
+// The rate of each epoch, from its number (from 0) and the rate before.
+std::shared_ptr<Callback> learning_rate_schedule(std::function<double(int64_t epoch, double rate)> rate);
+
+// One of functions; those that are unset do nothing.
+struct CallbackFunctions {
+  std::function<void(FitRun&)> before_training = {}, after_step = {}, after_epoch = {}, after_training = {};
+};
+std::shared_ptr<Callback> custom_callback(CallbackFunctions functions, std::string name = "custom");
+
+}  // namespace plimsoll

@@ -1,0 +1,32 @@
+// What the handles of one model share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <plimsoll/model.h>
+
+namespace plimsoll::model {
+
+// Where the variables of a model are.
+struct Home {
+  std::weak_ptr<VariableStore> store;
+  std::string full_name;
+};
+
+}  // namespace plimsoll::model
+
+namespace plimsoll {
+
+struct Model::State {
+  std::string name;
+  std::vector<std::string> inputs, outputs;
+  Function function;
+  std::vector<model::Home> homes = {};
+  std::shared_ptr<train::Compiled> compiled = {};  // made by compile, of the folder train
+
+  bool lives_in(const std::shared_ptr<VariableStore>& store, const std::string& full_name);
+};
+
+}  // namespace plimsoll

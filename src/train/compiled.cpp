@@ -1,0 +1,185 @@
+#include "train/compiled.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "model/model_state.h"
+#include "session/weights_file.h"
+#include "train/inputs.h"
+
+namespace plimsoll::train {
+namespace {
+
+// As the step is fed by it, whatever the number of samples.
+bool same_samples(const Component& a, const Component& b) {
+  if (a.name != b.name || a.dtype != b.dtype || a.shape.rank() != b.shape.rank()) return false;
+  return std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1);
+}
+
+bool has_component(const ElementSpec& batches, const Component& wanted) {
+  return std::any_of(batches.begin(), batches.end(), [&](const Component& c) { return same_samples(c, wanted); });
+}
+
+int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
+  if (!dataset) return 0;
+  const BatchCount count = count_batches(*dataset);
+  if (!count.rest) is_known = false;
+  return count.rest.value_or(0);
+}
+
+}  // namespace
+
+Compiled& ModelAccess::compiled(const Model& model) {
+  if (model.state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  std::shared_ptr<Compiled>& compiled = model.state_->compiled;
+  if (!compiled)
+    compiled = std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state_->function));
+  return *compiled;
+}
+
+Compiled::Compiled(Model model) : model_(std::move(model)) {}
+
+void Compiled::compile(CompileOptions options) {
+  release();
+  options_ = std::move(options);
+  is_compiled_ = has_other_state_ = true;
+}
+
+Spec Compiled::spec_for(const SessionNeed& need) const {
+  const Dataset& main = need.main_data();
+  Spec spec;
+  spec.own_model = std::make_shared<const ModelSpec>(
+      need.purpose == Purpose::Predict ? make_inference_spec(model_, main.element())
+                                       : make_model_spec(model_, options_, main.element(), need.weights));
+  spec.batch = count_batches(main).batch;
+  spec.optimiser = options_.optimiser;
+  spec.seed = options_.seed;
+  spec.purpose = need.purpose;
+  spec.predicts = true;
+  spec.loads_weights = true;
+  spec.batches = need.data;
+  spec.own_line = need.line;
+  spec.levers = options_.levers;
+  spec.policy = options_.policy;
+  spec.accumulate = options_.accumulate;
+  spec.scratch_folder = need.scratch;
+  bool is_known = true;
+  spec.last_batches.train = last_batch(need.data.train, is_known);
+  spec.last_batches.evaluate = last_batch(need.data.test, is_known);
+  if (need.purpose == Purpose::Predict) std::swap(spec.last_batches.evaluate, spec.last_batches.predict);
+  if (!is_known) spec.plans_other_batches = true;
+  return spec;
+}
+
+bool Compiled::knows_last_batch(const Dataset& dataset,
+                                session::Request (*make)(const model::TrainingGraph&, int64_t)) const {
+  const std::optional<int64_t> rest = count_batches(dataset).rest;
+  if (training_->plans_other_batches || rest == 0) return true;
+  if (!rest) return false;
+  const session::Request wanted = make(training_->passes, *rest);
+  const auto& steps = training_->session->steps();
+  return std::any_of(steps.begin(), steps.end(), [&](const auto& step) { return step.request == wanted; });
+}
+
+bool Compiled::serves(const SessionNeed& need) const {
+  if (!training_ || !(need.line == made_for_->line) || need.scratch != made_for_->scratch) return false;
+  const Purpose can = made_for_->purpose;
+  if (need.purpose == Purpose::Train && (can != Purpose::Train || !(need.weights == made_for_->weights))) return false;
+  if (need.purpose == Purpose::Evaluate && can == Purpose::Predict) return false;
+  for (const std::optional<Dataset>& dataset : {need.data.train, need.data.test}) {
+    if (!dataset) continue;
+    if (count_batches(*dataset).batch != training_->batch || dataset->bytes() > training_->data_bytes) return false;
+    if (training_->reads_in_place && !lie_aligned(*dataset)) return false;
+    // Inputs alone are enough to predict.
+    const size_t inputs = training_->passes.inputs.size();
+    const size_t wanted = need.purpose == Purpose::Predict ? inputs : training_->fed.size();
+    const ElementSpec& known = made_for_->main_data().element();
+    for (size_t i = 0; i < wanted; ++i) {
+      const auto component = std::find_if(known.begin(), known.end(),
+                                          [&](const Component& c) { return c.name == training_->fed[i].component; });
+      if (component == known.end() || !has_component(dataset->element(), *component)) return false;
+    }
+  }
+  if (need.data.train && !knows_last_batch(*need.data.train, train_request)) return false;
+  if (!need.data.test) return true;
+  return knows_last_batch(*need.data.test, need.purpose == Purpose::Predict ? predict_request : evaluate_request);
+}
+
+Training& Compiled::ready(const SessionNeed& need) {
+  remember(need);
+  if (!serves(need)) {
+    release();
+    training_ = make_training(spec_for(need));
+    made_for_.emplace(need);
+    training_->session->open();
+    // Nothing is in the file before the first training: initial values come from the seed.
+    if (is_in_file_) load(file_.path());
+    if (has_other_state_ && need.purpose == Purpose::Train) {
+      reset_optimiser();
+      has_other_state_ = is_in_file_ = false;
+    }
+  }
+  if (!given_weights_.empty()) {
+    load(given_weights_);
+    given_weights_.clear();
+    is_in_file_ = false;
+  }
+  return *training_;
+}
+
+void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
+
+// As when the session opened: every state starts as one number.
+void Compiled::reset_optimiser() {
+  for (const graph::Variable& variable : training_->graph.body().variables()) {
+    if (variable.role() != VariableRole::Optimiser) continue;
+    const auto start = static_cast<float>(variable.init().a);
+    training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes bytes) {
+      std::memset(into, 0, static_cast<size_t>(bytes));
+      if (start != 0) std::fill_n(static_cast<float*>(into), static_cast<size_t>(bytes) / sizeof(float), start);
+    });
+  }
+}
+
+void Compiled::release() {
+  if (!training_) return;
+  if (training_->session->is_open() && !is_in_file_) {
+    if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
+    session::save_weights(*training_->session, training_->graph, file_.path());
+    is_in_file_ = true;
+  }
+  training_.reset();
+}
+
+void Compiled::save_weights(const std::string& path) {
+  if (training_ && given_weights_.empty()) return session::save_weights(*training_->session, training_->graph, path);
+  const std::string& newest = given_weights_.empty() ? file_.path() : given_weights_;
+  if (newest.empty() || (given_weights_.empty() && !is_in_file_))
+    throw Error(fmt::format("model '{}' has no weights to save yet; call fit or load_weights first", model_.name()),
+                ErrorKind::Usage);
+  std::error_code failed;
+  std::filesystem::copy_file(newest, path, std::filesystem::copy_options::overwrite_existing, failed);
+  if (failed) throw Error(fmt::format("can't write '{}': {}", path, failed.message()));
+}
+
+void Compiled::load_weights(const std::string& path) {
+  if (::access(path.c_str(), R_OK) != 0)
+    throw Error(fmt::format("can't read '{}': {}", path, std::generic_category().message(errno)), ErrorKind::BadData);
+  if (!training_) {
+    given_weights_ = path;
+    return;
+  }
+  load(path);
+  is_in_file_ = false;
+}
+
+}  // namespace plimsoll::train

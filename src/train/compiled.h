@@ -1,0 +1,73 @@
+// What compile made of a model: its options, and the session that holds its weights between calls.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <plimsoll/train.h>
+#include "train/batches.h"
+#include "train/own_model.h"
+#include "train/temporary_file.h"
+#include "train/training.h"
+
+namespace plimsoll::train {
+
+// What a call needs of a session.
+struct SessionNeed {
+  Purpose purpose = Purpose::Train;
+  MemoryLine line;
+  BatchedData data = {};  // of a fit; else the dataset is `data.test`
+  SampleWeights weights = {};
+  std::string scratch = {};
+
+  const Dataset& main_data() const { return data.train ? *data.train : *data.test; }
+};
+
+// The newest weights are in the open session, else in a file: never in both and in memory.
+class Compiled {
+ public:
+  explicit Compiled(Model model);
+
+  const CompileOptions& options() const { return options_; }
+  // For training with other options from now on: weights stay, the optimiser starts anew.
+  void compile(CompileOptions options);
+  bool is_compiled() const { return is_compiled_; }
+
+  // What would be planned for it; line 0: that of the need.
+  Spec spec_for(const SessionNeed& need) const;
+  // A session that does what is needed, open, with the newest weights. Throws DoesNotFit: they are in a file then.
+  Training& ready(const SessionNeed& need);
+  // The session as it is; null: there is none.
+  Training* open_training() { return training_.get(); }
+  bool serves(const SessionNeed& need) const;
+  void release();
+  void set_trained() { is_in_file_ = false; }
+
+  void save_weights(const std::string& path);
+  void load_weights(const std::string& path);
+  const std::optional<SessionNeed>& last_need() const { return last_; }
+  void remember(const SessionNeed& need) { last_.emplace(need); }
+
+ private:
+  bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
+  void load(const std::string& path);
+  void reset_optimiser();
+
+  const Model model_;  // a copy that shares nothing with the model that owns this
+  CompileOptions options_;
+  bool is_compiled_ = false;
+  std::unique_ptr<Training> training_;
+  std::optional<SessionNeed> made_for_, last_;
+  TemporaryFile file_;
+  bool is_in_file_ = false;       // the newest weights
+  bool has_other_state_ = false;  // that file's optimiser is another
+  std::string given_weights_;     // to be loaded before the next call
+};
+
+// The state of a model that this folder may see.
+struct ModelAccess {
+  static Compiled& compiled(const Model& model);  // made when it is first asked for
+};
+
+}  // namespace plimsoll::train

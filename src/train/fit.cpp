@@ -1,0 +1,163 @@
+// Compile, plan, fit and evaluate of a model.
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <plimsoll/error.h>
+#include <plimsoll/forecast.h>
+#include <plimsoll/train.h>
+#include "train/compiled.h"
+#include "train/evaluate.h"
+#include "train/forecast.h"
+#include "train/loop.h"
+
+namespace plimsoll {
+namespace train {
+namespace {
+
+Compiled& expect_compiled(const Model& model) {
+  Compiled& compiled = ModelAccess::compiled(model);
+  if (!compiled.is_compiled())
+    throw Error(fmt::format("model '{}' is not compiled; call compile with a loss first", model.name()),
+                ErrorKind::Usage);
+  return compiled;
+}
+
+void expect_option(bool is_fine, const char* what) {
+  if (!is_fine) throw Error(fmt::format("fit: {}", what), ErrorKind::Usage);
+}
+
+void check(const FitOptions& options) {
+  expect_option(options.epochs >= 0 && options.initial_epoch >= 0, "epochs can't be negative");
+  expect_option(options.steps_per_epoch >= 0 && options.validation_steps >= 0, "steps can't be negative");
+  expect_option(options.validation_frequency > 0, "validation_frequency counts epochs and must be positive");
+  expect_option(options.batch >= 0 && options.workers >= 0, "batch and workers can't be negative");
+  expect_option(options.validation_split >= 0 && options.validation_split < 1,
+                "validation_split is a part of the samples: at least 0 and below 1");
+  expect_option(options.validation_split == 0 || !options.validation, "give validation data or a split, not both");
+  expect_option(options.validation_split == 0 || options.batch > 0,
+                "validation_split needs a dataset of samples and the size of a batch: give batch, and leave out "
+                "Dataset::batch and shuffle");
+}
+
+Dataset batched(Dataset samples, const FitOptions& options) {
+  return samples.batch(options.batch).prefetch(std::max(1, options.workers));
+}
+
+// The last samples become the validation data, before any shuffling.
+BatchedData split_and_batch(const Dataset& samples, const FitOptions& options) {
+  Dataset train = samples;
+  BatchedData data;
+  if (options.validation) data.test = batched(*options.validation, options);
+  if (options.validation_split > 0) {
+    const int64_t count = samples.size();
+    expect_option(count > 0 && samples.is_random_access(),
+                  "validation_split needs a dataset with random access, such as files or arrays, before other stages");
+    const auto first = static_cast<int64_t>(std::floor(static_cast<double>(count) * (1 - options.validation_split)));
+    expect_option(first > 0 && first < count, "validation_split leaves no samples to train or to validate with");
+    train = samples.take(first);
+    data.test = batched(samples.skip(first), options);
+  }
+  if (options.shuffle) train = train.shuffle({.seed = options.seed});
+  data.train = batched(train, options);
+  return data;
+}
+
+BatchedData data_of(const Dataset& dataset, const FitOptions& options) {
+  if (options.batch > 0) return split_and_batch(dataset, options);
+  return {options.workers > 1 ? dataset.prefetch(options.workers) : dataset, options.validation};
+}
+
+bool has_component(const std::optional<Dataset>& dataset, const std::string& name) {
+  if (!dataset || name.empty()) return false;
+  for (const Component& component : dataset->element())
+    if (component.name == name) return true;
+  return false;
+}
+
+SessionNeed need_of(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) {
+  check(options);
+  SessionNeed need{
+      .purpose = Purpose::Train, .line = line, .data = data_of(dataset, options), .scratch = options.scratch};
+  need.weights = {options.class_weight, options.sample_weight, has_component(need.data.test, options.sample_weight)};
+  const BatchCount train = count_batches(*need.data.train);
+  if (need.data.test) {
+    const BatchCount test = count_batches(*need.data.test);
+    expect_option(test.batch == train.batch || (test.batches == 1 && test.batch < train.batch),
+                  "the validation data must have batches of the same size as the training data");
+    expect_option(test.batches != Dataset::kInfinite || options.validation_steps > 0,
+                  "the validation data has no end; give validation_steps, or leave out repeat()");
+  }
+  return need;
+}
+
+// A line for each epoch.
+class EpochLines final : public Callback {
+ public:
+  std::string name() const override { return "epoch_lines"; }
+  void after_epoch(FitRun& run) override {
+    std::string text = fmt::format("epoch {}/{}", run.epoch(), run.epochs());
+    for (const LogValue& log : run.logs()) text += fmt::format("  {} {:.4g}", log.name, log.value);
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+};
+
+}  // namespace
+}  // namespace train
+
+void Model::compile(const CompileOptions& options) { train::ModelAccess::compiled(*this).compile(options); }
+
+Forecast Model::plan(const Dataset& dataset, const MemoryLine& line) const { return plan(dataset, line, {}); }
+
+Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) const {
+  train::Compiled& compiled = train::expect_compiled(*this);
+  const train::SessionNeed need = train::need_of(dataset, line, options);
+  compiled.remember(need);
+  compiled.release();  // what its session holds will be free for the one that is planned
+  return train::forecast(compiled.spec_for(need));
+}
+
+History Model::fit(const Dataset& dataset, const MemoryLine& line) { return fit(dataset, line, {}); }
+
+History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) {
+  train::Compiled& compiled = train::expect_compiled(*this);
+  train::Training& training = compiled.ready(train::need_of(dataset, line, options));
+  Callbacks callbacks = options.callbacks;
+  if (options.verbose) callbacks.insert(callbacks.begin(), std::make_shared<train::EpochLines>());
+  for (const auto& callback : callbacks)
+    if (!callback) throw Error("fit: a callback is null", ErrorKind::Usage);
+  train::LoopOptions loop_options{.epochs = options.epochs,
+                                  .initial_epoch = options.initial_epoch,
+                                  .steps_per_epoch = options.steps_per_epoch,
+                                  .validation_steps = options.validation_steps,
+                                  .validation_frequency = options.validation_frequency,
+                                  .seed = options.seed,
+                                  .schedule = compiled.options().schedule};
+  compiled.set_trained();
+  return train::TrainingLoop(training, loop_options, std::move(callbacks)).run();
+}
+
+Evaluation Model::evaluate(const Dataset& dataset, const MemoryLine& line) {
+  train::Compiled& compiled = train::expect_compiled(*this);
+  train::Training& training =
+      compiled.ready({.purpose = train::Purpose::Evaluate, .line = line, .data = {{}, dataset}});
+  train::Inputs inputs(training, dataset);
+  const train::Score score = train::evaluate(training, inputs);
+  return {score.values, score.samples};
+}
+
+double Evaluation::operator[](std::string_view name) const {
+  if (const auto value = find_log(values, name)) return *value;
+  std::vector<std::string> known;
+  for (const LogValue& log : values) known.push_back(log.name);
+  throw Error(fmt::format("the evaluation has no '{}'; it has {}", name, fmt::join(known, ", ")), ErrorKind::Usage);
+}
+
+void Model::release() { train::ModelAccess::compiled(*this).release(); }
+void Model::save_weights(const std::string& path) const { train::ModelAccess::compiled(*this).save_weights(path); }
+void Model::load_weights(const std::string& path) { train::ModelAccess::compiled(*this).load_weights(path); }
+
+}  // namespace plimsoll

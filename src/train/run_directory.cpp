@@ -1,0 +1,75 @@
+#include "train/run_directory.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include <plimsoll/log_files.h>
+#include "memory/output_file.h"
+#include "report/event_file.h"
+#include "report/metrics_file.h"
+#include "report/run_report.h"
+
+namespace plimsoll::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse_folder(const std::string& path, const std::string& why) {
+  throw Error(fmt::format("run folder '{}': {}", path, why), ErrorKind::Usage);
+}
+
+// The nearest folder above that is there: the first one to be made is made in it.
+fs::path existing_above(fs::path path) {
+  std::error_code failure;
+  while (!path.empty() && !fs::exists(path, failure)) path = path.parent_path();
+  return path.empty() ? fs::path(".") : path;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  memory::OutputFile file(path);
+  file.write(text);
+  if (!text.ends_with('\n')) file.write("\n");
+  file.finish();
+}
+
+}  // namespace
+
+Bytes run_log_bytes() { return report::MetricsCsv::kBytes + report::MetricsJson::kBytes + report::EventFile::kBytes; }
+
+RunDirectory::RunDirectory(const std::string& path, bool resumes) : path_(path) {
+  if (path.empty()) refuse_folder(path, "the name is empty; give the name of a folder");
+  const bool holds_run = report::is_run_directory(path);
+  if (holds_run && !resumes) refuse_folder(path, "holds a run already; give another folder, or --resume to go on");
+  if (!holds_run && resumes)
+    refuse_folder(path, "holds no run that could be resumed; leave --resume away to start one");
+  const fs::path above = existing_above(path);
+  std::error_code failure;
+  if (!fs::is_directory(above, failure)) refuse_folder(path, fmt::format("'{}' is no folder", above.string()));
+  if (::access(above.c_str(), W_OK | X_OK) != 0)
+    refuse_folder(path, fmt::format("nothing can be written in '{}': {}", above.string(), std::strerror(errno)));
+}
+
+void RunDirectory::create(const report::Config& config, const Training& training) const {
+  std::error_code failure;
+  fs::create_directories(path_, failure);
+  if (failure) refuse_folder(path_, fmt::format("can't be made: {}", failure.message()));
+  const report::PlanFacts facts = plan_facts(training);
+  write_file(in(report::kPlanText), report::plan_text(facts));
+  write_file(in(report::kPlanJson), report::plan_json(facts, 2));
+  // The last, since it marks the folder as one of a run.
+  write_file(in(report::kConfigFile), report::config_json(config));
+}
+
+Callbacks RunDirectory::logs(int64_t histogram_epochs) const {
+  const EventFilesOptions options{.histogram_epochs = histogram_epochs};
+  return {csv_log(in(report::kMetricsCsv)), json_log(in(report::kMetricsJson)),
+          event_files(in(report::kEvents), options)};
+}
+
+}  // namespace plimsoll::train
