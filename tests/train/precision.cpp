@@ -2,6 +2,7 @@
 // plan says of it. Margins are stated beside each comparison.
 #include <cmath>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,8 +125,8 @@ double train_transformer(const Policy& policy, int state_bits) {
   }
   Session session(graph, MemoryLine(), {.policy = policy});
   Step step = session.step({.fetch = {training.loss}, .update = training.updates, .batch = kBatch});
-  if (policy.values != DType::F32)
-    EXPECT_GT(session::engine_of(session)->steps()[0].program.half_values, 0) << policy.name();
+  const int32_t half_values = session::engine_of(session)->steps()[0].program.half_values;
+  EXPECT_EQ(half_values > 0, policy.values != DType::F32) << policy.name();
   double sum = 0;
   for (int i = 0; i < 60; ++i)
     sum += static_cast<double>(step({{training.input(), words}, {training.labels(), next}})[0].item<float>());
