@@ -12,6 +12,7 @@ PACKAGES = {
     'tensorflow': ['tensorflow-cpu'],
     'onnxruntime': ['numpy', 'onnxruntime'],
     'plots': ['matplotlib'],
+    'tensorboard': ['tensorboard'],
 }
 ALLOCATOR_PACKAGE = 'libtcmalloc-minimal4'
 ALLOCATOR_FILE = 'libtcmalloc_minimal.so.4'

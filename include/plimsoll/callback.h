@@ -92,6 +92,7 @@ class Callback {
   virtual ~Callback() = default;
   virtual std::string name() const = 0;  // of its state in a checkpoint
 
+  virtual void prepare(FitRun& /*run*/) {}          // before all else: an earlier training may be loaded here
   virtual void before_training(FitRun& /*run*/) {}  // forgets an earlier training
   virtual void after_step(FitRun& /*run*/) {}
   virtual void after_validation_step(FitRun& /*run*/) {}

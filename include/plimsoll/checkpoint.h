@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,9 +21,14 @@ struct CheckpointOptions {
   int64_t every_steps = 0;
   int64_t every_epochs = 0;
   double every_seconds = 0;  // after the step that is under way then
-  int64_t keep = 3;          // the newest so many; older ones are removed after the next is in place
-  // Writes only when this number is better than at all earlier checkpoints: higher for accuracy, precision, recall and
-  // auc, else lower. Without this option, one more is written at the end of training.
+  // Training begins where the newest checkpoint of the folder is whose files are whole; without any, from the
+  // beginning. One of another model or dataset is refused with what differs.
+  bool resume = false;
+  std::function<void(const std::string& why)> warn = {};  // hears of damaged checkpoints that are passed over
+
+  int64_t keep = 3;  // the newest so many; older ones are removed after the next is in place
+  // Writes only when this number is better than at all earlier checkpoints: higher for accuracy, precision, recall,
+  // auc and top_..., else lower. Without this option, one more is written at the end of training.
   bool save_best_only = false;
   std::string monitor = "val_loss";
 };

@@ -1,12 +1,17 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "memory/output_file.h"
+#include "train/run_directory.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -106,7 +111,11 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.seed = arguments.seed;
   spec.purpose = purpose;
   if (purpose == train::Purpose::Profile && arguments.steps > 0) spec.profile_steps = arguments.steps;
-  spec.loads_weights = !arguments.weights.empty();
+  spec.loads_weights = !arguments.weights.empty() || arguments.resume;
+  spec.finds_bad_numbers = arguments.debug_nan;
+  spec.predicts = arguments.predicts;
+  if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;
+  if (!arguments.run.empty()) spec.log_bytes = train::run_log_bytes();
   set_half_storage(arguments.half_storage, spec);
   if (!arguments.policy.empty()) spec.policy = Policy::named(arguments.policy);
   if (arguments.state_bits > 0) spec.optimiser.state_bits = arguments.state_bits;
@@ -154,6 +163,30 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose) {
   spec.data =
       purpose == train::Purpose::Evaluate ? train::open_test_data(where, model) : train::open_data(where, model);
   return spec;
+}
+
+CheckpointOptions checkpoint_options_of(const Arguments& arguments) {
+  CheckpointOptions options{.keep = arguments.keep};
+  const std::string& text = arguments.checkpoint_every;
+  if (text.empty()) return options;
+  double count = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const bool is_whole = count == std::floor(count) && count < 1e15;
+  const std::pair<std::string_view, double> seconds[] = {{"s", 1}, {"min", 60}, {"h", 3600}};
+  if (status == std::errc() && count > 0) {
+    if (is_whole && (unit.empty() || unit == "step" || unit == "steps"))
+      options.every_steps = static_cast<int64_t>(count);
+    else if (is_whole && (unit == "epoch" || unit == "epochs"))
+      options.every_epochs = static_cast<int64_t>(count);
+    for (const auto& [name, length] : seconds)
+      if (unit == name) options.every_seconds = count * length;
+  }
+  if (options.every_steps == 0 && options.every_epochs == 0 && options.every_seconds == 0)
+    throw Error(
+        fmt::format("--checkpoint-every '{}' is no interval; give 500 (steps), 2epochs, 30s, 10min or 1h", text),
+        ErrorKind::Usage);
+  return options;
 }
 
 memory::DefaultLine line_of(const Arguments& arguments) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <plimsoll/checkpoint.h>
 #include "memory/default_line.h"
 #include "report/config_file.h"
 #include "train/inputs.h"
@@ -50,13 +51,20 @@ struct Arguments {
 
   // The run.
   int64_t epochs = 1;
-  int64_t steps = 0;    // stop after so many; 0: whole epochs
-  std::string weights;  // to start from
-  std::string save;     // to write at the end
-  std::string run;      // the folder to keep the run in
+  int64_t steps = 0;      // stop after so many; 0: whole epochs
+  std::string weights;    // to start from
+  std::string save;       // to write at the end
+  bool predicts = false;  // labels are not needed, outputs are
+  std::string output;     // predict: the file to write
+  std::string run;        // the folder to keep the run in
   int64_t histogram_epochs = 0;
-  std::string config;         // a file with options
-  report::Config given = {};  // what flags and the file gave
+  bool resume = false;           // go on with the run of that folder
+  double flag_rate = 0;          // the learning rate of the command line itself, not of a config; 0: none
+  std::string checkpoint_every;  // "500", "2epochs", "30s"; empty: after each epoch
+  int64_t keep = 3;              // checkpoints
+  bool debug_nan = false;        // name the first operator that writes a number which is not finite
+  std::string config;            // a file with options
+  report::Config given = {};     // what flags and the file gave
 
   // The output.
   bool json = false;
@@ -83,6 +91,9 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
 
 train::DataSpec data_spec_of(const Arguments& arguments);
 train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);
+
+// Of --checkpoint-every and --keep. Throws Error(Usage) for a word that is no interval.
+CheckpointOptions checkpoint_options_of(const Arguments& arguments);
 
 // The line of --memory in bytes; without it, what the machine and its limits allow.
 memory::DefaultLine line_of(const Arguments& arguments);

@@ -252,9 +252,16 @@ void add_train_verb(CLI::App& app, Command& command) {
   verb->add_option("--weights", s.weights, "Start from these weights")->option_text("FILE");
   verb->add_option("--run", s.run, "Keep config, plan, metrics (CSV, JSON) and TensorBoard event files in this folder")
       ->option_text("DIR");
+  verb->add_flag("--resume", s.resume, "Go on from the newest good checkpoint of --run, with its config");
   add_config(*verb, s);
   add_output(*verb, s);
   start_group(*verb, kRunGroup, Listing::Rare);
+  verb->add_option("--checkpoint-every", s.checkpoint_every,
+                   "With --run: write a checkpoint every 500 steps, 2epochs, 30s, 10min (default: after each epoch)")
+      ->option_text("N|TIME");
+  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(CLI::PositiveNumber);
+  verb->add_flag("--debug-nan", s.debug_nan,
+                 "When a number is not finite, name the first operator that wrote one; slower: looks at all values");
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
       ->check(CLI::PositiveNumber);
@@ -273,6 +280,24 @@ void add_eval_verb(CLI::App& app, Command& command) {
   add_config(*verb, s);
   add_output(*verb, s);
   choose(verb, command, train::Purpose::Evaluate, run_eval);
+}
+
+void add_predict_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("predict", "what saved weights make of data: classes and probabilities, or outputs");
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_line(*verb, s);
+  add_data(*verb, s, false);
+  add_weights(*verb, s);
+  verb->add_option(
+          "--output", s.output,
+          "Write outputs to FILE.npy, or classes and probabilities to FILE.csv (default: CSV on standard output)")
+      ->option_text("FILE");
+  add_config(*verb, s);
+  add_output(*verb, s);
+  verb->preparse_callback([&s](size_t) { s.predicts = true; });
+  choose(verb, command, train::Purpose::Evaluate, run_predict);
 }
 
 void add_plan_verb(CLI::App& app, Command& command) {
@@ -365,6 +390,7 @@ void add_bench_verb(CLI::App& app, Command& command) {
 void add_verbs(CLI::App& app, Command& command) {
   add_train_verb(app, command);
   add_eval_verb(app, command);
+  add_predict_verb(app, command);
   add_plan_verb(app, command);
   add_profile_verb(app, command);
   add_inspect_verb(app, command);
@@ -427,6 +453,7 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
     try {
       const CLI::App& verb = parser.parse_some(words);
       const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("train"));
+      command.arguments.flag_rate = unused.arguments.learning_rate;
       words.insert(std::ranges::find(words, verb.get_name()) + 1, more.begin(), more.end());
     } catch (const CLI::ParseError& e) {
       return answer(parser.app(), e, "");

@@ -8,6 +8,7 @@
 #include <plimsoll/error.h>
 #include "base/nearest.h"
 #include "cli/usage.h"
+#include "report/run_report.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -57,15 +58,23 @@ std::string shown(const ConfigEntry& entry) {
   return entry.kind == Kind::Text ? fmt::format("\"{}\"", entry.values[0]) : entry.values[0];
 }
 
+// Of the last flag of that name among the words; empty: there is none.
+std::string value_of(const std::vector<std::string>& words, std::string_view flag) {
+  std::string value;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == flag && i + 1 < words.size()) value = words[i + 1];
+    if (words[i].starts_with(fmt::format("{}=", flag))) value = words[i].substr(flag.size() + 1);
+  }
+  return value;
+}
+
 }  // namespace
 
 std::string find_config(const std::vector<std::string>& words) {
-  std::string path;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == kFlag && i + 1 < words.size()) path = words[i + 1];
-    if (words[i].starts_with(std::string(kFlag) + "=")) path = words[i].substr(kFlag.size() + 1);
-  }
-  return path;
+  const std::string path = value_of(words, kFlag);
+  if (!path.empty() || std::ranges::find(words, "--resume") == words.end()) return path;
+  const std::string run = value_of(words, "--run");
+  return report::is_run_directory(run) ? fmt::format("{}/{}", run, report::kConfigFile) : "";
 }
 
 std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all) {

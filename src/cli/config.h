@@ -11,7 +11,7 @@
 
 namespace plimsoll::cli {
 
-// The file that --config names among these words; empty: none.
+// The file that --config names among these words, else that of the run which --resume goes on with; empty: none.
 std::string find_config(const std::vector<std::string>& words);
 
 // The entries of the file as words for `verb`, without those that the command line gives itself: `verb` has parsed it.

@@ -97,7 +97,8 @@ train::DataSpec data_spec_of(const Arguments& arguments) {
                        .files = {arguments.train_x, arguments.train_y, arguments.test_x, arguments.test_y},
                        .validation = arguments.validation,
                        .label = arguments.label,
-                       .scratch_folder = arguments.scratch};
+                       .scratch_folder = arguments.scratch,
+                       .needs_labels = !arguments.predicts};
   if (arguments.data_threads > 0) spec.threads = arguments.data_threads;
   for (const std::string& text : arguments.map) {
     const Word word = split(text);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <plimsoll/checkpoint.h>
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -14,6 +15,7 @@
 #include "report/training_report.h"
 #include "session/weights_file.h"
 #include "train/batch_search.h"
+#include "train/checkpoint_store.h"
 #include "train/loop.h"
 #include "train/run_directory.h"
 
@@ -84,7 +86,7 @@ void print_end(const train::Training& training, const History& history, bool is_
                          .line_bytes = training.line->limit(),
                          .skipped = history.skipped};
   for (const EpochLog& epoch : history.epochs)
-    if (const auto loss = epoch.log("val_loss"))
+    if (const auto loss = epoch.log("val_loss"); loss && history.validation_samples > 0)
       facts.test = {*loss, epoch.log("val_accuracy").value_or(std::numeric_limits<double>::quiet_NaN()),
                     history.validation_samples};
   print_now(stdout, as_json ? report::end_json(facts) + "\n" : report::end_text(facts));
@@ -109,9 +111,29 @@ report::Config resolve_config(const Arguments& arguments, const train::Spec& spe
   return config;
 }
 
-[[noreturn]] void throw_stopped(const std::string& save) {
-  const std::string kept =
-      save.empty() ? "with --save FILE the weights would have been kept" : fmt::format("the weights are in '{}'", save);
+// Loads the newest good checkpoint of the run and lets the loop go on from there; false: there is none so far.
+bool resume(train::TrainingLoop& loop, const std::string& checkpoints, const Arguments& arguments) {
+  const auto loaded = train::CheckpointStore(checkpoints).load_newest(loop.training());
+  report::ResumeFacts facts;
+  if (loaded) {
+    loop.restore(loaded->run);
+    if (arguments.flag_rate > 0) loop.set_learning_rate(arguments.flag_rate);
+    facts = {loaded->place.path, loop.steps(), loaded->run.epoch, loaded->run.epoch_steps, loaded->damaged};
+  }
+  for (const std::string& damaged : facts.damaged) print_error(fmt::format("plimsoll: {}\n", damaged));
+  print_now(stdout, arguments.json ? report::resume_json(facts) + "\n" : report::resume_text(facts));
+  return loaded.has_value();
+}
+
+// Where what was learned is, after a training that was stopped.
+std::string describe_kept(const Arguments& arguments) {
+  if (!arguments.run.empty()) return fmt::format("go on with --run {} --resume", arguments.run);
+  if (!arguments.save.empty()) return fmt::format("the weights are in '{}'", arguments.save);
+  return "with --run DIR or --save FILE the weights would have been kept";
+}
+
+[[noreturn]] void throw_stopped(const Arguments& arguments) {
+  const std::string kept = describe_kept(arguments);
   if (const int failure = output_failure(); failure != 0 && failure != EPIPE) {
     print_error(fmt::format("plimsoll: {}\n", kept));
     expect_output();
@@ -124,9 +146,9 @@ report::Config resolve_config(const Arguments& arguments, const train::Spec& spe
 int run_train(const Arguments& arguments) {
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
   std::optional<train::RunDirectory> run;
-  if (!arguments.run.empty()) run.emplace(arguments.run, false);
-  train::Spec spec = spec_with_training_data(arguments);
-  if (run) spec.log_bytes = train::run_log_bytes();
+  if (!arguments.run.empty()) run.emplace(arguments.run, arguments.resume);
+  if (arguments.resume && !run) throw Error("--resume needs the folder of a run: give --run DIR", ErrorKind::Usage);
+  const train::Spec spec = spec_with_training_data(arguments);
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
   print_plan(*training, arguments.json);
@@ -136,23 +158,27 @@ int run_train(const Arguments& arguments) {
   const auto screen = std::make_shared<Screen>(form);
   Callbacks callbacks{screen};
   if (run) {
-    run->create(resolve_config(arguments, spec, *training), *training);
-    for (const auto& log : run->logs(arguments.histogram_epochs)) callbacks.push_back(log);
+    const report::Config config = resolve_config(arguments, spec, *training);
+    run->create(config, *training);
+    for (const auto& log : run->logs(config, *training, arguments.histogram_epochs)) callbacks.push_back(log);
+    callbacks.push_back(checkpoint(run->checkpoints(), checkpoint_options_of(arguments)));
   }
   train::TrainingLoop loop(*training, options, callbacks);
   loop.open();
   stop_if_asked();
-  if (!arguments.weights.empty())
+  const bool is_resumed = arguments.resume && resume(loop, run->checkpoints(), arguments);
+  if (!is_resumed && !arguments.weights.empty())
     print_start(train::load_start(*training, arguments.weights, spec.learning_rate), arguments);
   stop_if_asked();
   const History history = loop.run();
   // Without a step, the weights that an earlier run saved must not be replaced.
-  if (!history.has_trained()) throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
+  if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
+    throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
   print_end(*training, history, !screen->has_stopped(), arguments.json);
   memory::expect_line_kept(training->line->limit());
   train::expect_logs_written(callbacks);
-  if (screen->has_stopped()) throw_stopped(arguments.save);
+  if (screen->has_stopped()) throw_stopped(arguments);
   return 0;
 }
 

@@ -57,7 +57,7 @@ std::vector<std::string> MetricsCsv::split(std::string_view line) const {
 
 void MetricsCsv::write_header(const MetricsRow& row) {
   std::vector<std::string> names;
-  for (const Metric& metric : row.values) {
+  for (const MetricValue& metric : row.values) {
     if (metric.name.find_first_of(std::string("\"\r\n") + separator_) != std::string::npos)
       throw Error(fmt::format("metric '{}' can't be a column of a CSV file; give it a name without quotes, separators "
                               "and ends of lines",
@@ -75,7 +75,7 @@ void MetricsCsv::write_header(const MetricsRow& row) {
 void MetricsCsv::append(const MetricsRow& row) {
   if (file_.is_empty()) write_header(row);
   std::vector<std::string> fields(columns_.size(), "NA");
-  for (const Metric& metric : row.values) {
+  for (const MetricValue& metric : row.values) {
     const auto column = std::ranges::find(columns_, metric.name);
     if (column == columns_.end())
       throw Error(fmt::format("'{}' has no column '{}'; give another file to runs with other metrics", file_.path(),
@@ -115,7 +115,7 @@ void MetricsJson::truncate_after(int64_t step) {
 
 std::string to_json_line(const MetricsRow& row) {
   nlohmann::ordered_json line{{kEpoch, row.epoch}, {kStep, row.step}};
-  for (const Metric& metric : row.values) line[metric.name] = json_number(metric.value);
+  for (const MetricValue& metric : row.values) line[metric.name] = json_number(metric.value);
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -10,7 +10,7 @@
 
 namespace plimsoll::report {
 
-struct Metric {
+struct MetricValue {
   std::string name;
   double value = 0;  // NaN: not measured
 };
@@ -18,7 +18,7 @@ struct Metric {
 struct MetricsRow {
   int64_t epoch = 0;  // from 1
   int64_t step = 0;   // training steps so far
-  std::vector<Metric> values = {};
+  std::vector<MetricValue> values = {};
 };
 
 using memory::AppendFile;

@@ -33,7 +33,7 @@ std::string read_file(const std::string& path) {
 }
 
 double value_in(const MetricsRow& row, std::string_view name) {
-  for (const Metric& metric : row.values)
+  for (const MetricValue& metric : row.values)
     if (metric.name == name) return metric.value;
   return std::nan("");
 }
@@ -78,7 +78,7 @@ std::vector<std::string> columns_of(const RunFacts& facts) {
   std::vector<std::string> columns;
   for (const auto* rows : {&facts.first, &facts.last})
     for (const MetricsRow& row : *rows)
-      for (const Metric& metric : row.values)
+      for (const MetricValue& metric : row.values)
         if (!metric.name.ends_with("_bytes") && std::ranges::find(columns, metric.name) == columns.end())
           columns.push_back(metric.name);
   return columns;

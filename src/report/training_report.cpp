@@ -116,6 +116,18 @@ std::string start_json(const StartFacts& facts) {
       .dump();
 }
 
+std::string resume_text(const ResumeFacts& facts) {
+  if (facts.checkpoint.empty()) return "resumed without a checkpoint: there is none, so the run starts at step 0\n";
+  return fmt::format("resumed from '{}': {} steps done, epoch {} after {} of its steps\n", facts.checkpoint,
+                     facts.steps, facts.epoch, facts.epoch_steps);
+}
+
+std::string resume_json(const ResumeFacts& facts) {
+  return nlohmann::json{{"event", "resume"},    {"checkpoint", facts.checkpoint},   {"steps", facts.steps},
+                        {"epoch", facts.epoch}, {"epoch_steps", facts.epoch_steps}, {"damaged", facts.damaged}}
+      .dump();
+}
+
 std::string end_text(const EndFacts& facts) {
   std::string text;
   if (facts.test && !std::isnan(facts.test->accuracy))
@@ -155,6 +167,22 @@ std::string evaluation_json(const ScoreFacts& score, const InputFacts& data, Byt
                         {"line_bytes", line_bytes}, {"data", data_json(data)}};
   if (!std::isnan(score.accuracy)) result["accuracy"] = score.accuracy;
   return result.dump();
+}
+
+std::string prediction_text(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes) {
+  return fmt::format("wrote   {} samples{}\npeak    measured {} (VmHWM) of {}\n", samples,
+                     file.empty() ? "" : fmt::format(" to '{}'", file), format_bytes(measured_peak_bytes),
+                     format_exact_bytes(line_bytes));
+}
+
+std::string prediction_json(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes) {
+  return nlohmann::json{{"event", "predict"},
+                        {"version", 1},
+                        {"samples", samples},
+                        {"file", file},
+                        {"measured_peak_bytes", measured_peak_bytes},
+                        {"line_bytes", line_bytes}}
+      .dump();
 }
 
 }  // namespace plimsoll::report

@@ -46,6 +46,17 @@ struct StartFacts {
 std::string start_text(const StartFacts& facts);
 std::string start_json(const StartFacts& facts);
 
+// The checkpoint that a run goes on from.
+struct ResumeFacts {
+  std::string checkpoint;  // empty: there is none, so the run starts from the beginning
+  int64_t steps = 0;       // of training so far
+  int64_t epoch = 1;       // under way
+  int64_t epoch_steps = 0;
+  std::vector<std::string> damaged = {};  // why newer ones were passed over
+};
+std::string resume_text(const ResumeFacts& facts);
+std::string resume_json(const ResumeFacts& facts);
+
 struct ScoreFacts {
   double loss, accuracy;  // NaN: the model counts no right answers
   int64_t samples;
@@ -65,5 +76,9 @@ std::string end_json(const EndFacts& facts);
 std::string evaluation_text(const ScoreFacts& score, Bytes measured_peak_bytes, Bytes line_bytes);
 std::string evaluation_json(const ScoreFacts& score, const InputFacts& data, Bytes measured_peak_bytes,
                             Bytes line_bytes);
+
+// An empty file: standard output.
+std::string prediction_text(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes);
+std::string prediction_json(int64_t samples, const std::string& file, Bytes measured_peak_bytes, Bytes line_bytes);
 
 }  // namespace plimsoll::report

@@ -2,14 +2,16 @@
 #include <plimsoll/checkpoint.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
 #include "train/checkpoint_store.h"
+#include "train/improvement.h"
 #include "train/loop.h"
-#include "train/monitor.h"
 
 namespace plimsoll {
 namespace {
@@ -17,7 +19,7 @@ namespace {
 class CheckpointWriter final : public Callback {
  public:
   CheckpointWriter(const std::string& folder, const CheckpointOptions& options)
-      : options_(options), store_(folder, options.keep), monitor_(options.monitor) {
+      : options_(options), store_(folder, options.keep), monitored_(options.monitor, 0, "auto") {
     if (options.every_steps < 0 || options.every_epochs < 0 || !(options.every_seconds >= 0) || options.keep < 1)
       throw Error(fmt::format("checkpoints every {} steps, {} epochs or {} seconds of which {} are kept make no sense; "
                               "give numbers that are not negative, and keep 1 or more",
@@ -28,12 +30,23 @@ class CheckpointWriter final : public Callback {
 
   std::string name() const override { return "checkpoint"; }
   bool runs_last() const override { return true; }  // the state of the others is part of what is saved
-  std::string state() const override { return monitor_.state(); }
-  void restore(const std::string& state) override { monitor_.restore(state); }
+  // The best number, exactly.
+  std::string state() const override { return fmt::format("{:a}", monitored_.best()); }
+  void restore(const std::string& state) override { monitored_.set_best(std::strtod(state.c_str(), nullptr)); }
+
+  void prepare(FitRun& run) override {
+    if (!options_.resume) return;
+    train::TrainingLoop& loop = train::loop_of(run);
+    const auto loaded = store_.load_newest(loop.training());
+    if (!loaded) return;
+    if (options_.warn)
+      for (const std::string& why : loaded->damaged) options_.warn(why);
+    loop.restore(loaded->run);
+  }
 
   void before_training(FitRun& run) override {
     store_.open(train::loop_of(run).training());
-    monitor_.restore("");
+    monitored_.reset();
     note_saved(run);  // what was loaded need not be saved again
   }
 
@@ -65,7 +78,12 @@ class CheckpointWriter final : public Callback {
   }
 
   void save(FitRun& run) {
-    if (options_.save_best_only && !monitor_.improves(run)) return;
+    if (options_.save_best_only) {
+      // Between epochs alone it is known whether the number is one that the training has.
+      const std::optional<double> now = run.is_epoch_over() ? monitored_.read(run) : run.log(options_.monitor);
+      if (!now || !monitored_.is_better(*now)) return;
+      monitored_.set_best(*now);
+    }
     const train::TrainingLoop& loop = train::loop_of(run);
     store_.save(loop.training(), loop.state());
     note_saved(run);
@@ -73,7 +91,7 @@ class CheckpointWriter final : public Callback {
 
   CheckpointOptions options_;
   train::CheckpointStore store_;
-  train::Monitor monitor_;
+  train::Improvement monitored_;
   Place saved_;
   Clock::time_point saved_at_;
 };

@@ -1,6 +1,7 @@
 #include "train/data.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -130,6 +131,7 @@ class HalfOpener {
       case data::DataKind::Arrays:
         return array_files(path);
       case data::DataKind::Array:
+        if (!spec_.needs_labels) return unlabelled(path);
         fail(fmt::format("{}: an array without labels; give a folder or an archive with both, or both files", path));
       case data::DataKind::None:
         break;
@@ -141,6 +143,18 @@ class HalfOpener {
   Half pair(const std::string& x, const std::string& y, data::DataKind kind) const {
     expect_no_image_maps(x);
     return checked({{dataset::labelled_files(x, y, spec_.scratch_folder), x, y}, kind});
+  }
+
+  Half unlabelled(const std::string& path) const {
+    expect_no_image_maps(path);
+    const Dataset inputs = Dataset::files({{"x", path}}, spec_.scratch_folder);
+    const TensorType& labels = model_.labels();
+    const ElementSpec both{inputs.element()[0], {"y", labels.dtype, {element_count(labels.shape).count()}, {}}};
+    const auto add_labels = [](const ElementView& from, const ElementSlot& to) {
+      std::memcpy(to.data(0), from.data(0), static_cast<size_t>(from.bytes(0)));
+      std::memset(to.data(1), 0, static_cast<size_t>(to.spec()[1].bytes()));
+    };
+    return checked({{inputs.map(both, add_labels), path, path}, data::DataKind::Array});
   }
 
  private:

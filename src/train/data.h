@@ -40,6 +40,7 @@ struct DataSpec {
   std::string label = {};       // the column, feature or array with the labels; empty: by its name, else the last
   ImageMaps maps = {};
   std::string scratch_folder = {};  // for what is unpacked; empty: one for temporary files
+  bool needs_labels = true;         // false: an array of inputs alone is data too, and its labels are 0
   int threads = AUTOTUNE;           // that read and decode files which are no plain arrays
 };
 

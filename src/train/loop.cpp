@@ -110,6 +110,7 @@ void TrainingLoop::begin() {
 }
 
 History TrainingLoop::run() {
+  tell(&Callback::prepare);
   begin();
   while (!is_cut() && !is_stopping() && epoch_ + (is_epoch_over_ ? 1 : 0) <= options_.epochs) run_epoch();
   history_.skipped = train_.skipped() + (test_ ? test_->skipped() : 0);
@@ -252,8 +253,8 @@ void TrainingLoop::load_weights(const std::string& path) {
 
 Bytes TrainingLoop::measured_peak() const { return peak_resident_bytes(); }
 
-const TrainingLoop& loop_of(const FitRun& run) {
-  if (const auto* loop = dynamic_cast<const TrainingLoop*>(&run)) return *loop;
+TrainingLoop& loop_of(FitRun& run) {
+  if (auto* loop = dynamic_cast<TrainingLoop*>(&run)) return *loop;
   throw Error("this callback works in fit alone");
 }
 

@@ -107,7 +107,7 @@ class TrainingLoop final : public FitRun {
 };
 
 // The loop behind a run, for what must know more than FitRun shows. Throws Error for a run of another kind.
-const TrainingLoop& loop_of(const FitRun& run);
+TrainingLoop& loop_of(FitRun& run);
 
 // What a training goes on from.
 struct StartingPoint {

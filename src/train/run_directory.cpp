@@ -66,8 +66,11 @@ void RunDirectory::create(const report::Config& config, const Training& training
   write_file(in(report::kConfigFile), report::config_json(config));
 }
 
-Callbacks RunDirectory::logs(int64_t histogram_epochs) const {
-  const EventFilesOptions options{.histogram_epochs = histogram_epochs};
+Callbacks RunDirectory::logs(const report::Config& config, const Training& training, int64_t histogram_epochs) const {
+  const auto as_code = [](const std::string& text) { return fmt::format("```\n{}\n```", text); };
+  const EventFilesOptions options{.histogram_epochs = histogram_epochs,
+                                  .texts = {{"config", as_code(report::config_json(config))},
+                                            {"plan", as_code(report::plan_text(plan_facts(training)))}}};
   return {csv_log(in(report::kMetricsCsv)), json_log(in(report::kMetricsJson)),
           event_files(in(report::kEvents), options)};
 }

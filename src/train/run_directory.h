@@ -23,8 +23,8 @@ class RunDirectory {
 
   // Makes the folder with config.json, plan.txt and plan.json. Throws Error.
   void create(const report::Config& config, const Training& training) const;
-  // Of metrics.csv, metrics.jsonl and events/.
-  Callbacks logs(int64_t histogram_epochs) const;
+  // Of metrics.csv, metrics.jsonl and events/, which hold config and plan as texts.
+  Callbacks logs(const report::Config& config, const Training& training, int64_t histogram_epochs) const;
 
   std::string checkpoints() const { return in("checkpoints"); }
 

@@ -46,6 +46,8 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   else
     options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
   options.caller_bytes += spec.log_bytes;
+  options.finds_bad_numbers = spec.finds_bad_numbers;
+  if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
   options.reads_feeds_in_place =

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -160,6 +161,8 @@ TEST_F(MetricsFiles, AFullDiskLeavesWholeLines) {
 // A child appends as fast as it can until it is killed: afterwards the files hold rows 1 to n and nothing else.
 TEST_F(MetricsFiles, AreWholeAfterAKill) {
   for (int round = 0; round < 20; ++round) {
+    std::filesystem::remove(csv_);
+    std::filesystem::remove(json_);
     const pid_t child = ::fork();
     if (child == 0) {
       MetricsCsv csv(csv_);
@@ -169,7 +172,8 @@ TEST_F(MetricsFiles, AreWholeAfterAKill) {
         json.append(row(epoch, 1.0 / static_cast<double>(epoch)));
       }
     }
-    ::usleep(3000 + 1700 * static_cast<useconds_t>(round));
+    while (content_of(json_).empty()) ::usleep(100);  // it has begun
+    ::usleep(700 * static_cast<useconds_t>(round));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     MetricsCsv(csv_, Content::Kept);  // as a run that goes on
@@ -185,6 +189,7 @@ TEST_F(MetricsFiles, AreWholeAfterAKill) {
       EXPECT_THAT(std::string(line), ::testing::StartsWith(start));
       return true;
     });
+    EXPECT_GT(rows, 0);
     EXPECT_GE(csv_rows, rows);
     EXPECT_TRUE(content_of(csv_).empty() || content_of(csv_).ends_with("\n"));
   }

@@ -59,13 +59,12 @@ struct Result {
   int64_t steps = 0;
 };
 
-// Goes on from the newest checkpoint of the folder where there is one.
+// Goes on where the folder has a checkpoint.
 Result train(const Spec& spec, const std::string& folder, int64_t steps) {
   const auto training = make_training(spec);
   TrainingLoop loop(*training, {.epochs = 1000, .steps = steps},
-                    {checkpoint(folder, {.every_steps = 40}), std::make_shared<Lowers>()});
+                    {checkpoint(folder, {.every_steps = 40, .resume = true}), std::make_shared<Lowers>()});
   loop.open();
-  if (const auto loaded = CheckpointStore(folder).load_newest(*training)) loop.restore(loaded->run);
   Result result;
   result.epochs = loop.run().epochs;
   result.steps = loop.steps();

@@ -171,6 +171,26 @@ TEST_F(CheckpointStoreTest, ABadWeightKeepsTheLastGoodOne) {
   EXPECT_EQ(store.list().size(), 3U);
 }
 
+TEST_F(CheckpointStoreTest, SavesOnlyTheBest) {
+  Spec spec = data.spec();
+  spec.optimiser = Optimiser::sgd();
+  spec.learning_rate = 1e-12;  // so that nothing gets better
+  const auto steps_saved = [&](const CheckpointOptions& options) {
+    fs::remove_all(folder);
+    const auto training = make_training(spec);
+    TrainingLoop loop(*training, {.epochs = 4}, {checkpoint(folder, options)});
+    loop.open();
+    loop.run();
+    std::vector<int64_t> steps;
+    for (const CheckpointPlace& place : list_checkpoints(folder)) steps.push_back(place.steps);
+    return steps;
+  };
+  EXPECT_THAT(steps_saved({.save_best_only = true}), ElementsAre(8));
+  EXPECT_THAT(steps_saved({.every_steps = 3, .every_epochs = 2, .save_best_only = true}), ElementsAre(16));
+  EXPECT_THAT(steps_saved({}), ElementsAre(16, 24, 32));
+  EXPECT_THAT(error_of([&] { steps_saved({.save_best_only = true, .monitor = "luck"}); }), HasSubstr("no 'luck'"));
+}
+
 TEST_F(CheckpointStoreTest, NumbersThatMakeNoSenseAreRefused) {
   EXPECT_THAT(error_of([&] { checkpoint(folder, {.keep = 0}); }), HasSubstr("keep 1 or more"));
   EXPECT_THAT(error_of([&] { checkpoint(folder, {.every_steps = -1}); }), HasSubstr("make no sense"));

@@ -236,6 +236,7 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
   const auto training = make_training(spec);
   training->session->open();
   Inputs inputs(*training, *training->data.train, {.trains = true, .repeats = true});
+  BatchFeeds feeds(training->fed, inputs.element());
   inputs.start_epoch(1);
   const ElementView* batch = inputs.next();
   const int64_t waited_before = inputs.waited_ns();
@@ -243,7 +244,7 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
   for (int64_t taken = 1; taken <= kBatches; ++taken) {
     ASSERT_NE(batch, nullptr);
     do {
-      training->session->run_step(Training::Train, feeds_of(*training, *batch));
+      training->session->run_like(Training::kTrain, feeds.of(*batch));
       ASSERT_LT(Clock::now() - started, std::chrono::minutes(2)) << "batch " << taken << " is not made beside a step";
     } while (batches_made(inputs) <= taken);
     batch = inputs.next();

@@ -102,10 +102,15 @@ void RowResizer::run(ImageRows& rows, const CropBox& box, bool flips, std::byte*
   find_spans(method_, box.width, output_.size.width, columns_);
   if (flips) std::reverse(columns_.begin(), columns_.end());
   const ChannelLine line{output_.scale, output_.offset};
+  // Rows that are finished as they are written go straight to their place. What is written behind a row is then the
+  // next one's, so the last row goes through the padded one.
+  const bool is_in_place = output_.dtype == DType::F32 && (!output_.channels_first || channels == 1);
+  const int64_t in_place = is_in_place ? output_.size.height - 1 : 0;
   for (int64_t y = 0; y < output_.size.height; ++y) {
     mix_vertically(rows, lines_[static_cast<size_t>(y)], box.y, box.x * channels, box.width * channels);
-    mix_columns(mixed_.data(), columns_, channels, line, finished_.data());
-    store(y, into);
+    float* const place = reinterpret_cast<float*>(into) + y * output_.size.width * channels;
+    mix_columns(mixed_.data(), columns_, channels, line, y < in_place ? place : finished_.data());
+    if (y >= in_place) store(y, into);
   }
   // The rest is decoded all the same: damage there is damage of the file.
   if (rows.size().height > rows_read_) row(rows, rows.size().height - 1);

@@ -1,0 +1,74 @@
+// plimsoll predict: what a model makes of data, to a file or to standard output.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "memory/output_file.h"
+#include "memory/process.h"
+#include "report/training_report.h"
+#include "session/weights_file.h"
+#include "train/batches.h"
+#include "train/evaluate.h"
+#include "train/prediction_writer.h"
+
+namespace plimsoll::cli {
+namespace {
+
+train::Spec spec_to_predict(const Arguments& arguments) {
+  const train::Spec spec = spec_with_data(arguments, train::Purpose::Evaluate);
+  if (!spec.data.test) throw Error("no data: give --data PATH", ErrorKind::Usage);
+  if (spec.pipeline.most_corrupt > 0)
+    throw Error("predictions are one row for each sample, so none can be passed over; leave --on-corrupt skip away",
+                ErrorKind::Usage);
+  return spec;
+}
+
+void predict(train::Training& training, train::Inputs& inputs, train::PredictionWriter& writer) {
+  inputs.start_epoch(0);
+  train::BatchFeeds feeds(training.fed, inputs.element());
+  while (const ElementView* batch = inputs.next()) {
+    stop_if_asked();
+    writer.write(training.session->run_like(training.predict_step, feeds.of(*batch))[0]);
+  }
+  inputs.stop();
+  stop_if_asked();
+  writer.finish();
+}
+
+}  // namespace
+
+int run_predict(const Arguments& arguments) {
+  const bool to_file = !arguments.output.empty();
+  if (to_file) memory::find_output_target(arguments.output);
+  const train::Spec spec = spec_to_predict(arguments);
+  const auto training = train::make_training(spec, is_stop_asked);
+  const report::PlanFacts plan = train::plan_facts(*training);
+  // Rows on standard output are for another program.
+  std::FILE* const plan_goes_to = to_file || arguments.json ? stdout : stderr;
+  print_now(plan_goes_to, arguments.json ? report::plan_json(plan) + "\n" : report::plan_text(plan, {3, "--all"}));
+  train::Inputs inputs(*training, *spec.data.test);
+  if (const int64_t rest = inputs.last_batch().value_or(0); rest > 0)
+    training->session->plan(train::predict_request(training->passes, rest));
+  const Tensor output = training->passes.outputs.only();
+  const train::PredictionFacts facts{.samples = inputs.samples(),
+                                     .output = {output.dtype(), output.shape()},
+                                     .classes = training->model.classes,
+                                     .names = training->data.classes};
+  const auto writer = to_file ? train::make_prediction_file(arguments.output, facts)
+                              : train::make_prediction_rows([](std::string_view text) { print_now(stdout, text); },
+                                                            arguments.json, facts);
+  training->session->open();
+  stop_if_asked();
+  session::load_weights(*training->session, training->graph, arguments.weights);
+  predict(*training, inputs, *writer);
+  const Bytes peak = peak_resident_bytes(), line = training->line->limit();
+  print_now(plan_goes_to, arguments.json ? report::prediction_json(facts.samples, arguments.output, peak, line) + "\n"
+                                         : report::prediction_text(facts.samples, arguments.output, peak, line));
+  memory::expect_line_kept(line);
+  return 0;
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,139 @@
+// train --run and --resume: what was stopped goes on as if it had not been, and what is damaged is said.
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/small_run.h"
+
+namespace plimsoll::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Resume : public ::testing::Test {
+ protected:
+  Outcome start(const std::string& run, const std::string& more) const { return run_program(small.command(run, more)); }
+  Outcome go_on(const std::string& run, const std::string& more = "") const {
+    return run_program(small.resume(run, more));
+  }
+  // All variables as they are at the end.
+  std::string saved(const std::string& run) const { return SmallRun::content(small.in(run + ".safetensors")); }
+  std::string save_flag(const std::string& run) const { return "--save " + small.in(run + ".safetensors"); }
+  const SmallRun small;
+};
+
+TEST_F(Resume, EqualsNotHavingStopped) {
+  ASSERT_EQ(start("whole", "--epochs 13 --steps 100 " + save_flag("whole")).exit_code, 0);
+  // In the middle of an epoch, under another line, with more threads that read the data.
+  const Outcome first = start("parts", "--epochs 13 --steps 50 --checkpoint-every 20");
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  EXPECT_EQ(small.newest_step("parts"), 50);
+  EXPECT_EQ(small.checkpoints("parts").size(), 3U);
+  const Outcome rest =
+      go_on("parts", "--steps 100 --memory 64MiB --data-threads 3 --threads 2 --json " + save_flag("parts"));
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_EQ(rest.event("resume").value("steps", 0), 50);
+  EXPECT_EQ(rest.event("resume").value("epoch_steps", 0), 2);
+  EXPECT_EQ(small.newest_step("parts"), 100);
+  ASSERT_FALSE(saved("whole").empty());
+  EXPECT_EQ(saved("parts"), saved("whole"));
+}
+
+TEST_F(Resume, AFinishedRunIsFinished) {
+  ASSERT_EQ(start("run", "--epochs 2").exit_code, 0);
+  const Outcome again = go_on("run", save_flag("run"));
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(again.output, HasSubstr("16 steps done, epoch 3 after 0 of its steps"));
+  EXPECT_FALSE(saved("run").empty());
+  EXPECT_EQ(small.checkpoints("run").size(), 2U) << "nothing new is written";
+  EXPECT_EQ(go_on("run", "--epochs 3").exit_code, 0);
+  EXPECT_EQ(small.newest_step("run"), 24);
+}
+
+TEST_F(Resume, ARateOfTheCommandLineCountsMoreThanThatOfTheRun) {
+  ASSERT_EQ(start("run", "--epochs 1 --lr 0.004").exit_code, 0);
+  ASSERT_EQ(go_on("run", "--epochs 2 " + save_flag("run")).exit_code, 0);
+  const auto rate = [&] {
+    return start("look", "--steps 1 --json --weights " + small.in("run.safetensors"))
+        .event("weights")
+        .value("learning_rate", 0.0);
+  };
+  EXPECT_NEAR(rate(), 0.004, 1e-6);
+  fs::remove_all(small.in("look"));
+  ASSERT_EQ(go_on("run", "--epochs 3 --lr 0.02 " + save_flag("run")).exit_code, 0);
+  EXPECT_NEAR(rate(), 0.02, 1e-6);
+}
+
+TEST_F(Resume, ADamagedCheckpointIsPassedOverAndSaid) {
+  ASSERT_EQ(start("run", "--epochs 3").exit_code, 0);
+  const std::string newest = small.checkpoints("run").back();
+  SmallRun::flip_byte(newest + "/weights.safetensors", 700);
+  const Outcome outcome = go_on("run", save_flag("run"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr(fmt::format("checkpoint '{}' is passed over: ", newest)));
+  EXPECT_THAT(outcome.output, HasSubstr("16 steps done, epoch 3"));
+  ASSERT_EQ(start("whole", "--epochs 3 " + save_flag("whole")).exit_code, 0);
+  EXPECT_EQ(saved("run"), saved("whole"));
+  for (const std::string& path : small.checkpoints("run")) fs::remove(path + "/manifest.json");
+  const Outcome none = go_on("run");
+  EXPECT_EQ(none.exit_code, 4);
+  EXPECT_THAT(none.errors, HasSubstr("is whole; checkpoint '"));
+}
+
+TEST_F(Resume, AnotherTrainingIsRefusedWithWhatDiffers) {
+  ASSERT_EQ(start("run", "--epochs 1").exit_code, 0);
+  const Outcome wide = go_on("run", "--width 16");
+  EXPECT_EQ(wide.exit_code, 2);
+  EXPECT_THAT(wide.errors, HasSubstr("its number of weights is "));
+  const Outcome batch = go_on("run", "--batch 4");
+  EXPECT_EQ(batch.exit_code, 2);
+  EXPECT_THAT(batch.errors, HasSubstr("its batch is 8, here it is 4"));
+  const Outcome seed = go_on("run", "--seed 9");
+  EXPECT_EQ(seed.exit_code, 2);
+  EXPECT_THAT(seed.errors, HasSubstr("seed"));
+  const Outcome data = go_on("run", "--epochs 2 --data " + small.in("test.csv"));
+  EXPECT_EQ(data.exit_code, 2);
+  EXPECT_THAT(data.errors, HasSubstr("dataset"));
+}
+
+TEST_F(Resume, WithoutARunIsRefused) {
+  EXPECT_EQ(run_program("train mlp --resume").exit_code, 2);
+  const Outcome none = go_on("nothing", "mlp --data " + small.in("train.csv"));
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.errors, HasSubstr("holds no run that could be resumed"));
+  const Outcome unit = start("run", "--checkpoint-every 3days");
+  EXPECT_EQ(unit.exit_code, 2);
+  EXPECT_THAT(unit.errors, HasSubstr("--checkpoint-every '3days' is no interval"));
+}
+
+TEST_F(Resume, AFolderThatCanNotBeWrittenIsRefusedBeforeTraining) {
+  ASSERT_EQ(start("run", "--epochs 1").exit_code, 0);
+  fs::remove_all(small.in("run/checkpoints"));
+  std::ofstream(small.in("run/checkpoints")) << "a file";
+  const Outcome outcome = go_on("run", "--epochs 2");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("checkpoints can't be written to '"));
+}
+
+TEST_F(Resume, ABadLossKeepsTheLastGoodCheckpoint) {
+  ASSERT_EQ(start("run", "--epochs 1 --optimizer sgd").exit_code, 0);
+  const Outcome bad = go_on("run", "--epochs 40 --lr 1e30 --checkpoint-every 1");
+  EXPECT_EQ(bad.exit_code, 6) << bad.errors;
+  EXPECT_THAT(bad.errors, HasSubstr("step "));
+  EXPECT_GE(small.newest_step("run"), 8);
+  const Outcome named = go_on("run", "--epochs 40 --lr 1e30 --debug-nan");
+  EXPECT_EQ(named.exit_code, 6) << named.errors;
+  EXPECT_THAT(named.errors,
+              ::testing::ContainsRegex("'[a-z0-9/_]+' wrote -?(inf|nan) at step [0-9]+, before all other"));
+  EXPECT_EQ(go_on("run", "--epochs 2 --lr 0.01").exit_code, 0) << "the last good checkpoint is there";
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
