@@ -14,12 +14,12 @@ namespace plimsoll {
 std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed = {});
 
 struct Optimiser {
-  enum class Kind : uint8_t { Sgd, Adam, RmsProp };
+  enum class Kind : uint8_t { Sgd, Adam, RmsProp, Lion, Adafactor };
   Kind kind = Kind::Sgd;
   double learning_rate = 0.01;
   double momentum = 0;    // sgd, rmsprop
   bool nesterov = false;  // sgd
-  double beta1 = 0.9;     // adam
+  double beta1 = 0.9;     // adam, lion
   double beta2 = 0.999;
   double epsilon = 1e-7;  // adam, rmsprop
   // Adam: where epsilon stands, with s = sqrt(1 - beta2^t), the correction of v's bias.
@@ -28,31 +28,73 @@ struct Optimiser {
   // Keras' form is the default because defaults here are Keras'. Both agree where sqrt(v) is far above epsilon; where
   // gradients are tiny, PyTorch's epsilon counts for more in the first steps (1 / s = 32 times at t = 1).
   bool epsilon_after_correction = false;
-  double rho = 0.9;         // rmsprop
-  bool centered = false;    // rmsprop
-  double weight_decay = 0;  // apart from the gradient, before the step: w -= w * weight_decay * learning_rate
+  double rho = 0.9;       // rmsprop
+  bool centered = false;  // rmsprop
+  // Adafactor keeps the means of rows and columns of a weight instead of its elements; a row-sparse gradient is made
+  // dense first.
+  double beta2_decay = -0.8;  // the second moment forgets by 1 - t^beta2_decay
+  double epsilon1 = 1e-30;    // added to the squared gradient
+  double epsilon2 = 1e-3;     // the least size of a weight that its step is relative to
+  double clip_threshold = 1;  // most root mean square of a step before its rate
+  bool relative_step = true;  // the rate is at most 1 / sqrt(t)
+  double weight_decay = 0;    // apart from the gradient, before the step: w -= w * weight_decay * learning_rate
   // At most one; 0: none.
   double clip_norm = 0;         // of the gradient of each weight
   double clip_value = 0;        // of each element
   double global_clip_norm = 0;  // of all gradients together
-  // Keeps m and v, velocity and so on in 16 bits (bf16, rounded at random so that means stay right): lossy.
-  bool half_state = false;
+  // Bits of an element of state (m and v, velocity and so on) between steps: 32; 16 (bf16, rounded at random so that
+  // means stay right); or 8, adam's alone: m and sqrt(v) as floats of 8 bits relative to the largest of each block of
+  // 256, f32 for weights of fewer than 4096 elements. Less than 32 is lossy.
+  int state_bits = 32;
+  // minimize multiplies the loss by a scale before the backward pass and divides the gradients by it after, so that
+  // small gradients survive 16 bits. The scale halves, and the step changes nothing else, when a gradient is not
+  // finite; it doubles after `scale_growth_steps` steps in a row that are.
+  bool scales_loss = false;
+  double initial_loss_scale = 32768;
+  int64_t scale_growth_steps = 2000;
 
   static Optimiser sgd(double learning_rate = 0.01, double momentum = 0, bool nesterov = false);
   static Optimiser adam(double learning_rate = 1e-3, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-7);
   static Optimiser adamw(double learning_rate = 1e-3, double weight_decay = 4e-3);
   static Optimiser rmsprop(double learning_rate = 1e-3, double rho = 0.9, double momentum = 0, bool centered = false);
+  static Optimiser lion(double learning_rate = 1e-3, double beta1 = 0.9, double beta2 = 0.99);
+  static Optimiser adafactor(double learning_rate = 1e-3);
 };
 
 struct Updates {
-  std::vector<NodeId> nodes;  // all that a training step changes: weights, their state, statistics of layers
-  Tensor learning_rate;       // the variable "optimiser/learning_rate", f32[]
-  Tensor step;                // the variable "optimiser/step", i64[]: updates done
+  std::vector<NodeId> nodes = {};  // all that a training step changes: weights, their state, statistics of layers
+  Tensor learning_rate = {};       // the variable "optimiser/learning_rate", f32[]
+  Tensor step = {};                // the variable "optimiser/step", i64[]: updates done
+  Tensor loss_scale = {};          // the variable "optimiser/loss_scale", f32[]; unset unless Optimiser::scales_loss
 };
 
 // Adds to the graph of `loss` all that one training step needs. Weights that the loss does not depend on are left
 // alone; without `weights`, all variables of role Weight are trained. Throws Error for settings that contradict and for
 // weights that are not f32.
 Updates minimize(Tensor loss, const Optimiser& optimiser, std::span<const Tensor> weights = {});
+
+// The second half of minimize, for gradients of one's own: changed by operators, or fed. One gradient for each weight;
+// a weight whose gradient is unset is left alone. Statistics of the layers that the gradients come through are updated
+// too.
+Updates apply_gradients(const Optimiser& optimiser, std::span<const Gradient> gradients,
+                        std::span<const Tensor> weights);
+// The updates that layers keep of their statistics (the running mean of batch_norm): for a step that computes gradients
+// and leaves applying them to another one.
+Updates layer_updates(Graph& graph);
+// One more update: the variable takes the value, of its type and shape, or a scalar of its type for all elements. Nodes
+// made before read the old value, nodes made later the new one.
+NodeId assign(Tensor variable, Tensor value);
+
+// Training over several batches for each update, as two steps of one session.
+struct Accumulation {
+  Updates add;    // adds the gradients of a batch, times its samples, to one sum for each weight
+  Updates apply;  // updates the weights from the mean over all samples since the last time; does nothing without any
+  // Since the last time: the variables "optimiser/accumulated_samples", f32[], and "optimiser/accumulated_batches",
+  // i64[].
+  Tensor samples, batches;
+};
+// Equal to minimize on all batches at once, for a loss that is a mean over the samples. Clipping acts on the mean. A
+// weight takes one more f32 for each element; row-sparse gradients are added into a dense sum.
+Accumulation accumulate(Tensor loss, const Optimiser& optimiser, std::span<const Tensor> weights = {});
 
 }  // namespace plimsoll

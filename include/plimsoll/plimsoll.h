@@ -19,6 +19,7 @@
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
+#include <plimsoll/policy.h>
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
 #include <plimsoll/tensor.h>

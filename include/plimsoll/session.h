@@ -15,6 +15,7 @@
 #include <plimsoll/levers.h>
 #include <plimsoll/memory_line.h>
 #include <plimsoll/optimiser.h>
+#include <plimsoll/policy.h>
 
 namespace plimsoll {
 
@@ -119,9 +120,9 @@ struct SessionOptions {
   uint64_t seed = 0;
   Levers levers = {};
   bool masks = true;  // keep one bit an element instead of the output of relu or clip where that is enough
-  // Values that the backward pass reads again are kept in 16 bits between their uses: other results, though the same
-  // under every line. The optimiser's state has a setting of its own: Optimiser::half_state.
-  bool half_values = false;
+  // In what type values are kept between their uses. With mixed_float16 give minimize an Optimiser that scales_loss.
+  // The optimiser's state has a setting of its own: Optimiser::state_bits.
+  Policy policy = {};
   // A folder on a disk where a scratch file may be made, and how large it may grow; empty: nothing is spilled.
   std::string scratch_folder = {};
   Bytes disk_limit = 0;

@@ -21,6 +21,7 @@
 #include <plimsoll/metric.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
+#include <plimsoll/policy.h>
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
 
@@ -39,7 +40,8 @@ struct CompileOptions {
 
   // What may be done to fit the line. Those that change results are off by default.
   Levers levers = {};
-  bool half_values = false;  // values that the backward pass reads are kept in 16 bits
+  Policy policy = {};      // in what type values are kept; mixed_float16 also scales the loss
+  int64_t accumulate = 1;  // batches whose gradients are added up for each update: as exact as one large batch
 };
 
 struct FitOptions {

@@ -26,8 +26,13 @@ Optimiser optimiser_of(const Arguments& arguments) {
     optimiser = Optimiser::adamw();
   else if (arguments.optimiser == "rmsprop")
     optimiser = Optimiser::rmsprop();
+  else if (arguments.optimiser == "lion")
+    optimiser = Optimiser::lion();
+  else if (arguments.optimiser == "adafactor")
+    optimiser = Optimiser::adafactor();
   else
-    throw Error(fmt::format("optimiser '{}' is unknown; known are sgd, adam, adamw, rmsprop", arguments.optimiser),
+    throw Error(fmt::format("optimiser '{}' is unknown; known are sgd, adam, adamw, rmsprop, lion, adafactor",
+                            arguments.optimiser),
                 ErrorKind::Usage);
   if (arguments.momentum > 0) optimiser.momentum = arguments.momentum;
   if (arguments.global_clip_norm > 0) optimiser.global_clip_norm = arguments.global_clip_norm;
@@ -37,9 +42,9 @@ Optimiser optimiser_of(const Arguments& arguments) {
 void set_half_storage(const std::vector<std::string>& words, train::Spec& spec) {
   for (const std::string& word : words) {
     if (word == "values")
-      spec.half_values = true;
+      spec.policy = Policy::mixed_bfloat16();
     else if (word == "state")
-      spec.optimiser.half_state = true;
+      spec.optimiser.state_bits = 16;
     else
       throw Error(fmt::format("--half-storage '{}' is unknown; known are values, state", word), ErrorKind::Usage);
   }
@@ -112,6 +117,9 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;
   if (!arguments.run.empty()) spec.log_bytes = train::run_log_bytes();
   set_half_storage(arguments.half_storage, spec);
+  if (!arguments.policy.empty()) spec.policy = Policy::named(arguments.policy);
+  if (arguments.state_bits > 0) spec.optimiser.state_bits = arguments.state_bits;
+  spec.accumulate = arguments.accumulate;
   for (const std::string& op : arguments.split)
     if (op != "batch_norm")
       throw Error(fmt::format("--split '{}' is unknown; what mixes samples and can be split is batch_norm", op),
@@ -129,19 +137,15 @@ std::string flags_of(const train::Spec& before, const train::Spec& after) {
   std::vector<std::string> flags;
   if (after.batch != before.batch) flags.push_back(fmt::format("--batch {}", after.batch));
   if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum) {
-    const bool is_sgd = after.optimiser.kind == Optimiser::Kind::Sgd;
-    const char* rest = after.optimiser.kind == Optimiser::Kind::Adam ? "adam" : "rmsprop";
-    flags.push_back(fmt::format("--optimizer {}", is_sgd ? "sgd" : rest));
+    flags.push_back(fmt::format("--optimizer {}", train::name_of(after.optimiser.kind)));
     if (after.optimiser.momentum != before.optimiser.momentum)
       flags.push_back(fmt::format("--momentum {}", after.optimiser.momentum));
   }
   if (after.split_ops != before.split_ops) flags.push_back(fmt::format("--split {}", fmt::join(after.split_ops, ",")));
-  if (after.half_values != before.half_values || after.optimiser.half_state != before.optimiser.half_state) {
-    std::vector<const char*> words;
-    if (after.half_values) words.push_back("values");
-    if (after.optimiser.half_state) words.push_back("state");
-    flags.push_back(fmt::format("--half-storage {}", fmt::join(words, ",")));
-  }
+  if (after.policy != before.policy) flags.push_back(fmt::format("--policy {}", after.policy.name()));
+  if (after.optimiser.state_bits != before.optimiser.state_bits)
+    flags.push_back(fmt::format("--state-bits {}", after.optimiser.state_bits));
+  if (after.accumulate != before.accumulate) flags.push_back(fmt::format("--accumulate {}", after.accumulate));
   if (after.levers != before.levers || after.masks != before.masks) flags.push_back(without_flag(after));
   if (after.scratch_folder != before.scratch_folder) flags.push_back("--scratch " + after.scratch_folder);
   if (after.disk_limit != before.disk_limit)

@@ -30,6 +30,9 @@ struct Arguments {
   std::vector<std::string> without;       // levers that are switched off
   std::vector<std::string> split;         // operators that may treat each micro-batch as a batch
   std::vector<std::string> half_storage;  // what is kept in 16 bits: values, state
+  std::string policy;                     // in what type values are kept; empty: float32
+  int state_bits = 0;                     // of an element of the optimiser's state; 0: 32
+  int64_t accumulate = 1;                 // batches for each update
   std::string disk_limit;                 // of the scratch file; empty: what is free, less a reserve
   bool auto_batch = false;                // the largest batch that fits whole
 

@@ -68,6 +68,12 @@ void add_training_line(CLI::App& app, Arguments& s) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',')
       ->option_text("WHAT,...");
+  app.add_option("--policy", s.policy,
+                 "Lossy: mixed_float16 or mixed_bfloat16 keep activations in 16 bits between uses")
+      ->option_text("NAME");
+  app.add_option("--state-bits", s.state_bits,
+                 "Lossy: keep an element of the optimiser's state in 16 or 8 bits (8: adam alone)")
+      ->check(CLI::IsMember({32, 16, 8}));
 }
 
 void add_batch(CLI::App& app, Arguments& s) {
@@ -83,7 +89,7 @@ void add_auto_batch(CLI::App& app, Arguments& s) {
 
 void add_optimiser(CLI::App& app, Arguments& s) {
   start_group(app, kStepGroup);
-  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop")
+  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop, lion, adafactor")
       ->capture_default_str()
       ->option_text("NAME");
 }
@@ -111,6 +117,8 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
+  app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update of the weights")
+      ->check(CLI::PositiveNumber);
 }
 
 void add_config(CLI::App& app, Arguments& s) {

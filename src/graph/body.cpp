@@ -102,11 +102,26 @@ std::string Body::layer_name(std::string_view kind) {
 }
 
 NodeId Body::add_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name) {
+  if (guard_ < 0 || op.traits.updates == 0) return add_whole_node(op, inputs, attrs, name);
+  std::vector<ValueId> guarded(inputs.begin(), inputs.end());
+  guarded.push_back(guard_);
+  Attrs settings = attrs;
+  settings.set("guarded", int64_t{1});
+  return add_whole_node(op, guarded, settings, name);
+}
+
+NodeId Body::add_whole_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name) {
   expect_open();
   std::vector<TensorType> types;
   types.reserve(inputs.size());
   for (const ValueId input : inputs) types.push_back(value(input).type);
   const int32_t node_name = unique_name(name.empty() ? op.name : name);
+  if (attrs.i("guarded") != 0) {
+    if (types.empty() || !(types.back() == TensorType{DType::F32, {}}))
+      throw Error(fmt::format("{} '{}': the guard of an update must be f32[]", op.name,
+                              names_[static_cast<size_t>(node_name)]));
+    types.pop_back();
+  }
   Infer infer{op.name, names_[static_cast<size_t>(node_name)], attrs, types, {}};
   infer.expect_types(op.types);
   op.infer(infer);

@@ -75,6 +75,10 @@ class Body {
   bool may_split(std::string_view op) const { return std::find(split_.begin(), split_.end(), op) != split_.end(); }
   // Nodes added from now on belong to the backward pass, or no longer do; returns what was before.
   bool set_backward(bool backward) { return std::exchange(adds_backward_, backward); }
+  // Updates added from now on happen only in steps where this value, f32[], is not 0 (-1: always); returns what was
+  // before. The guard is the last input of their nodes, which have a setting `guarded`; shape rules and kernels do not
+  // see it.
+  ValueId set_guard(ValueId guard) { return std::exchange(guard_, guard); }
   void finalize();
   bool is_finalized() const { return finalized_; }
 
@@ -109,6 +113,7 @@ class Body {
 
  private:
   void expect_open() const;
+  NodeId add_whole_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name);
   int32_t unique_name(std::string_view wanted);
   int32_t claim_name(std::string full);
   int32_t intern(const Attrs& attrs);
@@ -131,6 +136,7 @@ class Body {
   std::vector<std::string> split_;
   bool finalized_ = false;
   bool adds_backward_ = false;
+  ValueId guard_ = -1;
   std::shared_ptr<std::atomic<bool>> lives_ = std::make_shared<std::atomic<bool>>(true);
 };
 

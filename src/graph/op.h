@@ -81,6 +81,11 @@ struct Traits {
   bool elementwise = false;    // element i of the output depends on element i of the (broadcast) inputs
   uint32_t in_place = 0;       // bit i: output 0 may be written over input i, if both have the same bytes
   uint32_t updates = 0;        // bit i: input i, a variable, is changed in place
+  bool statistics = false;     // an update that a layer added with its forward pass: part of every training step of it
+  bool plain_updates = false;  // the variables that it changes must be row-major, for all who use them
+  // Elements of the variables that an update takes together, and else apart; 0: says nothing. Inputs with one number a
+  // block are cut where the variables are.
+  int64_t update_block = 0;
   std::string_view slim = {};  // how its variant saves scratch, at more time and the same bits; empty: no variant
 };
 

@@ -19,6 +19,11 @@ void infer_update(Infer& n, size_t updated, bool has_step) {
         !(n.in[i].shape == variable.shape))
       n.fail(fmt::format("the variable is {} but its state {} is {}; states are all f32 or all bf16",
                          to_string(variable), i, to_string(n.in[i])));
+  infer_gradient(n, inputs);
+}
+
+void expect_gradient(const Infer& n, const UpdateInputs& inputs) {
+  const TensorType& variable = n.in[0];
   const TensorType& gradient = n.in[inputs.gradient()];
   if (inputs.is_sparse) {
     const TensorType& rows = n.in[inputs.rows()];
@@ -29,10 +34,14 @@ void infer_update(Infer& n, size_t updated, bool has_step) {
   } else if (!(gradient == variable)) {
     n.fail(fmt::format("the variable is {} but its gradient is {}", to_string(variable), to_string(gradient)));
   }
+}
+
+void infer_gradient(Infer& n, const UpdateInputs& inputs) {
+  expect_gradient(n, inputs);
   const TensorType scalar{DType::F32, {}};
   if (!(n.in[inputs.rate()] == scalar)) n.fail("the learning rate must be f32[]");
   if (inputs.has_factor && !(n.in[inputs.factor()] == scalar)) n.fail("the factor of the gradient must be f32[]");
-  if (has_step && !(n.in[inputs.step()] == TensorType{DType::I64, {}})) n.fail("the step counter must be i64[]");
+  if (inputs.has_step && !(n.in[inputs.step()] == TensorType{DType::I64, {}})) n.fail("the step counter must be i64[]");
   n.out = {};
 }
 

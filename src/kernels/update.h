@@ -25,6 +25,9 @@ struct UpdateInputs {
 inline constexpr InputTypes kUpdateTypes{DType::F32, {DType::F32, DType::BF16, DType::I32, DType::I64}};
 UpdateInputs update_inputs(const Attrs& attrs, size_t updated, bool has_step);
 void infer_update(Infer& n, size_t updated, bool has_step);
+// Parts of infer_update: the gradient, dense or row-sparse, is one of input 0; that and all that follows the states.
+void expect_gradient(const Infer& n, const UpdateInputs& inputs);
+void infer_gradient(Infer& n, const UpdateInputs& inputs);
 // `updated`: the variable, then its states.
 NodeId add_update(const Op& op, const std::vector<Tensor>& updated, const Gradient& gradient, Tensor rate, Tensor step,
                   Tensor factor, Attrs settings, Name name);

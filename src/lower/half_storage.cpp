@@ -31,9 +31,10 @@ enum HalfForm : size_t { kHalf, kForward, kBackward, kForms };
 
 class HalfRewrite {
  public:
-  HalfRewrite(Draft& draft, int64_t batch) : draft_(draft), batch_(batch), values_(draft.value_count()) {}
+  HalfRewrite(Draft& draft, int64_t batch, DType dtype)
+      : draft_(draft), batch_(batch), dtype_(dtype), values_(draft.value_count()) {}
 
-  int run() {
+  HalfValues run() {
     look_at_readers();
     for (size_t i = 0; i < values_.size(); ++i) values_[i].is_kept = is_worth_it(static_cast<ValueId>(i));
     std::vector<DraftNode> nodes = std::move(draft_.nodes);
@@ -102,8 +103,9 @@ class HalfRewrite {
     draft_.nodes.push_back(std::move(node));
     for (const ValueId value : made) {
       if (!about(value).is_kept) continue;
-      about(value).forms[kHalf] = cast(value, DType::BF16, draft_.name(value) + "/half", origin);
-      ++kept_;
+      about(value).forms[kHalf] = cast(value, dtype_, draft_.name(value) + "/half", origin);
+      ++kept_.count;
+      kept_.bytes += element_count(draft_.type(value).shape).at(batch_) * size_of(dtype_);
     }
   }
 
@@ -123,7 +125,7 @@ class HalfRewrite {
       return made = cast(about(value).forms[kHalf], DType::F32, name, about(value).origin);
     }
     const ValueId from = in_form(view->in[0], form);
-    made = draft_.add_value({form == kHalf ? DType::BF16 : DType::F32, draft_.type(value).shape}, name);
+    made = draft_.add_value({form == kHalf ? dtype_ : DType::F32, draft_.type(value).shape}, name);
     draft_.nodes.push_back({view->op, view->attrs, view->origin, {from}, {made}});
     return made;
   }
@@ -159,13 +161,14 @@ class HalfRewrite {
 
   Draft& draft_;
   const int64_t batch_;
+  const DType dtype_;
   std::vector<About> values_;     // those of the graph; values added here need no entry
   std::vector<DraftNode> views_;  // reserved at once: values point into it
-  int kept_ = 0;
+  HalfValues kept_;
 };
 
 }  // namespace
 
-int store_in_half(Draft& draft, int64_t batch) { return HalfRewrite(draft, batch).run(); }
+HalfValues store_in_half(Draft& draft, int64_t batch, DType dtype) { return HalfRewrite(draft, batch, dtype).run(); }
 
 }  // namespace plimsoll::lower

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/dnnl_kernel.h"
+#include "kernels/guard.h"
 
 namespace plimsoll::lower {
 namespace {
@@ -41,7 +42,7 @@ const kernels::Prepared& KernelStore::prepare(const graph::Op& op, const kernels
   key += to_string(facts.attrs);
   const auto at = prepared_.find(key);
   if (at != prepared_.end()) return at->second;
-  return prepared_.emplace(std::move(key), op.prepare(facts)).first->second;
+  return prepared_.emplace(std::move(key), prepare_guarded(op, facts)).first->second;
 }
 
 void KernelStore::drop_unused() {

@@ -30,11 +30,13 @@ std::optional<Program> lower_in_micro_batches(const graph::Body& graph, std::spa
   Draft draft = make_draft(graph, fetches, updates);
   rewrite(draft, options);
   // After fusing, which would not look through the conversions.
-  const int half_values = options.half_values ? store_in_half(draft, options.batch) : 0;
+  const HalfValues half =
+      options.values == DType::F32 ? HalfValues{} : store_in_half(draft, options.batch, options.values);
   Program program;
   program.batch = options.batch;
   program.micro_batch = program.problem.micro_batch = options.micro_batch;
-  program.half_values = half_values;
+  program.half_values = half.count;
+  program.half_value_bytes = half.bytes;
   const BatchSizes sizes(draft, options.batch, options.micro_batch);
   ValueBuffers buffers(draft, sizes, options.gives_feeds, program);
   KernelChooser chooser(draft, sizes, kernels);

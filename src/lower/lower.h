@@ -19,8 +19,8 @@ struct LowerOptions {
   bool gives_feeds = false;      // placeholders stay where the caller has them
   MachineSpeed speed;
   bool fuse = true;
-  bool masks = true;         // the backward pass reads one bit an element where it needs no more
-  bool half_values = false;  // values that the backward pass reads are kept in 16 bits: lossy
+  bool masks = true;          // the backward pass reads one bit an element where it needs no more
+  DType values = DType::F32;  // of values that the backward pass reads, between uses; 16 bits are lossy
 };
 
 // The layout of each variable, shared by all programs of a session. The first kernel that uses a variable decides its

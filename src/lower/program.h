@@ -48,6 +48,7 @@ struct Program {
   int64_t batch = 0;
   int64_t micro_batch = 0;          // samples of a micro-batch; 0: the whole batch at once
   int32_t half_values = 0;          // number of values that are kept in 16 bits
+  Bytes half_value_bytes = 0;       // that they take so, over the whole batch; in f32 it is twice as much
   plan::Problem problem;            // problem.tasks[i] is tasks[i]
   std::vector<DType> buffer_types;  // of the elements of problem.buffers
   std::vector<ProgramTask> tasks;   // outputs of a kernel are its task's writes, in order

@@ -20,6 +20,15 @@ Operand add_operand(plan::Task& task, bool updated, plan::BufferId buffer) {
   return {updated ? Operand::List::Updates : Operand::List::Reads, static_cast<int32_t>(at - list.begin())};
 }
 
+// How many elements of the variable a number of the operand belongs to: one, or a block; 0 for one that is not cut.
+int64_t elements_of_number(const DraftNode& node, const kernels::ConcreteType& variable,
+                           const kernels::ConcreteType& operand) {
+  const int64_t elements = variable.count(), block = node.op->traits.update_block;
+  if (elements <= 1) return 0;
+  if (operand.count() == elements) return 1;
+  return block > 0 && operand.count() == (elements + block - 1) / block ? block : 0;
+}
+
 }  // namespace
 
 TaskBuilder::TaskBuilder(const Draft& draft, const LowerOptions& options, const BatchSizes& sizes,
@@ -166,11 +175,11 @@ void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::Concrete
     task.batch_rule = node.op->traits.batch;
     std::vector<Operand> operands;
     for (size_t i = 0; i < node.in.size(); ++i) {
-      const bool is_cut = types[i].count() == types[0].count() && types[0].count() > 1;
+      const int64_t block = elements_of_number(node, types[0], types[i]);
       const bool has_tiles = buffers_.place(node.in[i]).tiles > 1;
-      if (is_cut) in[i] = {types[i].dtype, Dims{elements}, {}, false};
+      if (block > 0) in[i] = {types[i].dtype, Dims{(elements + block - 1) / block}, {}, false};
       operands.push_back(add_operand(task, updates(node, i), has_tiles ? buffers[i] + tile : buffers[i]));
-      if (is_cut && !has_tiles) operands.back().offset = first * size_of(types[i].dtype);
+      if (block > 0 && !has_tiles) operands.back().offset = first / block * size_of(types[i].dtype);
     }
     NodeKernels chosen = chooser_.choose(node, in, {}, sizes_.batch());
     ProgramTask work{std::move(chosen.own.kernels), node.origin, node.op};

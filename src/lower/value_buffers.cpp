@@ -21,6 +21,18 @@ std::vector<bool> find_gradients(const Draft& draft) {
   return is_gradient;
 }
 
+// By variable: some update of it, in this step or another, needs it row-major.
+std::vector<bool> find_plain_variables(const graph::Body& graph) {
+  std::vector<bool> is_plain(graph.variables().size(), false);
+  for (const graph::Node& node : graph.nodes()) {
+    if (!node.op->traits.plain_updates) continue;
+    const std::span<const ValueId> inputs = graph.inputs(node);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if ((node.op->traits.updates >> i & 1) != 0) is_plain[static_cast<size_t>(graph.value(inputs[i]).extra)] = true;
+  }
+  return is_plain;
+}
+
 }  // namespace
 
 ValueBuffers::ValueBuffers(const Draft& draft, const BatchSizes& sizes, bool gives_feeds, Program& program)
@@ -57,13 +69,14 @@ plan::BufferId ValueBuffers::add_buffer(ValueId value, const kernels::ConcreteTy
 
 void ValueBuffers::add_variables(const VariableLayouts& layouts) {
   const std::vector<int32_t> tiles = count_tiles(graph_);
+  const std::vector<bool> is_plain = find_plain_variables(graph_);
   for (size_t i = 0; i < tiles.size(); ++i) {
     const graph::Variable& variable = graph_.variables()[i];
     ValuePlace& place = at(variable.value);
     place.type = sizes_.type(variable.value);
     const auto fixed = layouts.find(variable.value);
-    place.type.is_open = fixed == layouts.end();
-    if (!place.type.is_open) place.type.layout = fixed->second;
+    place.type.is_open = fixed == layouts.end() && !is_plain[i];
+    if (fixed != layouts.end()) place.type.layout = fixed->second;
     place.tiles = tiles[i];
     const std::string name = draft_.name(variable.value);
     place.buffer = static_cast<plan::BufferId>(program_.problem.buffers.size());

@@ -56,7 +56,9 @@ NamedTensors convert(Graph& graph, const NamedTensors& inputs, const InputConver
 }  // namespace
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion) {
+                             const InputConversion& conversion, int64_t accumulate) {
+  if (accumulate < 1)
+    throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
   std::vector<NamedType> fed = spec.inputs;
   if (conversion.stored) fed.at(0).type.dtype = *conversion.stored;
@@ -67,7 +69,14 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
-  result.updates = minimize(result.loss, optimiser);
+  if (accumulate > 1) {
+    const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser);
+    result.updates = accumulation.add;
+    result.apply = accumulation.apply;
+    result.accumulated_batches = accumulation.batches;
+  } else {
+    result.updates = minimize(result.loss, optimiser);
+  }
   result.learning_rate = result.updates.learning_rate;
   // After the backward pass, which walks over all nodes that there are.
   const Pass inference = build_pass(graph, spec, inputs, result, false);

@@ -20,9 +20,11 @@ struct TrainingGraph {
   NamedTensors inputs, targets;  // placeholders of both passes
   // The training pass.
   Tensor loss;
-  std::vector<Tensor> sums;  // of the metrics
-  Tensor learning_rate;      // a scalar to be set before each step
-  Updates updates;
+  std::vector<Tensor> sums;    // of the metrics
+  Tensor learning_rate;        // a scalar to be set before each step
+  Updates updates;             // of a step; with accumulation, its gradients are added up
+  Updates apply;               // the other step of an accumulation, which changes the weights; no nodes: there is none
+  Tensor accumulated_batches;  // i64[], since the last such step; unset without accumulation
   // The inference pass.
   NamedTensors outputs;  // logits, or what the objective is made from
   Tensor eval_loss;
@@ -32,9 +34,10 @@ struct TrainingGraph {
   Tensor labels() const { return targets.only(); }
 };
 
-// The conversion is that of the only input. Throws Error(Usage) for means that do not match its channels.
+// The conversion is that of the only input. `accumulate`: batches for each update. Throws Error(Usage) for means that
+// do not match the channels.
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion = {});
+                             const InputConversion& conversion = {}, int64_t accumulate = 1);
 
 // The inference pass alone, from the model's inputs to its outputs.
 TrainingGraph build_inference(Graph& graph, const ModelSpec& spec);

@@ -449,7 +449,7 @@ const Op kBatchNorm{.name = "batch_norm",
 const Op kStatistics{.name = "batch_norm_statistics",
                      .infer = infer_statistics,
                      .prepare = prepare_statistics,
-                     .traits = {.updates = 0b11}};
+                     .traits = {.updates = 0b11, .statistics = true}};
 const Op kInference{.name = "batch_norm_inference",
                     .infer = infer_inference,
                     .grad = inference_grad,

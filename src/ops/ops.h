@@ -30,6 +30,15 @@ using OpList = std::vector<const Op*>;
 #undef OPT
 #undef FUN
 
+// What adafactor keeps for a variable of that shape: means of rows and columns, or one number an element of a vector.
+std::vector<Shape> adafactor_state(const Shape& variable);
+
+// State of adam in 8 bits: elements that share a scale, how many such blocks there are, and the fewest elements of a
+// weight whose state is kept so.
+constexpr int64_t kBlockOfBytes = 256;
+constexpr int64_t kLeastInBytes = 4096;
+int64_t blocks_of_bytes(int64_t elements);
+
 // All operators, in the order of the lists; and the one of that name, or null.
 std::span<const Op* const> all_ops();
 const Op* find_op(std::string_view name);

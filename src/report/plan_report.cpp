@@ -32,6 +32,7 @@ std::string headline(const PlanFacts& facts) {
   std::string text = "plan    ";
   if (!facts.model.empty()) text += facts.model + " · ";
   text += fmt::format("batch {} · ", facts.batch);
+  if (facts.accumulate > 1) text += fmt::format("an update for each {} batches · ", facts.accumulate);
   if (facts.weights > 0) text += grouped_text(facts.weights) + " weights · ";
   text += fmt::format("{} tasks\n", facts.problem.tasks.size());
   return facts.batch_reason.empty() ? text : text + "        " + facts.batch_reason + "\n";
@@ -62,6 +63,9 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   text += "holds   " + holders_text(peak_by_tag(facts)) + "\n";
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
           decisions_text(plan, options.most_decisions, options.see_all);
+  if (facts.half_values > 0)
+    text += fmt::format("stores  {} values in {}: {} instead of {}\n", facts.half_values, name_of(facts.changes.values),
+                        format_bytes(facts.half_value_bytes), format_bytes(2 * facts.half_value_bytes));
   text += fmt::format("time    predicted {}\n", time_text(plan));
   if (const std::string limit = limit_text(problem, plan, facts.overhead_bytes()); !limit.empty())
     text += fmt::format("limit   {}\n", limit);
@@ -122,7 +126,14 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"spilled_bytes", tally.spilled_bytes},
       {"scratch_file_bytes", facts.scratch_file_bytes},
       {"exactness", exactness_word(plan, facts.changes)},
-      {"half_storage", {{"values", facts.half_values}, {"state", facts.changes.half_state}}},
+      {"half_storage",
+       {{"values", facts.half_values},
+        {"value_type", std::string(name_of(facts.changes.values))},
+        {"value_bytes", facts.half_value_bytes},
+        {"value_bytes_in_f32", 2 * facts.half_value_bytes},
+        {"state", facts.changes.state_bits < 32},
+        {"state_bits", facts.changes.state_bits}}},
+      {"accumulate", facts.accumulate},
       {"decisions", decisions_json(plan)},
       {"by_tag", by_tag}};
   if (facts.smallest_line > 0) json["smallest_line_bytes"] = facts.smallest_line;

@@ -24,8 +24,11 @@ std::string streamed_kinds(const plan::Problem& problem, const plan::Plan& plan)
 
 }  // namespace
 
-std::string half_storage_text(bool values, bool state) {
-  return values && state ? "values and optimiser state" : state ? "optimiser state" : "values";
+std::string storage_text(DType values, int state_bits) {
+  std::vector<std::string> parts;
+  if (values != DType::F32) parts.push_back(fmt::format("values in {}", name_of(values)));
+  if (state_bits < 32) parts.push_back(fmt::format("optimiser state in {} bits", state_bits));
+  return fmt::format("{}", fmt::join(parts, " and "));
 }
 
 std::string grouped_text(int64_t number) {
@@ -46,14 +49,14 @@ std::string exactness_word(const plan::Plan& plan, const ResultChanges& changes)
 }
 
 std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes) {
-  const std::string half = half_storage_text(changes.half_values, changes.half_state);
+  const std::string storage = storage_text(changes.values, changes.state_bits);
   if (changes.splits_the_norm && plan.micro_batches.size() > 1)
     return fmt::format("differ: batch_norm takes each micro-batch for a batch{}, as asked",
-                       changes.is_lossy() ? fmt::format(", {} kept in 16 bits", half) : "");
+                       changes.is_lossy() ? ", " + storage : "");
   if (changes.is_lossy()) {
     const bool whole = plan.exactness == plan::Exactness::BitIdentical;
-    return fmt::format("differ: {} {} kept in 16 bits, as asked ({} under every line)", half,
-                       changes.half_values ? "are" : "is", whole ? "the same" : "up to rounding the same");
+    return fmt::format("differ: {}, as asked ({} under every line)", storage,
+                       whole ? "the same" : "up to rounding the same");
   }
   switch (plan.exactness) {
     case plan::Exactness::BitIdentical:

@@ -3,20 +3,21 @@
 
 #include <string>
 
+#include <plimsoll/dtype.h>
 #include "plan/plan.h"
 
 namespace plimsoll::report {
 
 // What was asked for that changes results.
 struct ResultChanges {
-  bool half_values = false;      // values that the backward pass reads are kept in 16 bits
-  bool half_state = false;       // so is the state of the optimiser
+  DType values = DType::F32;     // of values that the backward pass reads, between uses
+  int state_bits = 32;           // of an element of the optimiser's state
   bool splits_the_norm = false;  // batch_norm takes each micro-batch for a batch of its own
-  bool is_lossy() const { return half_values || half_state; }
+  bool is_lossy() const { return values != DType::F32 || state_bits < 32; }
 };
 
-// "values and optimiser state": what is kept in 16 bits.
-std::string half_storage_text(bool values, bool state);
+// "values in bf16 and optimiser state in 8 bits": what is not kept in f32.
+std::string storage_text(DType values, int state_bits);
 
 // "in 4 micro-batches of 8 samples · recomputes 12 tasks (+4.1 %) · ... · bit-identical". The folder may be empty.
 std::string actions_text(const plan::Problem& problem, const plan::Plan& plan, const std::string& scratch_folder,

@@ -14,7 +14,7 @@ lower::LowerOptions StepLowering::options_for(const Request& request) const {
   lower::LowerOptions lowering;
   lowering.batch = request.batch;
   lowering.masks = options_.masks;
-  lowering.half_values = options_.half_values;
+  lowering.values = options_.policy.values;
   lowering.gives_feeds = options_.reads_feeds_in_place;
   return lowering;
 }

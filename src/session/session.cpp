@@ -5,6 +5,7 @@
 
 #include "report/forecast.h"
 #include "session/engine.h"
+#include "session/variables.h"
 #include "session/weights_file.h"
 
 namespace plimsoll {
@@ -59,8 +60,10 @@ struct State {
     facts.peak_bytes = made.peak_bytes();
     facts.scratch_file_bytes = made.file_bytes();
     facts.scratch_folder = options.scratch_folder;
-    facts.changes.half_values = options.half_values;
+    if (step.program.half_values > 0) facts.changes.values = options.policy.values;
+    facts.changes.state_bits = state_bits(graph.body());
     facts.half_values = step.program.half_values;
+    facts.half_value_bytes = step.program.half_value_bytes;
     facts.limit_bytes = step.limits.bytes;
     return report::make_forecast(facts);
   }

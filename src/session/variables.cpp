@@ -1,10 +1,12 @@
 #include "session/variables.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "graph/body.h"
 #include "kernels/dnnl_kernel.h"
 #include "kernels/parallel.h"
 
@@ -66,6 +68,14 @@ void copy_from_plain(const kernels::ConcreteType& type, const void* from, void* 
     std::memcpy(into, from, static_cast<size_t>(type.bytes()));
   else
     reorder(plain, type.layout, from, into);
+}
+
+int state_bits(const graph::Body& graph) {
+  int bits = 32;
+  for (const graph::Variable& variable : graph.variables())
+    if (variable.role() == VariableRole::Optimiser)
+      bits = std::min(bits, 8 * static_cast<int>(size_of(graph.value(variable.value).type.dtype)));
+  return bits;
 }
 
 void expect_bytes(Tensor variable, const kernels::ConcreteType& type, Bytes bytes) {

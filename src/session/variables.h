@@ -19,4 +19,7 @@ void copy_from_plain(const kernels::ConcreteType& type, const void* from, void* 
 // Throws Error that names the variable when `bytes` is not its row-major size.
 void expect_bytes(Tensor variable, const kernels::ConcreteType& type, Bytes bytes);
 
+// The fewest bits that an element of the optimiser's state takes.
+int state_bits(const graph::Body& graph);
+
 }  // namespace plimsoll::session

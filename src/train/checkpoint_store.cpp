@@ -136,7 +136,8 @@ CheckpointFacts checkpoint_facts(const Training& training) {
           {"number of weights", std::to_string(count_weights(training.graph))},
           {"batch", std::to_string(training.batch)},
           {"optimiser", optimiser_of(training)},
-          {"half storage of values", yes_or_no(training.changes.half_values)},
+          {"type of stored values", std::string(name_of(training.changes.values))},
+          {"number of batches for each update", std::to_string(training.accumulate)},
           {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
           {"step (operators and their settings)", hash_of(training.graph)}};
 }

@@ -69,7 +69,8 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.batches = need.data;
   spec.own_line = need.line;
   spec.levers = options_.levers;
-  spec.half_values = options_.half_values;
+  spec.policy = options_.policy;
+  spec.accumulate = options_.accumulate;
   spec.scratch_folder = need.scratch;
   bool is_known = true;
   spec.last_batches.train = last_batch(need.data.train, is_known);

@@ -87,6 +87,7 @@ void TrainingLoop::tell(Event event) {
 
 void TrainingLoop::begin() {
   read_learning_rate();
+  if (training_.accumulate > 1) training_.session->get(training_.passes.accumulated_batches, &group_, sizeof group_);
   epoch_ = options_.initial_epoch + 1;
   if (resumed_) {
     epoch_ = resumed_->epoch;
@@ -117,6 +118,13 @@ History TrainingLoop::run() {
   return history_;
 }
 
+void TrainingLoop::apply_group() {
+  const int64_t steps = training_.session->step_count();
+  training_.session->run_step(training_.apply_step, {});
+  training_.session->set_step_count(steps);  // of batches: random operators go on as without accumulation
+  group_ = 0;
+}
+
 void TrainingLoop::run_epoch() {
   if (is_epoch_over_) {
     ++epoch_;
@@ -135,6 +143,8 @@ void TrainingLoop::run_epoch() {
     has_more = batch != nullptr && !has_epoch_steps();
   }
   train_.stop();
+  // One that was cut short goes on with its group when it is resumed.
+  if (!has_more && group_ > 0) apply_group();
   // An epoch that was cut short is reported too, and has no score.
   if (!has_more) is_epoch_over_ = validate();
   if (epoch_steps_ == 0) return;
@@ -195,11 +205,15 @@ void TrainingLoop::take_step(const ElementView& batch) {
   const auto feeds = feeds_.of(batch);
   const auto views = training_.session->run_like(Training::kTrain, feeds);
   const auto loss = static_cast<double>(views[0].floats()[0]);
-  if (!std::isfinite(loss))
-    session::throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
   step_samples_ = samples_of(batch);
-  history_.last_loss = loss;
-  sums_.add(views, step_samples_);
+  if (std::isfinite(loss)) {
+    skipped_in_a_row_ = 0;
+    history_.last_loss = loss;
+    sums_.add(views, step_samples_);
+  } else if (!training_.passes.updates.loss_scale.is_set() || ++skipped_in_a_row_ > kMostSkippedSteps) {
+    session::throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
+  }
+  if (training_.accumulate > 1 && ++group_ >= training_.accumulate) apply_group();
   ++epoch_steps_;
   ++run_steps_;
   update_means();

@@ -15,6 +15,10 @@
 
 namespace plimsoll::train {
 
+// Steps in a row with a loss that is not finite, after which loss scaling has not helped: the scale is then 2^-32 of
+// what it was.
+constexpr int64_t kMostSkippedSteps = 32;
+
 struct LoopOptions {
   int64_t epochs = 1;                         // the last one
   int64_t initial_epoch = 0;                  // epochs that are done
@@ -71,6 +75,7 @@ class TrainingLoop final : public FitRun {
   void start_data();
   const ElementView* next_batch();
   void take_step(const ElementView& batch);
+  void apply_group();  // updates the weights from the gradients that were added up
   size_t training_logs() const { return sums_.names().size() + 1; }
   void update_means();
   void read_learning_rate();
@@ -97,6 +102,8 @@ class TrainingLoop final : public FitRun {
   bool is_validated_ = false;
   float learning_rate_ = 0;
   History history_;
+  int64_t group_ = 0;  // batches whose gradients were added up since the last update
+  int64_t skipped_in_a_row_ = 0;
 };
 
 // The loop behind a run, for what must know more than FitRun shows. Throws Error for a run of another kind.

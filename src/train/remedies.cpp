@@ -131,7 +131,7 @@ class RemedySearch {
     plain.optimiser.clip_norm = optimiser.clip_norm;
     plain.optimiser.clip_value = optimiser.clip_value;
     plain.optimiser.global_clip_norm = optimiser.global_clip_norm;
-    plain.optimiser.half_state = optimiser.half_state;
+    plain.optimiser.state_bits = optimiser.state_bits;
     const Attempt tried = plan(plain);
     if (tried.training)
       keep(plain, *tried.training, "an optimiser without state: other results, and another learning rate", true);
@@ -149,19 +149,21 @@ class RemedySearch {
 
   // The smallest scratch file that is enough.
   void keep_in_half() {
-    const bool has_values = spec_.half_values;
-    const bool has_state = spec_.optimiser.half_state;
+    const bool has_values = spec_.policy.values != DType::F32;
+    const bool has_state = spec_.optimiser.state_bits < 32;
+    const bool can_have_state = spec_.optimiser.kind != Optimiser::Kind::Adafactor;
     for (const auto& [values, state] : {std::pair{false, true}, std::pair{true, false}, std::pair{true, true}}) {
       const bool adds = (values && !has_values) || (state && !has_state);
       const bool drops = (has_values && !values) || (has_state && !state);
-      if (!adds || drops || !has_time()) continue;
+      if (!adds || drops || (state && !can_have_state) || !has_time()) continue;
       Spec half = spec_;
-      half.half_values = values;
-      half.optimiser.half_state = state;
+      if (values && !has_values) half.policy = Policy::mixed_bfloat16();
+      if (state && !has_state) half.optimiser.state_bits = 16;
       const Attempt tried = plan(half);
       if (!tried.training) continue;
       keep(half, *tried.training,
-           fmt::format("lossy: {} in 16 bits between uses", report::half_storage_text(values, state)), true);
+           fmt::format("lossy: {} between uses", report::storage_text(half.policy.values, half.optimiser.state_bits)),
+           true);
       found_.back().is_lossy = true;
       return;
     }

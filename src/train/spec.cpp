@@ -12,19 +12,28 @@ namespace {
 constexpr Bytes kLeftFree = GiB;  // a full disk disturbs others
 constexpr Bytes kSmallestScratchFile = MiB;
 
-std::string name_of_kind(const Optimiser& optimiser) {
-  switch (optimiser.kind) {
+std::string describe_kind(const Optimiser& optimiser) {
+  const bool has_momentum = optimiser.kind == Optimiser::Kind::Sgd && optimiser.momentum > 0;
+  return has_momentum ? fmt::format("sgd with momentum {}", optimiser.momentum) : std::string(name_of(optimiser.kind));
+}
+
+}  // namespace
+
+std::string_view name_of(Optimiser::Kind kind) {
+  switch (kind) {
     case Optimiser::Kind::Sgd:
-      return optimiser.momentum > 0 ? fmt::format("sgd with momentum {}", optimiser.momentum) : "sgd";
+      return "sgd";
     case Optimiser::Kind::Adam:
       return "adam";
     case Optimiser::Kind::RmsProp:
       return "rmsprop";
+    case Optimiser::Kind::Lion:
+      return "lion";
+    case Optimiser::Kind::Adafactor:
+      return "adafactor";
   }
   return "unknown";
 }
-
-}  // namespace
 
 ModelSpec model_of(const Spec& spec) {
   return spec.own_model ? *spec.own_model : find_model(spec.model, spec.model_options);
@@ -75,13 +84,16 @@ std::string describe_difference(const Spec& before, const Spec& after) {
   std::vector<std::string> changes;
   if (after.batch != before.batch) changes.push_back(fmt::format("batch {}", after.batch));
   if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum)
-    changes.push_back("optimiser " + name_of_kind(after.optimiser));
+    changes.push_back("optimiser " + describe_kind(after.optimiser));
   if (after.levers != before.levers || after.masks != before.masks)
     changes.emplace_back(after.levers == Levers{} && after.masks ? "every lever" : "other levers");
   if (after.split_ops != before.split_ops)
     changes.push_back(fmt::format("{} by micro-batch", fmt::join(after.split_ops, ", ")));
-  if (after.half_values != before.half_values) changes.emplace_back("values in 16 bits");
-  if (after.optimiser.half_state != before.optimiser.half_state) changes.emplace_back("optimiser state in 16 bits");
+  if (after.policy != before.policy) changes.push_back(fmt::format("values in {}", name_of(after.policy.values)));
+  if (after.optimiser.state_bits != before.optimiser.state_bits)
+    changes.push_back(fmt::format("optimiser state in {} bits", after.optimiser.state_bits));
+  if (after.accumulate != before.accumulate)
+    changes.push_back(fmt::format("an update for each {} batches", after.accumulate));
   if (after.scratch_folder != before.scratch_folder) changes.push_back("scratch folder " + after.scratch_folder);
   if (after.disk_limit != before.disk_limit)
     changes.push_back(after.disk_limit.share > 0 ? fmt::format("disk limit {:.0f} %", 100 * after.disk_limit.share)

@@ -11,6 +11,7 @@
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
+#include <plimsoll/policy.h>
 #include "memory/default_line.h"
 #include "plan/limits.h"
 #include "train/batches.h"
@@ -58,8 +59,9 @@ struct Spec {
   Pipeline pipeline = {};
   BatchedData batches = {};  // instead of both
 
-  // What changes results; also Optimiser::half_state.
-  bool half_values = false;                 // values that the backward pass reads are kept in 16 bits
+  // What changes results; also Optimiser::state_bits.
+  Policy policy = {};                       // in what type values are kept
+  int64_t accumulate = 1;                   // batches whose gradients are added up for each update
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // What it may use.
@@ -71,6 +73,9 @@ struct Spec {
   std::string scratch_folder = {};  // on a disk; empty: nothing is put there
   DiskLimit disk_limit = {};
 };
+
+// "adam": as the command line has it.
+std::string_view name_of(Optimiser::Kind kind);
 
 // The model that it is about.
 ModelSpec model_of(const Spec& spec);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "plan/make_plan.h"
+#include "session/variables.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
 
@@ -19,6 +20,10 @@ std::vector<Tensor> fetches(Tensor loss, const std::vector<Tensor>& sums) {
   std::vector<Tensor> all{loss};
   all.insert(all.end(), sums.begin(), sums.end());
   return all;
+}
+
+session::Request apply_request(const model::TrainingGraph& passes, int64_t batch) {
+  return {{}, passes.apply.nodes, batch};
 }
 
 void allow_split(Graph& graph, const std::vector<std::string>& ops) {
@@ -51,7 +56,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   options.seed = spec.seed;
   options.levers = spec.levers;
   options.masks = spec.masks;
-  options.half_values = spec.half_values;
+  options.policy = spec.policy;
   const ScratchRoom scratch = resolve_scratch(spec);
   options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
@@ -101,9 +106,11 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
     return number;
   };
   const LastBatches& last = spec.last_batches;
-  if (spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile) add(train_request, last.train);
+  const bool trains = spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile;
+  if (trains) add(train_request, last.train);
   if (spec.purpose != Purpose::Predict) training.evaluate_step = add(evaluate_request, last.evaluate);
   if (spec.predicts || spec.purpose == Purpose::Predict) training.predict_step = add(predict_request, last.predict);
+  if (trains && !passes.apply.nodes.empty()) training.apply_step = add(apply_request, 0);
   return requests;
 }
 
@@ -117,14 +124,13 @@ std::vector<FedTensor> list_fed(const Training& training) {
   return fed;
 }
 
-report::ResultChanges find_changes(const Training& training) {
+report::ResultChanges find_changes(const Training& training, DType values) {
   report::ResultChanges changes;
   const Graph& graph = training.graph;
-  changes.half_values = training.main_step().program.half_values > 0;
+  if (training.main_step().program.half_values > 0) changes.values = values;
   for (const graph::Node& node : graph.body().nodes())
     changes.splits_the_norm = changes.splits_the_norm || graph.body().may_split(node.op->name);
-  for (const graph::Variable& variable : graph.body().variables())
-    changes.half_state = changes.half_state || graph.body().value(variable.value).type.dtype == DType::BF16;
+  changes.state_bits = session::state_bits(graph.body());
   return changes;
 }
 
@@ -156,6 +162,7 @@ session::Request predict_request(const model::TrainingGraph& passes, int64_t bat
 Optimiser optimiser_of(const Spec& spec) {
   Optimiser optimiser = spec.optimiser;
   if (spec.learning_rate) optimiser.learning_rate = *spec.learning_rate;
+  optimiser.scales_loss = optimiser.scales_loss || spec.policy.scales_loss();
   return optimiser;
 }
 
@@ -166,13 +173,14 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->model = model_of(spec);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
+  training->accumulate = spec.accumulate;
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
   training->passes = spec.purpose == Purpose::Predict
                          ? model::build_inference(training->graph, training->model)
                          : model::build_training(training->graph, training->model, optimiser_of(spec),
-                                                 input_conversion(spec, training->model));
+                                                 input_conversion(spec, training->model), spec.accumulate);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
@@ -188,7 +196,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);
   give_rest_to_data(*training);
   expect_not_stopped(is_stop_asked);
-  training->changes = find_changes(*training);
+  training->changes = find_changes(*training, spec.policy.values);
   return training;
 }
 
@@ -227,6 +235,8 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.scratch_folder = training.scratch_folder;
   facts.changes = training.changes;
   facts.half_values = step.program.half_values;
+  facts.half_value_bytes = step.program.half_value_bytes;
+  facts.accumulate = training.accumulate;
   facts.limit_bytes = step.limits.bytes;
   return facts;
 }

@@ -18,6 +18,7 @@ struct Training {
   // Numbers of the session's steps; the main one is the first.
   static constexpr size_t kTrain = 0;
   size_t evaluate_step = 0, predict_step = 0;
+  size_t apply_step = 0;  // with accumulation alone: updates the weights
 
   ModelSpec model;
   Graph graph;
@@ -36,6 +37,7 @@ struct Training {
   bool reads_in_place = true;                 // batches
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
+  int64_t accumulate = 1;         // batches for each update
   std::string batch_reason;       // when the batch was searched for
   std::string scratch_folder;     // empty: nothing may be put on a disk
   report::ResultChanges changes;  // what there really is to change

@@ -38,6 +38,10 @@ struct Reference {
           w[i] -= o.learning_rate / (1 - std::pow(o.beta1, t)) * a[i] / (std::sqrt(b[i]) / correction + o.epsilon);
         else
           w[i] -= o.learning_rate * correction / (1 - std::pow(o.beta1, t)) * a[i] / (std::sqrt(b[i]) + o.epsilon);
+      } else if (o.kind == Optimiser::Kind::Lion) {
+        const double direction = a[i] * o.beta1 + g[i] * (1 - o.beta1);
+        w[i] -= o.learning_rate * ((direction > 0) - (direction < 0));
+        a[i] = a[i] * o.beta2 + g[i] * (1 - o.beta2);
       } else {
         a[i] = o.rho * a[i] + (1 - o.rho) * g[i] * g[i];
         b[i] = o.rho * b[i] + (1 - o.rho) * g[i];
@@ -69,6 +73,8 @@ std::vector<Case> cases() {
                         {"adam", Optimiser::adam(0.05)},
                         {"adam_settings", Optimiser::adam(0.05, 0.8, 0.95, 1e-3)},
                         {"adamw", Optimiser::adamw(0.05, 0.1)},
+                        {"lion", Optimiser::lion(0.02)},
+                        {"lion_settings", Optimiser::lion(0.02, 0.7, 0.8)},
                         {"rmsprop", Optimiser::rmsprop(0.02)},
                         {"rmsprop_momentum", Optimiser::rmsprop(0.02, 0.8, 0.9)},
                         {"rmsprop_centered", Optimiser::rmsprop(0.02, 0.9, 0, true)},

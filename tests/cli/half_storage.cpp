@@ -48,9 +48,10 @@ TEST(HalfStorage, InWords) {
     return outcome.output;
   };
   EXPECT_THAT(words(""), HasSubstr("results bit-identical"));
-  EXPECT_THAT(words("--half-storage values"), HasSubstr("results differ: values are kept in 16 bits, as asked"));
-  EXPECT_THAT(words("--half-storage state"), HasSubstr("results differ: optimiser state is kept in 16 bits"));
-  EXPECT_THAT(words("--half-storage values --half-storage state"), HasSubstr("values and optimiser state are kept"));
+  EXPECT_THAT(words("--half-storage values"), HasSubstr("results differ: values in bf16, as asked"));
+  EXPECT_THAT(words("--half-storage state"), HasSubstr("results differ: optimiser state in 16 bits"));
+  EXPECT_THAT(words("--half-storage values --half-storage state"),
+              HasSubstr("values in bf16 and optimiser state in 16 bits"));
   // Nothing to keep: nothing is lost.
   EXPECT_THAT(words("--half-storage state --optimizer sgd"), HasSubstr("results bit-identical"));
 }

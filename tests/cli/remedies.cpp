@@ -66,7 +66,7 @@ TEST(Remedies, HalfStorageIsTheLastAndSaysThatItIsLossy) {
   expect_ranked(refusal);
   ASSERT_FALSE(refusal["remedies"].empty());
   const auto last = refusal["remedies"].back();
-  EXPECT_EQ(last["flags"], "--half-storage state");
+  EXPECT_EQ(last["flags"], "--state-bits 16");
   EXPECT_EQ(last["lossy"], true);
   EXPECT_THAT(last["what"].get<std::string>(), HasSubstr("lossy"));
 }

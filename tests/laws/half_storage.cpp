@@ -63,11 +63,11 @@ class Trained {
 
  private:
   static Optimiser with_state(Optimiser optimiser, bool half_state) {
-    optimiser.half_state = half_state;
+    optimiser.state_bits = half_state ? 16 : 32;
     return optimiser;
   }
   static SessionOptions with_values(SessionOptions options, bool half_values) {
-    options.half_values = half_values;
+    if (half_values) options.policy = Policy::mixed_bfloat16();
     return options;
   }
 

@@ -34,7 +34,7 @@ Program lower_training(Graph& graph, Tensor loss, bool half, const std::vector<T
   KernelStore kernels;
   LowerOptions options;
   options.batch = kBatch;
-  options.half_values = half;
+  if (half) options.values = DType::BF16;
   return lower::lower(graph.body(), fetches, {}, options, layouts, kernels);
 }
 

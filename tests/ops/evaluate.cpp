@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "kernels/dnnl_kernel.h"
 #include "kernels/elementwise.h"
+#include "kernels/guard.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -105,7 +106,7 @@ void Evaluator::run_node(NodeId id, bool keep_runs) {
     return;
   }
   const Facts facts{graph_.body().attrs(node), in_types, out_types, batch_, whole_batch_, false};
-  run.prepared = node.op->prepare(facts);
+  run.prepared = prepare_guarded(*node.op, facts);
   std::vector<const void*> in;
   for (size_t i = 0; i < run.in.size(); ++i) {
     const bool updated = (node.op->traits.updates >> i & 1) != 0;

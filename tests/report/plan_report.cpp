@@ -146,7 +146,7 @@ TEST(Forecast, OfMicroBatchesAndOfWhatChangesResults) {
   EXPECT_FALSE(cut.is_bit_identical());
   const Planned whole;
   PlanFacts facts = whole.facts();
-  facts.changes.half_state = true;
+  facts.changes.state_bits = 8;
   EXPECT_FALSE(make_forecast(facts).is_bit_identical());
 }
 

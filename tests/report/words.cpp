@@ -56,11 +56,11 @@ TEST(Words, OfMicroBatches) {
 TEST(Words, OfWhatChangesResults) {
   const plan::Problem problem = training_chain(2, 512, 4096);
   const plan::Plan plan = must_plan(problem, limits(GiB, 16));
-  EXPECT_EQ(exactness_word(plan, {.half_values = true}), "lossy");
+  EXPECT_EQ(exactness_word(plan, {.values = DType::F16}), "lossy");
   EXPECT_EQ(exactness_word(plan, {.splits_the_norm = true}), "bit-identical") << "the batch is whole";
-  EXPECT_THAT(exactness_text(plan, {.half_values = true}), StartsWith("differ: values are kept in 16 bits"));
-  EXPECT_THAT(exactness_text(plan, {.half_state = true}), StartsWith("differ: optimiser state is kept in 16 bits"));
-  EXPECT_EQ(half_storage_text(true, true), "values and optimiser state");
+  EXPECT_THAT(exactness_text(plan, {.values = DType::BF16}), StartsWith("differ: values in bf16, as asked"));
+  EXPECT_THAT(exactness_text(plan, {.state_bits = 8}), StartsWith("differ: optimiser state in 8 bits"));
+  EXPECT_EQ(storage_text(DType::F16, 16), "values in f16 and optimiser state in 16 bits");
 }
 
 TEST(Words, OfNumbers) {

@@ -67,8 +67,11 @@ TEST(Spec, ADifferenceIsNamed) {
   EXPECT_EQ(describe_difference(before, after), "optimiser sgd");
   EXPECT_EQ(describe_difference(after, before), "optimiser adam");
   after = before;
-  after.half_values = after.optimiser.half_state = true;
-  EXPECT_EQ(describe_difference(before, after), "values in 16 bits, optimiser state in 16 bits");
+  after.policy = Policy::mixed_bfloat16();
+  after.optimiser.state_bits = 8;
+  after.accumulate = 4;
+  EXPECT_EQ(describe_difference(before, after),
+            "values in bf16, optimiser state in 8 bits, an update for each 4 batches");
   after = before;
   after.levers.recompute = false;
   EXPECT_EQ(describe_difference(after, before), "every lever");
