@@ -71,7 +71,7 @@ std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
 }
 
 // But those that ask for help.
-std::vector<const CLI::Option*> flags_of(const CLI::App& app) {
+std::vector<const CLI::Option*> listed_flags(const CLI::App& app) {
   return app.get_options([&](const CLI::Option* option) {
     return option->nonpositional() && !option->get_group().empty() && option != app.get_help_ptr() &&
            option != app.get_help_all_ptr();
@@ -89,7 +89,7 @@ std::vector<std::string> titles_of(const std::vector<const CLI::Option*>& option
 std::string usage_of(const CLI::App& app, const std::string& name) {
   std::string usage = name;
   for (const CLI::Option* option : positionals_of(app)) usage += " " + positional_name(*option);
-  for (const CLI::Option* option : flags_of(app))
+  for (const CLI::Option* option : listed_flags(app))
     if (option->get_required()) usage += fmt::format(" {}{}", name_of(*option), value_of(*option));
   return usage + (app.get_subcommands({}).empty() ? " [FLAGS]" : " VERB [FLAGS]");
 }
@@ -105,7 +105,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI:
   std::string text = fmt::format("{}: {}\n", usage_of(*app, name), app->get_description());
   for (const CLI::Option* option : positionals_of(*app))
     text += row(positional_name(*option), option->get_description());
-  const auto options = flags_of(*app);
+  const auto options = listed_flags(*app);
   bool hides_some = false;
   for (const std::string& title : titles_of(options)) {
     std::string rows;

@@ -5,18 +5,18 @@
 namespace plimsoll::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json field_json(const data::TableField& field) {
+OrderedJson field_json(const data::TableField& field) {
   return {{"name", field.name}, {"dtype", name_of(field.dtype)}, {"shape", field.shape}};
 }
 
 }  // namespace
 
 std::string data_json(const data::DataFacts& facts, const data::TableSummary& summary, int indent) {
-  Json parts = Json::array(), fields = Json::array();
+  OrderedJson parts = OrderedJson::array(), fields = OrderedJson::array();
   for (const data::DataPart& part : facts.parts) {
-    Json of_part = Json::array();
+    OrderedJson of_part = OrderedJson::array();
     for (const data::TableField& field : part.fields) of_part.push_back(field_json(field));
     parts.push_back({{"name", part.name}, {"elements", part.elements}, {"fields", of_part}});
   }
@@ -27,7 +27,7 @@ std::string data_json(const data::DataFacts& facts, const data::TableSummary& su
                       {"most", field.most},
                       {"not_a_number", field.nan_count},
                       {"first", field.first}});
-  const Json all{{"path", facts.path},
+  const OrderedJson all{{"path", facts.path},
                  {"kind", data::name_of(facts.kind)},
                  {"parts", parts},
                  {"classes", facts.classes},

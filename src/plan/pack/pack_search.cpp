@@ -28,9 +28,9 @@ enum class Focus {
   Tightest,        // least slack, then fewest boxes
 };
 
-class Search {
+class OffsetSearch {
  public:
-  Search(const Boxes& boxes, Bytes capacity, size_t memory) : boxes_(boxes), capacity_(capacity), refuted_(memory, 0) {
+  OffsetSearch(const Boxes& boxes, Bytes capacity, size_t memory) : boxes_(boxes), capacity_(capacity), refuted_(memory, 0) {
     for (const Box& box : boxes_) sections_ = std::max(sections_, box.upper);
     const size_t sections = static_cast<size_t>(sections_);
     covers_.resize(sections);
@@ -362,7 +362,7 @@ bool is_searchable(const Boxes& boxes) {
 SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes) {
   const auto preferences = make_preferences(boxes);
   const auto memory = static_cast<size_t>(std::clamp<int64_t>(nodes / 4, 1024, int64_t{1} << 19));
-  Search search(boxes, capacity, memory);
+  OffsetSearch search(boxes, capacity, memory);
   double slice = 3000 + 2.0 * static_cast<double>(boxes.size());
   uint64_t random = 1;
   std::vector<double> noisy(boxes.size());

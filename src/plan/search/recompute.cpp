@@ -30,9 +30,9 @@ enum class Start {
   Relaxed,   // low enough already: only takes back
 };
 
-class Search {
+class DropSearch {
  public:
-  Search(Drops drops, int32_t buffers, Bytes target, int64_t work)
+  DropSearch(Drops drops, int32_t buffers, Bytes target, int64_t work)
       : drops_(std::move(drops)),
         buffers_(buffers),
         target_(target),
@@ -371,7 +371,7 @@ class Ladder {
   }
 
   Drops search(Drops from, Bytes target, Start start) {
-    Drops drops = Search(std::move(from), static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);
+    Drops drops = DropSearch(std::move(from), static_cast<int32_t>(problem_.buffers.size()), target, work_).run(start);
     Schedule schedule{drops.actions(), 0, drops.extra_ns()};
     schedule.peak_bytes = find_stays(problem_, sizes_, schedule.actions, in_place_).peak_bytes;
     schedules_.push_back(std::move(schedule));
