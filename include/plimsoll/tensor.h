@@ -2,10 +2,15 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <source_location>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <plimsoll/dtype.h>
 
@@ -13,7 +18,11 @@ namespace plimsoll {
 
 namespace graph {
 class Body;
-}
+class Recorder;
+struct Held;
+void keep(Held* held) noexcept;
+void let_go(Held* held) noexcept;
+}  // namespace graph
 class Graph;
 
 // A size: a number, or a multiple of the batch, so that one graph serves every batch size.
@@ -125,18 +134,50 @@ std::string to_string(const TensorType& type);  // "f32[B,10]"
 
 using ValueId = int32_t;        // of a tensor within its graph
 using NodeId = int32_t;         // of an operation within its graph
-using Name = std::string_view;  // of an operation; empty: the operator's, made unique
 
-// A value of a graph being built. Copies are handles to the same value.
+// Of an operation, and where in the program it was called. Empty: the operator's name, made unique.
+class Name : public std::string_view {
+ public:
+  constexpr Name(std::source_location where = std::source_location::current())  // NOLINT(google-explicit-constructor)
+      : where_(where) {}
+  template <class Text>
+  requires std::convertible_to<const Text&, std::string_view>
+  constexpr Name(const Text& text,  // NOLINT(google-explicit-constructor)
+                 std::source_location where = std::source_location::current())
+      : std::string_view(text), where_(where) {}
+  constexpr const std::source_location& where() const { return where_; }
+
+ private:
+  std::source_location where_;
+};
+
+// A value: of a graph being built, or of eager code (<plimsoll/eager.h>), where it has numbers. Copies are handles to
+// the same value; an eager one lives for as long as a handle to it, or something still to be computed from it.
 class Tensor {
  public:
   Tensor() = default;
   Tensor(Graph& graph, ValueId id);
+  explicit Tensor(graph::Held* held) : held_(held) {}  // takes one handle over
+  Tensor(const Tensor& other) noexcept : owner_(other.owner_), held_(other.held_), id_(other.id_) {
+    if (held_ != nullptr) graph::keep(held_);
+  }
+  Tensor(Tensor&& other) noexcept
+      : owner_(std::exchange(other.owner_, nullptr)), held_(std::exchange(other.held_, nullptr)), id_(other.id_) {}
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(owner_, other.owner_);
+    std::swap(held_, other.held_);
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~Tensor() {
+    if (held_ != nullptr) graph::let_go(held_);
+  }
 
-  bool is_set() const { return owner_ != nullptr; }
-  // What its graph is made of, as an address to compare: null when unset.
-  const graph::Body* owner() const { return owner_; }
-  ValueId id() const { return id_; }
+  bool is_set() const { return owner_ != nullptr || held_ != nullptr; }
+  bool is_eager() const { return held_ != nullptr; }
+  // What its graph is made of, as an address to compare: null when unset. Eager values have that of what is recorded.
+  const graph::Body* owner() const { return held_ == nullptr ? owner_ : recorded_in(); }
+  ValueId id() const { return held_ == nullptr ? id_ : recorded_as(); }
 
   // These throw Error when the tensor is unset.
   Graph& graph() const;
@@ -148,12 +189,44 @@ class Tensor {
   Dim dim(int axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
   std::string_view name() const;
 
-  friend bool operator==(const Tensor& a, const Tensor& b) { return a.owner_ == b.owner_ && a.id_ == b.id_; }
+  // Of eager values: what is still to be computed is computed now. Others have no numbers and throw Error.
+  template <Element T>
+  T item() const {  // the only element
+    T number;
+    read(dtype_of<T>(), &number, 1, true);
+    return number;
+  }
+  template <Element T>
+  std::vector<T> to_vector() const {  // row-major
+    std::vector<T> numbers(elements());
+    read(dtype_of<T>(), numbers.data(), numbers.size(), false);
+    return numbers;
+  }
+  template <Element T>
+  void copy_to(std::span<T> numbers) const {  // throws Error unless there is room for exactly all elements
+    read(dtype_of<T>(), numbers.data(), numbers.size(), false);
+  }
+  // An eager variable takes a value of its type, or a scalar for all elements. Values computed before stay as they are.
+  void assign(const Tensor& value) const;
+  void assign_add(const Tensor& value) const;
+  void assign_sub(const Tensor& value) const;
+  // Element or row i of the first dimension; negative numbers count from the end.
+  Tensor operator[](int64_t i) const;
+
+  friend bool operator==(const Tensor& a, const Tensor& b) {
+    return a.held_ == b.held_ && a.owner_ == b.owner_ && (a.held_ != nullptr || a.id_ == b.id_);
+  }
+  graph::Held* held() const { return held_; }  // null for a value of a graph
 
  private:
   graph::Body& body() const;
+  const graph::Body* recorded_in() const;
+  ValueId recorded_as() const;
+  size_t elements() const;
+  void read(DType dtype, void* into, size_t elements, bool is_item) const;
 
   graph::Body* owner_ = nullptr;
+  graph::Held* held_ = nullptr;
   ValueId id_ = -1;
 };
 

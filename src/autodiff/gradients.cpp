@@ -1,10 +1,14 @@
 #include "autodiff/gradients.h"
 
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
 #include <plimsoll/optimiser.h>
 #include "graph/body.h"
+#include "graph/recorder.h"
 #include "ops/ops.h"
 
 namespace plimsoll::autodiff {
@@ -14,15 +18,29 @@ using graph::Body;
 using graph::Node;
 
 // Which values depend on one of `wrt`: gradients need to be made for these alone.
-std::vector<bool> reached_from(const Body& graph, std::span<const Tensor> wrt) {
+std::vector<bool> reached_from(const Body& graph, std::span<const Tensor> wrt, const Watched& watched) {
   std::vector<bool> reached(graph.values().size(), false);
-  for (const Tensor& tensor : wrt) reached[static_cast<size_t>(tensor.id())] = true;
-  for (const Node& node : graph.nodes()) {
+  // In the order of nodes: a tensor counts from the node on from which it is watched.
+  std::vector<std::pair<NodeId, ValueId>> starts;
+  for (size_t i = 0; i < wrt.size(); ++i)
+    starts.emplace_back(watched.since.empty() ? watched.first_node : std::max(watched.first_node, watched.since[i]),
+                        wrt[i].id());
+  std::sort(starts.begin(), starts.end());
+  size_t next = 0;
+  const auto start_up_to = [&](NodeId id) {
+    for (; next < starts.size() && starts[next].first <= id; ++next)
+      reached[static_cast<size_t>(starts[next].second)] = true;
+  };
+  const auto end = static_cast<NodeId>(graph.nodes().size());
+  for (NodeId id = watched.first_node; id < end; ++id) {
+    start_up_to(id);
+    const Node& node = graph.node(id);
     bool any = false;
     for (const ValueId input : graph.inputs(node)) any = any || reached[static_cast<size_t>(input)];
     if (!any) continue;
     for (int i = 0; i < node.outputs; ++i) reached[static_cast<size_t>(node.first_output + i)] = true;
   }
+  start_up_to(end);
   return reached;
 }
 
@@ -41,14 +59,18 @@ class BackwardPass {
 
 class Differentiator {
  public:
-  Differentiator(Graph& graph, std::span<const Tensor> wrt)
-      : graph_(graph), body_(graph.body()), reached_(reached_from(body_, wrt)), grads_(body_.values().size()) {}
+  Differentiator(Graph& graph, std::span<const Tensor> wrt, const Watched& watched)
+      : graph_(graph),
+        body_(graph.body()),
+        first_node_(watched.first_node),
+        reached_(reached_from(body_, wrt, watched)),
+        grads_(body_.values().size()) {}
 
   void start(Tensor loss, Tensor seed) { grads_[static_cast<size_t>(loss.id())] = {seed, {}}; }
 
   void walk_back() {
     // Nodes that gradients add come after these and are not walked.
-    for (auto id = static_cast<NodeId>(body_.nodes().size()) - 1; id >= 0; --id) visit(id);
+    for (auto id = static_cast<NodeId>(body_.nodes().size()) - 1; id >= first_node_; --id) visit(id);
   }
 
   Gradient grad(Tensor tensor) const { return grads_[static_cast<size_t>(tensor.id())]; }
@@ -56,15 +78,16 @@ class Differentiator {
  private:
   void visit(NodeId id) {
     const Node node = body_.node(id);  // a copy: the list grows while gradients are added
-    std::vector<Tensor> x, y, dy;
     bool flows = false;
+    for (int i = 0; i < node.outputs; ++i)
+      flows = flows || grads_[static_cast<size_t>(node.first_output + i)].is_set();
+    if (!flows) return;
+    std::vector<Tensor> x, y, dy;
     for (int i = 0; i < node.outputs; ++i) {
       y.emplace_back(graph_, node.first_output + i);
       const Gradient& g = grads_[static_cast<size_t>(node.first_output + i)];
       dy.push_back(g.is_sparse() ? densify(g, y.back().shape()) : g.value);
-      flows = flows || g.is_set();
     }
-    if (!flows) return;
     std::vector<bool> wanted;
     bool any = false;
     for (const ValueId input : body_.inputs(node)) {
@@ -76,11 +99,11 @@ class Differentiator {
     if (node.op->grad == nullptr)
       throw Error(
           fmt::format("'{}' has no gradient (operator {}); leave it out of the loss", body_.name(node), node.op->name));
-    const std::string scope_name = std::string(body_.name(node)) + "/backward";
     const graph::Attrs attrs = body_.attrs(node);
     graph::Backward backward{attrs, x, y, dy, wanted, std::vector<Gradient>(x.size())};
     {
-      Scope scope(graph_, scope_name);
+      std::optional<Scope> scope;  // nodes of a recording have no names
+      if (body_.recorder() == nullptr) scope.emplace(graph_, std::string(body_.name(node)) + "/backward");
       node.op->grad(backward);
       for (size_t i = 0; i < x.size(); ++i)
         if (wanted[i] && backward.dx[i].is_set()) accumulate(x[i], backward.dx[i]);
@@ -100,6 +123,7 @@ class Differentiator {
 
   Graph& graph_;
   Body& body_;
+  const NodeId first_node_;
   std::vector<bool> reached_;
   std::vector<Gradient> grads_;
 };
@@ -110,11 +134,7 @@ Tensor densify(const Gradient& gradient, const Shape& table) {
   return gradient.is_sparse() ? ops::scatter_rows(gradient.value, gradient.rows, table) : gradient.value;
 }
 
-}  // namespace plimsoll::autodiff
-
-namespace plimsoll {
-
-std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed) {
+std::vector<Gradient> differentiate(Tensor loss, std::span<const Tensor> wrt, Tensor seed, const Watched& watched) {
   Graph& graph = loss.graph();
   if (!is_float(loss.dtype()))
     throw Error(fmt::format("'{}' is {} and has no gradient; cast it to f32 before it is computed from", loss.name(),
@@ -122,7 +142,8 @@ std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor
   for (const Tensor& tensor : wrt)
     if (tensor.owner() != loss.owner())
       throw Error("gradients: a tensor is unset or belongs to another graph than the loss");
-  const autodiff::BackwardPass pass(graph.body());
+  const graph::Composing composing(graph);
+  const BackwardPass pass(graph.body());
   if (!seed.is_set()) {
     if (!(element_count(loss.shape()) == Dim(1)))
       throw Error(fmt::format("the loss '{}' must be a single number but is {}; take its mean or sum first",
@@ -133,12 +154,23 @@ std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor
                             to_string(loss.shape())));
   }
   seed = cast(seed, loss.dtype());
-  autodiff::Differentiator differentiator(graph, wrt);
+  // All are in the recording before nodes are walked.
+  static_cast<void>(loss.id());
+  for (const Tensor& tensor : wrt) static_cast<void>(tensor.id());
+  Differentiator differentiator(graph, wrt, watched);
   differentiator.start(loss, seed);
   differentiator.walk_back();
   std::vector<Gradient> result;
   for (const Tensor& tensor : wrt) result.push_back(differentiator.grad(tensor));
   return result;
+}
+
+}  // namespace plimsoll::autodiff
+
+namespace plimsoll {
+
+std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed) {
+  return autodiff::differentiate(loss, wrt, seed, {});
 }
 
 }  // namespace plimsoll

@@ -1,11 +1,13 @@
 #include "graph/apply.h"
 
+#include <array>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
 #include "graph/body.h"
+#include "graph/recorder.h"
 
 namespace plimsoll::graph {
 namespace {
@@ -15,25 +17,39 @@ void expect_one_owner(const Op& op, std::span<const Tensor> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_set())
       throw Error(fmt::format("{}: input {} is unset; give it a tensor of the graph", op.name, i));
-    if (inputs[i].owner() != inputs[0].owner())
-      throw Error(fmt::format("{}: input {} belongs to another graph; build all of a model in one graph", op.name, i));
+    if (inputs[i].is_eager() != inputs[0].is_eager())
+      throw Error(fmt::format("{}: input {} is {}; eager code and a graph can't be mixed: feed a placeholder, or call "
+                              "the function with the eager tensor as an argument",
+                              op.name, i, inputs[i].is_eager() ? "an eager tensor but the others belong to a graph"
+                                                               : "a tensor of a graph but the others are eager"));
+    if (inputs[i].owner() == inputs[0].owner()) continue;
+    if (inputs[i].is_eager())
+      throw Error(fmt::format("{}: input {} belongs to another Eager; copy its numbers out and in", op.name, i));
+    throw Error(fmt::format("{}: input {} belongs to another graph; build all of a model in one graph", op.name, i));
   }
 }
 
-Outputs add_to_graph(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, std::string_view name) {
+Outputs add_to_graph(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, const Name& name) {
+  // Before numbers of values are asked for: a new recording may begin here.
+  Recorder* const recorder = inputs[0].is_eager() ? inputs[0].held()->recorder : nullptr;
+  if (recorder != nullptr) recorder->before_apply(op, attrs);
+  expect_one_owner(op, inputs);
   Graph& graph = inputs[0].graph();
-  std::vector<ValueId> ids;
-  ids.reserve(inputs.size());
-  for (const Tensor& input : inputs) ids.push_back(input.id());
-  const NodeId id = graph.body().add_node(op, ids, attrs, name);
+  constexpr size_t kFew = 12;
+  std::array<ValueId, kFew> few;
+  std::vector<ValueId> many(inputs.size() > kFew ? inputs.size() : 0);
+  ValueId* const ids = many.empty() ? few.data() : many.data();
+  for (size_t i = 0; i < inputs.size(); ++i) ids[i] = inputs[i].id();
+  const NodeId id = graph.body().add_node(op, {ids, inputs.size()}, attrs, name);
   const Node& node = graph.body().node(id);
+  if (recorder != nullptr) recorder->after_apply(id, name.where());
   return {graph, id, node.first_output, node.outputs};
 }
 
 }  // namespace
 
-Outputs apply(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, std::string_view name) {
-  expect_one_owner(op, inputs);
+Outputs apply(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, Name name) {
+  if (inputs.empty() || !inputs[0].is_set()) expect_one_owner(op, inputs);
   return add_to_graph(op, inputs, attrs, name);
 }
 

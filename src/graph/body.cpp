@@ -25,6 +25,27 @@ void Body::finalize() {
   next_suffix_ = {};
 }
 
+void Body::forget() {
+  nodes_.clear();
+  values_.clear();
+  inputs_.clear();
+  variables_.clear();
+  constants_.clear();
+  placeholders_.clear();
+  attrs_.clear();
+  names_.clear();
+  by_name_.clear();
+  operator_names_.clear();
+  guard_ = -1;
+}
+
+// All nodes of an operator share its name: a recording is made again in each step, and names cost more than the rest.
+int32_t Body::name_of_operator(const Op& op) {
+  const auto [at, added] = operator_names_.try_emplace(&op, static_cast<int32_t>(names_.size()));
+  if (added) names_.emplace_back(op.name);
+  return at->second;
+}
+
 int32_t Body::claim_name(std::string full) {
   expect_name(full);
   names_.push_back(std::move(full));
@@ -43,6 +64,12 @@ int32_t Body::unique_name(std::string_view wanted) {
 }
 
 int32_t Body::intern(const Attrs& attrs) {
+  if (recorder_ != nullptr) {  // the first entry serves all nodes without settings
+    if (attrs_.empty()) attrs_.emplace_back();
+    if (attrs.empty()) return 0;
+    attrs_.push_back(attrs);
+    return static_cast<int32_t>(attrs_.size()) - 1;
+  }
   const auto [at, added] = attrs_by_text_.try_emplace(to_string(attrs), static_cast<int32_t>(attrs_.size()));
   if (added) attrs_.push_back(attrs);
   return at->second;
@@ -57,6 +84,10 @@ ValueId Body::add_value(const TensorType& type, ValueKind kind, int32_t name) {
 
 ValueId Body::add_placeholder(std::string_view name, const TensorType& type) {
   expect_open();
+  if (recorder_ != nullptr) {
+    placeholders_.push_back(add_value(type, ValueKind::Placeholder, -1));
+    return placeholders_.back();
+  }
   std::string full = store_->full_name(name);
   if (by_name_.contains(full)) throw Error(fmt::format("placeholder '{}' exists already; give it another name", full));
   const ValueId id = add_value(type, ValueKind::Placeholder, claim_name(std::move(full)));
@@ -71,7 +102,7 @@ ValueId Body::add_variable(std::string_view name, const TensorType& type, const 
   const bool is_here = at != by_name_.end();
   if (is_here && (at->second < 0 || value(at->second).kind != ValueKind::Variable))
     throw Error(fmt::format("'{}' exists already and is not a variable; give one of them another name", full));
-  if (is_here && !store_->is_reusing())
+  if (is_here && !store_->is_reusing() && recorder_ == nullptr)
     throw Error(
         fmt::format("variable '{}' exists already as {}; open its scope with Scope::Mode::Reuse to share it, "
                     "or give the layer another name",
@@ -91,13 +122,15 @@ ValueId Body::add_constant(const TensorType& type, std::span<const std::byte> by
   if (static_cast<int64_t>(bytes.size()) != want)
     throw Error(fmt::format("constant {} needs {} bytes but got {}", to_string(type), want, bytes.size()));
   const ValueId id =
-      add_value(type, ValueKind::Constant, unique_name(name.empty() ? std::string_view("constant") : name));
+      add_value(type, ValueKind::Constant,
+                recorder_ != nullptr ? -1 : unique_name(name.empty() ? std::string_view("constant") : name));
   values_.back().extra = static_cast<int32_t>(constants_.size());
   constants_.push_back({id, {bytes.begin(), bytes.end()}});
   return id;
 }
 
 std::string Body::layer_name(std::string_view kind) {
+  // Outside of all scopes each graph counts for itself, and eager code over all of its recordings.
   return store_->is_in_scope() ? store_->layer_name(kind) : next_layer_name(layers_, kind);
 }
 
@@ -115,7 +148,7 @@ NodeId Body::add_whole_node(const Op& op, std::span<const ValueId> inputs, const
   std::vector<TensorType> types;
   types.reserve(inputs.size());
   for (const ValueId input : inputs) types.push_back(value(input).type);
-  const int32_t node_name = unique_name(name.empty() ? op.name : name);
+  const int32_t node_name = recorder_ != nullptr ? name_of_operator(op) : unique_name(name.empty() ? op.name : name);
   if (attrs.i("guarded") != 0) {
     if (types.empty() || !(types.back() == TensorType{DType::F32, {}}))
       throw Error(fmt::format("{} '{}': the guard of an update must be f32[]", op.name,
@@ -134,8 +167,11 @@ NodeId Body::add_whole_node(const Op& op, std::span<const ValueId> inputs, const
   for (size_t i = 0; i < infer.out.size(); ++i) {
     // The first output bears the node's name, the others name:1, name:2 ...
     const int32_t value_name =
-        i == 0 ? node_name : claim_name(fmt::format("{}:{}", names_[static_cast<size_t>(node_name)], i));
-    add_value(infer.out[i], ValueKind::Computed, value_name);
+        i == 0 || recorder_ != nullptr ? node_name : claim_name(fmt::format("{}:{}", names_[static_cast<size_t>(node_name)], i));
+    if (recorder_ != nullptr)
+      values_.push_back({infer.out[i], node, ValueKind::Computed, value_name, -1});
+    else
+      add_value(infer.out[i], ValueKind::Computed, value_name);
     values_.back().producer = node;
   }
   return node;

@@ -20,6 +20,8 @@
 
 namespace plimsoll::graph {
 
+class Recorder;
+
 enum class ValueKind : uint8_t { Computed, Placeholder, Variable, Constant };
 
 struct Value {
@@ -70,6 +72,14 @@ class Body {
   // Infers the types of its outputs; names default to the operator's, made unique in the scope.
   NodeId add_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name);
 
+  // Makes it the recording of eager code: nodes have no names of their own, variables of one name are the same.
+  void record_for(Recorder* recorder) { recorder_ = recorder; }
+  Recorder* recorder() const { return recorder_; }
+  // All nodes and values go; the next ones are numbered from 0 again.
+  void forget();
+  void add_composing(int more) { composing_ += more; }
+  bool is_composing() const { return composing_ > 0; }
+
   std::string layer_name(std::string_view kind);
   void allow_split(std::string_view op) { split_.emplace_back(op); }
   bool may_split(std::string_view op) const { return std::find(split_.begin(), split_.end(), op) != split_.end(); }
@@ -97,6 +107,7 @@ class Body {
   const Attrs& attrs(const Node& node) const { return attrs_[static_cast<size_t>(node.attrs)]; }
   std::string_view name(const Node& node) const { return names_[static_cast<size_t>(node.name)]; }
   std::string_view name(const Value& value) const {
+    if (value.kind != ValueKind::Variable && value.name < 0) return "value";  // of a recording
     return value.kind == ValueKind::Variable
                ? std::string_view(variables_[static_cast<size_t>(value.extra)].stored->name)
                : std::string_view(names_[static_cast<size_t>(value.name)]);
@@ -117,6 +128,7 @@ class Body {
   int32_t unique_name(std::string_view wanted);
   int32_t claim_name(std::string full);
   int32_t intern(const Attrs& attrs);
+  int32_t name_of_operator(const Op& op);
   ValueId add_value(const TensorType& type, ValueKind kind, int32_t name);
 
   Graph& front_;
@@ -132,11 +144,14 @@ class Body {
   std::deque<std::string> names_;                          // a deque: views into it stay valid
   std::unordered_map<std::string_view, ValueId> by_name_;  // -1: a node's name
   std::unordered_map<std::string, int32_t> next_suffix_;
+  std::unordered_map<const Op*, int32_t> operator_names_;  // of a recording
   LayerCounts layers_;  // named outside of all scopes, where each graph counts for itself
   std::vector<std::string> split_;
   bool finalized_ = false;
   bool adds_backward_ = false;
   ValueId guard_ = -1;
+  Recorder* recorder_ = nullptr;
+  int composing_ = 0;
   std::shared_ptr<std::atomic<bool>> lives_ = std::make_shared<std::atomic<bool>>(true);
 };
 

@@ -6,19 +6,6 @@
 
 namespace plimsoll {
 
-Tensor::Tensor(Graph& graph, ValueId id) : owner_(&graph.body()), id_(id) {}
-
-graph::Body& Tensor::body() const {
-  if (owner_ == nullptr)
-    throw Error(
-        "a tensor is unset: it must come from a graph's placeholder, variable or constant, or from an operator");
-  return *owner_;
-}
-
-Graph& Tensor::graph() const { return body().front(); }
-const TensorType& Tensor::type() const { return body().value(id_).type; }
-std::string_view Tensor::name() const { return body().name(body().value(id_)); }
-
 Graph::Graph() : Graph(std::make_shared<VariableStore>()) {}
 Graph::Graph(std::shared_ptr<VariableStore> store) : body_(std::make_unique<graph::Body>(*this, std::move(store))) {}
 Graph::~Graph() = default;

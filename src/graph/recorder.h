@@ -1,0 +1,76 @@
+// What eager code asks of the engine: tensors that exist beyond one graph, and a recording of what is still to be
+// computed. The folder eager implements it; all that builds graphs (layers, gradients, optimisers) works on the
+// recording, which is a graph.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <plimsoll/graph.h>
+#include "graph/attrs.h"
+#include "graph/op.h"
+
+namespace plimsoll::graph {
+
+// An eager value, shared by all handles to it. Owned by them: the last one disposes of it.
+struct Held {
+  int64_t handles = 1;
+  Recorder* recorder = nullptr;  // null: its Eager has ended
+  void (*dispose)(Held*) noexcept = nullptr;
+  TensorType type = {};
+  // Its number in the recording of that serial; another serial: it is not in the current one yet.
+  int64_t recording = -1;
+  ValueId id = -1;
+};
+
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+
+  Graph& graph() { return *graph_; }
+  int64_t serial() const { return serial_; }  // of the recording: a new one begins when all of the last has run
+
+  // The handle's value in the current recording; enters it where it is not there.
+  virtual ValueId enter(Held& held) = 0;
+  // One more handle to a value of the recording.
+  virtual Held* hold(ValueId id) = 0;
+  // Before an operator is recorded: the right thread, and not too much pending.
+  virtual void before_apply(const Op& op, const Attrs& attrs) = 0;
+  virtual void after_apply(NodeId node, const std::source_location& where) = 0;
+
+  virtual std::string_view name_of(const Held& held) = 0;
+  virtual const void* read(Held& held) = 0;       // computes it; valid until anything else is computed
+  virtual void set(Held& variable, const void* from, Bytes bytes) = 0;
+  virtual void run() = 0;                          // all that is pending
+  // The variables whose names begin with `prefix`, of a role.
+  virtual std::vector<Tensor> variables(std::string_view prefix, VariableRole role) = 0;
+  // A name for what the optimiser keeps for this list of weights.
+  virtual std::string optimiser_scope(std::span<const Tensor> weights) = 0;
+
+ protected:
+  Graph* graph_ = nullptr;
+  int64_t serial_ = 0;
+};
+
+// That of the innermost Eager of this thread; null: there is none.
+Recorder* current_recorder();
+void set_current_recorder(Recorder* recorder);  // of this thread
+Recorder& require_recorder(std::string_view what);  // throws Error
+
+// While one lives, recording goes on: numbers of values and nodes stay valid.
+class Composing {
+ public:
+  explicit Composing(Graph& graph);
+  ~Composing();
+  Composing(const Composing&) = delete;
+  Composing& operator=(const Composing&) = delete;
+
+ private:
+  Body& body_;
+};
+
+}  // namespace plimsoll::graph
