@@ -1,9 +1,11 @@
 // The ledger of one budget: every byte held against it has a holder and a tag.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include <plimsoll/bytes.h>
@@ -74,6 +76,11 @@ class MemoryLine {
   Bytes free() const;
   Bytes peak() const;  // the most that was ever used at once
   bool covers_process() const;
+  // Current and peak bytes by tag, then what holders tell of themselves: the largest eager values with operator, shape,
+  // age and the place of the program where they were made.
+  std::string report() const;
+  // Adds to the report for as long as the returned handle lives. Called with no lock held.
+  [[nodiscard]] std::shared_ptr<void> describe_with(std::function<std::string()> text);
 
   // For lines that cover the process, else nothing: what the process holds beside resident reservations is measured
   // again and held under Tag::Runtime, but for bytes that will be given back before the memory of what is reserved is

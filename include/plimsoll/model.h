@@ -15,6 +15,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,8 +76,12 @@ class Model {
   const std::vector<std::string>& outputs() const;
 
   // `training` matters to dropout and batch norm.
-  Tensor operator()(Tensor x, bool training = false) const;  // for a model of one input and one output
-  NamedTensors operator()(const NamedTensors& inputs, bool training = false) const;
+  Tensor operator()(Tensor x, bool training = false,  // for a model of one input and one output
+                    std::source_location where = std::source_location::current()) const;
+  NamedTensors operator()(const NamedTensors& inputs, bool training = false,
+                          std::source_location where = std::source_location::current()) const;
+  // In eager code: the variables that training changes. They exist once the model was called.
+  std::vector<Tensor> weights() const;
 
   // Training, evaluation and prediction: <plimsoll/train.h> has their options. A batch's components feed the inputs and
   // the outputs' targets of their names; where no component has the name of an input, the first ones are the inputs and

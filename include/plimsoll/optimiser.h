@@ -53,6 +53,13 @@ struct Optimiser {
   double initial_loss_scale = 32768;
   int64_t scale_growth_steps = 2000;
 
+  // Eager code: updates the weights, one gradient for each; a weight whose gradient is unset is left alone. State and
+  // step count belong to the list of weights.
+  void apply(std::span<const Gradient> gradients, std::span<const Tensor> weights) const;
+  void apply(const std::vector<Gradient>& gradients, const std::vector<Tensor>& weights) const {
+    apply(std::span<const Gradient>(gradients), std::span<const Tensor>(weights));
+  }
+
   static Optimiser sgd(double learning_rate = 0.01, double momentum = 0, bool nesterov = false);
   static Optimiser adam(double learning_rate = 1e-3, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-7);
   static Optimiser adamw(double learning_rate = 1e-3, double weight_decay = 4e-3);

@@ -6,9 +6,11 @@
 #include <plimsoll/checkpoint.h>
 #include <plimsoll/dataset.h>
 #include <plimsoll/dtype.h>
+#include <plimsoll/eager.h>
 #include <plimsoll/error.h>
 #include <plimsoll/forecast.h>
 #include <plimsoll/formats.h>
+#include <plimsoll/function.h>
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
 #include <plimsoll/levers.h>
@@ -22,6 +24,7 @@
 #include <plimsoll/policy.h>
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
+#include <plimsoll/tape.h>
 #include <plimsoll/tensor.h>
 #include <plimsoll/train.h>
 #include <plimsoll/version.h>

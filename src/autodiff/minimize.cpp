@@ -5,6 +5,7 @@
 #include <plimsoll/error.h>
 #include "autodiff/updates.h"
 #include "graph/body.h"
+#include "graph/recorder.h"
 #include "ops/ops.h"
 
 namespace plimsoll {
@@ -76,6 +77,26 @@ Updates apply_gradients(const Optimiser& optimiser, std::span<const Gradient> gr
   expect_gradients(gradients, all);
   const Scope scope(graph, "optimiser");
   return apply(graph, optimiser, gradients, all, {});
+}
+
+void Optimiser::apply(std::span<const Gradient> gradients, std::span<const Tensor> weights) const {
+  using namespace autodiff;
+  check(*this);
+  if (scales_loss)
+    throw Error("Optimiser::apply: scale the loss yourself, or use minimize in a session; set scales_loss = false");
+  if (weights.empty()) throw Error("Optimiser::apply: there are no weights; give those that the gradients belong to");
+  graph::Recorder& recorder = graph::require_recorder("Optimiser::apply");
+  {
+    Graph& graph = recorder.graph();
+    const graph::Composing composing(graph);
+    const std::vector<Tensor> all = trained_weights(graph, weights);
+    expect_gradients(gradients, all);
+    const Scope scope(graph, recorder.optimiser_scope(weights));
+    const Updates updates = autodiff::apply(graph, *this, gradients, all, {});
+    // The rate may have been changed since the variable was made. Nothing that reads the old one is pending.
+    recorder.set_number(*updates.learning_rate.held(), static_cast<float>(learning_rate));
+  }
+  recorder.run();
 }
 
 Updates layer_updates(Graph& graph) {

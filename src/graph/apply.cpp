@@ -29,6 +29,24 @@ void expect_one_owner(const Op& op, std::span<const Tensor> inputs) {
   }
 }
 
+// The graph that is traced, where eager tensors meet those of one; else null.
+const Body* find_traced(std::span<const Tensor> inputs) {
+  const Body* traced = nullptr;
+  bool has_eager = false;
+  for (const Tensor& input : inputs) {
+    has_eager = has_eager || input.is_eager();
+    if (input.is_set() && !input.is_eager() && input.owner()->capturer() != nullptr) traced = input.owner();
+  }
+  return has_eager ? traced : nullptr;
+}
+
+std::vector<Tensor> capture(std::span<const Tensor> inputs, const Body& traced) {
+  std::vector<Tensor> captured;
+  for (const Tensor& input : inputs)
+    captured.push_back(input.is_eager() ? traced.capturer()->capture(*input.held()) : input);
+  return captured;
+}
+
 Outputs add_to_graph(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, const Name& name) {
   // Before numbers of values are asked for: a new recording may begin here.
   Recorder* const recorder = inputs[0].is_eager() ? inputs[0].held()->recorder : nullptr;
@@ -50,6 +68,7 @@ Outputs add_to_graph(const Op& op, std::span<const Tensor> inputs, const Attrs& 
 
 Outputs apply(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, Name name) {
   if (inputs.empty() || !inputs[0].is_set()) expect_one_owner(op, inputs);
+  if (const Body* const traced = find_traced(inputs)) return add_to_graph(op, capture(inputs, *traced), attrs, name);
   return add_to_graph(op, inputs, attrs, name);
 }
 

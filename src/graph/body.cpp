@@ -108,9 +108,14 @@ ValueId Body::add_variable(std::string_view name, const TensorType& type, const 
                     "or give the layer another name",
                     full, to_string(value(at->second).type)));
   const StoredVariable& stored = store_->declare(name, type, init, role);
-  if (is_here) return at->second;
-  const ValueId id = add_value(type, ValueKind::Variable, -1);
-  by_name_.emplace(stored.name, id);
+  return is_here ? at->second : enter_variable(stored);
+}
+
+ValueId Body::enter_variable(const StoredVariable& stored) {
+  expect_open();
+  const auto [at, added] = by_name_.try_emplace(stored.name, static_cast<ValueId>(values_.size()));
+  if (!added) return at->second;
+  const ValueId id = add_value(stored.type, ValueKind::Variable, -1);
   values_.back().extra = static_cast<int32_t>(variables_.size());
   variables_.push_back({id, &stored});
   return id;

@@ -20,6 +20,7 @@
 
 namespace plimsoll::graph {
 
+class Capturer;
 class Recorder;
 
 enum class ValueKind : uint8_t { Computed, Placeholder, Variable, Constant };
@@ -68,6 +69,7 @@ class Body {
 
   ValueId add_placeholder(std::string_view name, const TensorType& type);
   ValueId add_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role);
+  ValueId enter_variable(const StoredVariable& stored);  // of the store, by itself: scopes do not matter
   ValueId add_constant(const TensorType& type, std::span<const std::byte> bytes, std::string_view name);
   // Infers the types of its outputs; names default to the operator's, made unique in the scope.
   NodeId add_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name);
@@ -75,6 +77,9 @@ class Body {
   // Makes it the recording of eager code: nodes have no names of their own, variables of one name are the same.
   void record_for(Recorder* recorder) { recorder_ = recorder; }
   Recorder* recorder() const { return recorder_; }
+  // Eager tensors may be used in this graph: they are captured.
+  void capture_with(Capturer* capturer) { capturer_ = capturer; }
+  Capturer* capturer() const { return capturer_; }
   // All nodes and values go; the next ones are numbered from 0 again.
   void forget();
   void add_composing(int more) { composing_ += more; }
@@ -151,6 +156,7 @@ class Body {
   bool adds_backward_ = false;
   ValueId guard_ = -1;
   Recorder* recorder_ = nullptr;
+  Capturer* capturer_ = nullptr;
   int composing_ = 0;
   std::shared_ptr<std::atomic<bool>> lives_ = std::make_shared<std::atomic<bool>>(true);
 };

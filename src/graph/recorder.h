@@ -42,10 +42,20 @@ class Recorder {
   virtual void before_apply(const Op& op, const Attrs& attrs) = 0;
   virtual void after_apply(NodeId node, const std::source_location& where) = 0;
 
+  // Operators recorded from now on belong to this place of the program, unless an outer one is set; returns what was
+  // set before.
+  const std::source_location* set_caller(const std::source_location* where) {
+    const std::source_location* const before = caller_;
+    if (caller_ == nullptr) caller_ = where;
+    return before;
+  }
+  void reset_caller(const std::source_location* before) { caller_ = before; }
+
   virtual std::string_view name_of(const Held& held) = 0;
   virtual const void* read(Held& held) = 0;       // computes it; valid until anything else is computed
   virtual void set(Held& variable, const void* from, Bytes bytes) = 0;
-  virtual void run() = 0;                          // all that is pending
+  virtual void set_number(Held& variable, float number) = 0;  // at once, for nodes that are pending too
+  virtual void run() = 0;                                     // all that is pending
   // The variables whose names begin with `prefix`, of a role.
   virtual std::vector<Tensor> variables(std::string_view prefix, VariableRole role) = 0;
   // A name for what the optimiser keeps for this list of weights.
@@ -54,12 +64,22 @@ class Recorder {
  protected:
   Graph* graph_ = nullptr;
   int64_t serial_ = 0;
+  const std::source_location* caller_ = nullptr;
+};
+
+// Takes eager tensors into a graph that is traced.
+class Capturer {
+ public:
+  virtual ~Capturer() = default;
+  virtual Tensor capture(Held& held) = 0;
 };
 
 // That of the innermost Eager of this thread; null: there is none.
 Recorder* current_recorder();
-void set_current_recorder(Recorder* recorder);  // of this thread
+void add_recorder(Recorder* recorder);     // becomes the innermost
+void remove_recorder(Recorder* recorder);  // wherever it is
 Recorder& require_recorder(std::string_view what);  // throws Error
+bool is_alive(const Recorder* recorder);            // of this thread
 
 // While one lives, recording goes on: numbers of values and nodes stay valid.
 class Composing {

@@ -1,5 +1,6 @@
 #include <plimsoll/tensor.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -17,7 +18,8 @@ graph::Recorder& recorder_of(const graph::Held& held) {
   return *held.recorder;
 }
 
-thread_local graph::Recorder* innermost_recorder = nullptr;
+// Of this thread, the innermost last.
+thread_local std::vector<graph::Recorder*> recorders;
 
 }  // namespace
 
@@ -28,12 +30,14 @@ void let_go(Held* held) noexcept {
   if (--held->handles == 0) held->dispose(held);
 }
 
-Recorder* current_recorder() { return innermost_recorder; }
-void set_current_recorder(Recorder* recorder) { innermost_recorder = recorder; }
+Recorder* current_recorder() { return recorders.empty() ? nullptr : recorders.back(); }
+void add_recorder(Recorder* recorder) { recorders.push_back(recorder); }
+void remove_recorder(Recorder* recorder) { std::erase(recorders, recorder); }
+bool is_alive(const Recorder* recorder) { return std::find(recorders.begin(), recorders.end(), recorder) != recorders.end(); }
 Recorder& require_recorder(std::string_view what) {
-  if (innermost_recorder == nullptr)
+  if (recorders.empty())
     throw Error(fmt::format("{} is eager code and needs an Eager: write `Eager eager(line);` before it", what));
-  return *innermost_recorder;
+  return *recorders.back();
 }
 
 Composing::Composing(Graph& graph) : body_(graph.body()) { body_.add_composing(1); }

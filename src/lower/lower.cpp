@@ -38,7 +38,7 @@ std::optional<Program> lower_in_micro_batches(const graph::Body& graph, std::spa
   program.half_values = half.count;
   program.half_value_bytes = half.bytes;
   const BatchSizes sizes(draft, options.batch, options.micro_batch);
-  ValueBuffers buffers(draft, sizes, options.gives_feeds, program);
+  ValueBuffers buffers(draft, sizes, options, program);
   KernelChooser chooser(draft, sizes, kernels);
   TaskBuilder tasks(draft, options, sizes, buffers, chooser, program);
   buffers.add_variables(layouts);

@@ -17,6 +17,9 @@ struct LowerOptions {
   int64_t micro_batch = 0;       // samples of a micro-batch; 0: the step runs on the whole batch
   std::vector<bool> waits = {};  // by node: runs once after all micro-batches, on the rows that they collected
   bool gives_feeds = false;      // placeholders stay where the caller has them
+  // So do variables and constants, row-major, and fetched values are written where the caller wants them: no two of the
+  // same bytes, and none that shows those of a placeholder, variable or constant.
+  bool gives_all = false;
   MachineSpeed speed;
   bool fuse = true;
   bool masks = true;          // the backward pass reads one bit an element where it needs no more

@@ -35,11 +35,12 @@ std::vector<bool> find_plain_variables(const graph::Body& graph) {
 
 }  // namespace
 
-ValueBuffers::ValueBuffers(const Draft& draft, const BatchSizes& sizes, bool gives_feeds, Program& program)
+ValueBuffers::ValueBuffers(const Draft& draft, const BatchSizes& sizes, const LowerOptions& options, Program& program)
     : draft_(draft),
       graph_(*draft.graph),
       sizes_(sizes),
-      gives_feeds_(gives_feeds),
+      gives_feeds_(options.gives_feeds || options.gives_all),
+      gives_all_(options.gives_all),
       program_(program),
       places_(draft.value_count()),
       is_gradient_(find_gradients(draft)) {
@@ -75,20 +76,22 @@ void ValueBuffers::add_variables(const VariableLayouts& layouts) {
     ValuePlace& place = at(variable.value);
     place.type = sizes_.type(variable.value);
     const auto fixed = layouts.find(variable.value);
-    place.type.is_open = fixed == layouts.end() && !is_plain[i];
+    place.type.is_open = fixed == layouts.end() && !is_plain[i] && !gives_all_;
     if (fixed != layouts.end()) place.type.layout = fixed->second;
     place.tiles = tiles[i];
     const std::string name = draft_.name(variable.value);
     place.buffer = static_cast<plan::BufferId>(program_.problem.buffers.size());
     for (int32_t tile = 0; tile < place.tiles; ++tile)
-      add_buffer(variable.value, place.type, tag_of(variable.role()), plan::BufferKind::Variable,
-                 place.tiles == 1 ? name : fmt::format("{}/tile{}", name, tile));
+      edit(add_buffer(variable.value, place.type, tag_of(variable.role()), plan::BufferKind::Variable,
+                      place.tiles == 1 ? name : fmt::format("{}/tile{}", name, tile)))
+          .is_given = gives_all_;
   }
   for (const graph::Constant& constant : graph_.constants()) {
     ValuePlace& place = at(constant.value);
     place.type = sizes_.type(constant.value);
     place.buffer =
         add_buffer(constant.value, place.type, Tag::Weights, plan::BufferKind::Variable, draft_.name(constant.value));
+    edit(place.buffer).is_given = gives_all_;
     program_.constants.push_back({constant.value, place.buffer, place.type});
   }
 }
@@ -168,8 +171,10 @@ void ValueBuffers::expect_whole_samples(ValueId value) {
 }
 
 void ValueBuffers::keep_as_output(plan::BufferId id) {
+  if (gives_all_ && buffer(id).kind != plan::BufferKind::Temporary)
+    throw Error(fmt::format("'{}' has its bytes already and can't be fetched into others", buffer(id).name));
   if (buffer(id).kind == plan::BufferKind::Temporary) edit(id).kind = plan::BufferKind::Output;
-  edit(id).is_given = false;  // it is read where a fetched value is
+  edit(id).is_given = gives_all_;  // else it is read where a fetched value is
 }
 
 }  // namespace plimsoll::lower

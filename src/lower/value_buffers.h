@@ -19,7 +19,7 @@ struct ValuePlace {
 // Adds buffers to the program's problem, and its variables, constants and feeds.
 class ValueBuffers {
  public:
-  ValueBuffers(const Draft& draft, const BatchSizes& sizes, bool gives_feeds, Program& program);
+  ValueBuffers(const Draft& draft, const BatchSizes& sizes, const LowerOptions& options, Program& program);
 
   // All variables, used or not, so that they are the first buffers of every program.
   void add_variables(const VariableLayouts& layouts);
@@ -62,7 +62,7 @@ class ValueBuffers {
   const Draft& draft_;
   const graph::Body& graph_;
   const BatchSizes& sizes_;
-  const bool gives_feeds_;
+  const bool gives_feeds_, gives_all_;
   Program& program_;
   std::vector<ValuePlace> places_;  // by value
   std::vector<bool> is_gradient_;   // by value

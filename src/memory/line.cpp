@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -104,7 +105,10 @@ class Ledger {
   Bytes free() const { return std::max<Bytes>(0, limit_ - used_); }
 
   void add(Tag tag, Bytes bytes) {
-    used_by_tag_[static_cast<size_t>(tag)] += bytes;
+    Bytes& used = used_by_tag_[static_cast<size_t>(tag)];
+    Bytes& peak = peak_by_tag_[static_cast<size_t>(tag)];
+    used += bytes;
+    peak = std::max(peak, used);
     used_ += bytes;
     peak_ = std::max(peak_, used_);
   }
@@ -143,7 +147,8 @@ class Ledger {
   const bool covers_process_;
   mutable std::mutex mutex_;
   std::mutex planning_;
-  std::array<Bytes, kTagCount> used_by_tag_{};
+  std::array<Bytes, kTagCount> used_by_tag_{}, peak_by_tag_{};
+  std::vector<std::weak_ptr<std::function<std::string()>>> describers_;
   Bytes used_ = 0;
   Bytes peak_ = 0;
   Bytes resident_ = 0;       // of what is reserved
@@ -243,6 +248,33 @@ Bytes MemoryLine::peak() const {
 Bytes MemoryLine::process_bytes() const {
   return ledger_->read([](const memory::Ledger& books) { return books.process_bytes_; });
 }
+std::string MemoryLine::report() const {
+  std::string text;
+  std::vector<std::shared_ptr<std::function<std::string()>>> describers;
+  {
+    const std::lock_guard lock(ledger_->mutex_);
+    const bool has_limit = ledger_->limit_ != kUnlimited;
+    text = fmt::format("line {}: {} held, {} at most so far\n", has_limit ? format_bytes(ledger_->limit_) : "without a limit",
+                       format_bytes(ledger_->used_), format_bytes(ledger_->peak_));
+    for (size_t i = 0; i < kTagCount; ++i)
+      if (ledger_->peak_by_tag_[i] > 0)
+        text += fmt::format("  {:<12} {:>10}  peak {:>10}\n", name_of(static_cast<Tag>(i)),
+                            format_bytes(ledger_->used_by_tag_[i]), format_bytes(ledger_->peak_by_tag_[i]));
+    for (const auto& describer : ledger_->describers_)
+      if (auto alive = describer.lock()) describers.push_back(std::move(alive));
+  }
+  for (const auto& describer : describers) text += (*describer)();
+  return text;
+}
+
+std::shared_ptr<void> MemoryLine::describe_with(std::function<std::string()> text) {
+  auto describer = std::make_shared<std::function<std::string()>>(std::move(text));
+  const std::lock_guard lock(ledger_->mutex_);
+  std::erase_if(ledger_->describers_, [](const auto& other) { return other.expired(); });
+  ledger_->describers_.push_back(describer);
+  return describer;
+}
+
 void MemoryLine::measure_process(Bytes leaving) { ledger_->measure_process(leaving); }
 void MemoryLine::expect_no_growth() { ledger_->expect_no_growth(); }
 std::unique_lock<std::mutex> MemoryLine::take_planning_turn() {

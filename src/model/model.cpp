@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "graph/caller.h"
+#include "graph/recorder.h"
 #include "model/model_state.h"
 
 namespace plimsoll {
@@ -78,14 +80,15 @@ const std::string& Model::name() const { return state_->name; }
 const std::vector<std::string>& Model::inputs() const { return state_->inputs; }
 const std::vector<std::string>& Model::outputs() const { return state_->outputs; }
 
-Tensor Model::operator()(Tensor x, bool training) const {
+Tensor Model::operator()(Tensor x, bool training, std::source_location where) const {
   if (state_ != nullptr && state_->inputs.size() != 1)
     throw Error(fmt::format("model '{}' has several inputs; name them: {}", name(), fmt::join(inputs(), ", ")));
-  return (*this)(NamedTensors{{state_ == nullptr ? "input" : inputs().front(), x}}, training).only();
+  return (*this)(NamedTensors{{state_ == nullptr ? "input" : inputs().front(), x}}, training, where).only();
 }
 
-NamedTensors Model::operator()(const NamedTensors& inputs, bool training) const {
+NamedTensors Model::operator()(const NamedTensors& inputs, bool training, std::source_location where) const {
   if (state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  const graph::Caller caller(where);
   expect_names(name(), "inputs", state_->inputs, inputs);
   const std::shared_ptr<VariableStore> store = inputs.begin()->second.graph().store();
   const std::string full_name = store->full_name(name());
@@ -95,6 +98,15 @@ NamedTensors Model::operator()(const NamedTensors& inputs, bool training) const 
   expect_names(name(), "outputs", state_->outputs, outputs);
   if (!is_known) state_->homes.push_back({store, full_name});
   return outputs;
+}
+
+std::vector<Tensor> Model::weights() const {
+  if (state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  graph::Recorder& recorder = graph::require_recorder("Model::weights");
+  std::vector<Tensor> weights = recorder.variables(name() + "/", VariableRole::Weight);
+  if (weights.empty())
+    throw Error(fmt::format("model '{}' has no weights here; they are made when it is first called", name()));
+  return weights;
 }
 
 Model sequential(std::vector<Layer> layers, std::string name) {

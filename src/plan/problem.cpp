@@ -25,7 +25,7 @@ void require_valid(const Problem& problem, const Task& task, const Work& work) {
         refuse(fmt::format("buffer {} does not exist", id));
   for (const auto* list : {&work.writes, &work.updates})
     for (const BufferId id : *list)
-      if (problem.buffers[id].is_given)
+      if (problem.buffers[id].is_given && problem.buffers[id].kind == BufferKind::Input)
         refuse(fmt::format("'{}' is the caller's and can't be changed", problem.buffers[id].name));
   for (const BufferId id : work.writes) {
     for (const auto* list : {&work.reads, &work.updates})
@@ -76,8 +76,8 @@ void require_valid(const Problem& problem) {
       throw Error(fmt::format("buffer '{}': space {} does not exist", buffer.name, buffer.space));
     if (buffer.is_collected && buffer.kind != BufferKind::Temporary)
       throw Error(fmt::format("buffer '{}': only a temporary can be collected", buffer.name));
-    if (buffer.is_given && buffer.kind != BufferKind::Input)
-      throw Error(fmt::format("buffer '{}': only an input can be given by the caller", buffer.name));
+    if (buffer.is_given && buffer.kind == BufferKind::Temporary)
+      throw Error(fmt::format("buffer '{}': a temporary can't be given by the caller", buffer.name));
     if (buffer.kind == BufferKind::Variable && buffer.per_sample_bytes != 0)
       throw Error(fmt::format("buffer '{}': a variable cannot grow with the batch", buffer.name));
     defined[i] = buffer.kind == BufferKind::Variable || buffer.kind == BufferKind::Input;

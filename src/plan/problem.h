@@ -35,7 +35,9 @@ struct Buffer {
   Bytes fixed_bytes = 0;
   Bytes per_sample_bytes = 0;
   bool is_collected = false;  // a temporary whose rows are kept for all micro-batches
-  bool is_given = false;      // an input that stays in the caller's memory: no place in the arena, never changed
+  // It is in the caller's memory and has no place in the arena: an input, which is never changed, a variable, or an
+  // output.
+  bool is_given = false;
   SpaceId space = kHost;      // which memory it lies in: each has places of its own
   bool operator==(const Buffer&) const = default;
 };

@@ -86,15 +86,19 @@ class Executor::Binder {
       const auto index = static_cast<size_t>(operand.index);
       const plan::BufferId id = (updated ? work.updates : work.reads)[index];
       if (program_.problem.buffers[static_cast<size_t>(id)].is_given) {
-        to_.given_.push_back({id, to_.in_.size(), first_byte(id, action.micro_batch) + operand.offset});
+        to_.given_.push_back({id, to_.in_.size(), first_byte(id, action.micro_batch) + operand.offset, false});
         to_.in_.push_back(nullptr);
         continue;
       }
       to_.in_.push_back(locate(id, (updated ? places.updates : places.reads)[index], action.micro_batch) +
                         operand.offset);
     }
-    for (size_t w = 0; w < work.writes.size(); ++w)
-      to_.out_.push_back(locate(work.writes[w], places.writes[w], action.micro_batch));
+    for (size_t w = 0; w < work.writes.size(); ++w) {
+      const plan::BufferId id = work.writes[w];
+      if (program_.problem.buffers[static_cast<size_t>(id)].is_given)
+        to_.given_.push_back({id, to_.out_.size(), first_byte(id, action.micro_batch), true});
+      to_.out_.push_back(locate(id, places.writes[w], action.micro_batch));
+    }
     if (places.workspace >= 0) bound.workspace = base_ + places.workspace;
     for (const auto* list : {&work.reads, &work.updates})
       for (const plan::BufferId id : *list)
@@ -166,7 +170,17 @@ Executor::Executor(const lower::Program& program, const plan::Plan& plan, std::b
 
 void Executor::give(plan::BufferId input, const std::byte* data) noexcept {
   for (const GivenOperand& given : given_)
-    if (given.input == input) in_[given.operand] = data + given.offset;
+    if (given.buffer == input) in_[given.operand] = data + given.offset;
+}
+
+void Executor::give_all(std::span<std::byte* const> places) noexcept {
+  for (const GivenOperand& given : given_) {
+    std::byte* const place = places[static_cast<size_t>(given.buffer)] + given.offset;
+    if (given.is_out)
+      out_[given.operand] = place;
+    else
+      in_[given.operand] = place;
+  }
 }
 
 void Executor::begin(const kernels::StepState& state) noexcept {

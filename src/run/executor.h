@@ -28,6 +28,8 @@ class Executor {
   // Where the caller has the value of a given input of the program from now on: aligned to kAlignment, and readable to
   // the next multiple of it. A few stores.
   void give(plan::BufferId input, const std::byte* data) noexcept;
+  // The same for all given buffers, by id; those of others are not looked at.
+  void give_all(std::span<std::byte* const> places) noexcept;
 
   // After a failure of the file (see Transfers) the values are garbage.
   void run(const kernels::StepState& state) noexcept;
@@ -54,9 +56,10 @@ class Executor {
     Bytes place, bytes;
   };
   struct GivenOperand {
-    plan::BufferId input;
-    size_t operand;  // of in_
-    Bytes offset;    // from the start of the input
+    plan::BufferId buffer;
+    size_t operand;  // of in_ or out_
+    Bytes offset;    // from the start of the buffer
+    bool is_out;
   };
   class Binder;
 

@@ -1,0 +1,295 @@
+#include "eager/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "base/random.h"
+#include "eager/report.h"
+
+namespace plimsoll::eager {
+namespace {
+
+// So many operators may be pending. From the first number on they run when the code begins again where the recording
+// began, so that a loop is cut at the same place each time.
+constexpr size_t kManyPending = 1024, kMostPending = 4096;
+
+void dispose_value(graph::Held* held) noexcept;
+
+Bytes bytes_of(const TensorType& type) { return element_count(type.shape).fixed() * size_of(type.dtype); }
+
+}  // namespace
+
+// What the last handle calls.
+struct ValueAccess {
+  static void dispose(Value& value) noexcept {
+    auto* const engine = static_cast<Engine*>(value.recorder);
+    if (engine == nullptr) {  // the Eager has ended
+      if (value.records == 0) delete &value;
+      return;
+    }
+    if (value.recording == engine->serial() && value.id >= 0) engine->held_[static_cast<size_t>(value.id)] = nullptr;
+    engine->store_.release(value);
+  }
+};
+
+namespace {
+
+void dispose_value(graph::Held* held) noexcept { ValueAccess::dispose(static_cast<Value&>(*held)); }
+
+}  // namespace
+
+Engine::Engine(const MemoryLine& line, const EagerOptions& options)
+    : options_(options),
+      store_(line, options_, [this](Value& value) { return remake(value); }),
+      plans_(options.plan_cache_bytes) {
+  graph_ = &recording_;
+  recording_.body().record_for(this);
+  graph::add_recorder(this);
+  description_ = store_.line().describe_with([this] { return report(); });
+}
+
+Engine::~Engine() {
+  graph::remove_recorder(this);
+  // Handles of the engine itself go while it still answers.
+  entered_.clear();
+  kept_.clear();
+  variables_.clear();
+  store_.end();
+}
+
+void Engine::expect_thread() const {
+  if (std::this_thread::get_id() != thread_)
+    throw Error("a tensor of an Eager is used in another thread than that which made the Eager; give each thread its own");
+}
+
+Value* Engine::add_value(ValueId id) {
+  Value* const value = store_.add();
+  value->recorder = this;
+  value->dispose = dispose_value;
+  if (id < 0) return value;
+  const graph::Value& recorded = recording_.body().value(id);
+  value->type = recorded.type;
+  value->bytes = bytes_of(recorded.type);
+  value->recording = serial_;
+  value->id = id;
+  if (recorded.producer >= 0) {
+    value->op = recording_.body().node(recorded.producer).op;
+    if (static_cast<size_t>(recorded.producer) < where_.size())
+      value->made_at = where_[static_cast<size_t>(recorded.producer)];
+  }
+  if (held_.size() <= static_cast<size_t>(id)) held_.resize(static_cast<size_t>(id) + 64, nullptr);
+  held_[static_cast<size_t>(id)] = value;
+  return value;
+}
+
+graph::Held* Engine::hold(ValueId id) {
+  if (Value* const known = value_at(id)) {
+    ++known->handles;
+    return known;
+  }
+  const graph::Value& recorded = recording_.body().value(id);
+  if (recorded.kind == graph::ValueKind::Variable) {
+    Value& value = variable_value(*recording_.body().variable_of(id).stored);
+    value.recording = serial_;
+    value.id = id;
+    if (held_.size() <= static_cast<size_t>(id)) held_.resize(static_cast<size_t>(id) + 64, nullptr);
+    held_[static_cast<size_t>(id)] = &value;
+    ++value.handles;
+    return &value;
+  }
+  return add_value(id);
+}
+
+Value& Engine::variable_value(const StoredVariable& stored) {
+  if (const auto known = variables_.find(&stored); known != variables_.end())
+    return static_cast<Value&>(*known->second.held());
+  Value* const value = add_value(-1);
+  value->origin = Value::Origin::Variable;
+  value->stored = &stored;
+  value->init = stored.init;
+  value->type = stored.type;
+  value->bytes = bytes_of(stored.type);
+  if (caller_ != nullptr) value->made_at = *caller_;
+  variables_.emplace(&stored, Tensor(value));
+  return *value;
+}
+
+ValueId Engine::enter(graph::Held& held) {
+  expect_thread();
+  auto& value = static_cast<Value&>(held);
+  graph::Body& body = recording_.body();
+  if (value.origin == Value::Origin::Variable) {
+    value.id = body.enter_variable(*value.stored);
+  } else if (value.is_made()) {
+    value.id = body.add_placeholder("", value.type);
+    if (value.origin == Value::Origin::Given || value.origin == Value::Origin::Filled) entered_bytes_ += value.bytes;
+  } else {
+    throw Error("a tensor was lost when the code that computes it failed; compute it again");
+  }
+  value.recording = serial_;
+  if (held_.size() <= static_cast<size_t>(value.id)) held_.resize(static_cast<size_t>(value.id) + 64, nullptr);
+  held_[static_cast<size_t>(value.id)] = &value;
+  ++value.handles;
+  entered_.emplace_back(&held);
+  return value.id;
+}
+
+void Engine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
+  expect_thread();
+  const graph::Body& body = recording_.body();
+  const size_t pending = body.nodes().size();
+  if (pending == 0 || body.is_composing() || open_tapes_ > 0) return;
+  const Bytes limit = line().limit();
+  const bool is_much = pending >= kManyPending || entered_bytes_ > limit / 8;
+  if (!is_much) return;
+  const graph::Node& first = body.node(0);
+  if (pending >= kMostPending || entered_bytes_ > limit / 4 || (first.op == &op && body.attrs(first) == attrs)) flush();
+}
+
+void Engine::after_apply(NodeId node, const std::source_location& where) {
+  where_.resize(static_cast<size_t>(node) + 1);
+  where_[static_cast<size_t>(node)] = caller_ != nullptr ? *caller_ : where;
+}
+
+std::string_view Engine::name_of(const graph::Held& held) {
+  const auto& value = static_cast<const Value&>(held);
+  if (value.stored != nullptr) return value.stored->name;
+  return value.op != nullptr ? value.op->name : "value";
+}
+
+Value& Engine::value_for(ValueId id) {
+  if (Value* const known = value_at(id)) return *known;
+  kept_.emplace_back(add_value(id));
+  return static_cast<Value&>(*kept_.back().held());
+}
+
+void Engine::make_constant(Value& value, ValueId id) {
+  if (!store_.allocate(value)) refuse(value, nullptr);
+  const std::vector<std::byte>& bytes = recording_.body().constant_of(id).bytes;
+  std::memcpy(value.block.data, bytes.data(), bytes.size());
+  value.origin = Value::Origin::Given;
+  value.state = Value::State::InMemory;
+}
+
+const void* Engine::read(graph::Held& held) {
+  expect_thread();
+  auto& value = static_cast<Value&>(held);
+  if (!value.is_made() && value.origin == Value::Origin::Computed) flush();
+  if (value.origin == Value::Origin::Variable && recording_.body().nodes().size() > 0) flush();  // updates may be pending
+  if (!store_.bring_back(value)) refuse(value, nullptr);
+  return value.block.data;
+}
+
+void Engine::set(graph::Held& held, const void* from, Bytes bytes) {
+  expect_thread();
+  auto& value = static_cast<Value&>(held);
+  if (bytes != value.bytes)
+    throw Error(fmt::format("'{}' is {} and takes {} bytes, not {}", name_of(held), to_string(value.type), value.bytes, bytes));
+  if (recording_.body().nodes().size() > 0) flush();  // reads of the old value
+  if (!store_.keep_dependents(value) || !store_.bring_back(value)) refuse(value, nullptr);
+  std::memcpy(value.block.data, from, static_cast<size_t>(bytes));
+  ++value.version;
+}
+
+void Engine::set_number(graph::Held& held, float number) {
+  auto& value = static_cast<Value&>(held);
+  if (!store_.bring_back(value)) refuse(value, nullptr);
+  auto* const place = reinterpret_cast<float*>(value.block.data);
+  if (*place == number) return;
+  *place = number;
+  ++value.version;
+}
+
+void Engine::run() {
+  expect_thread();
+  flush();
+}
+
+std::vector<Tensor> Engine::variables(std::string_view prefix, VariableRole role) {
+  std::vector<Tensor> found;
+  for (const StoredVariable& stored : recording_.store()->variables())
+    if (stored.role == role && std::string_view(stored.name).starts_with(prefix)) {
+      Value& value = variable_value(stored);
+      ++value.handles;
+      found.emplace_back(&value);
+    }
+  return found;
+}
+
+// One for each list of weights: two optimisers count their steps apart.
+std::string Engine::optimiser_scope(std::span<const Tensor> weights) {
+  std::vector<const StoredVariable*> list;
+  for (const Tensor& weight : weights)
+    list.push_back(weight.is_eager() ? static_cast<const Value&>(*weight.held()).stored : nullptr);
+  auto known = std::find(weight_lists_.begin(), weight_lists_.end(), list);
+  if (known == weight_lists_.end()) known = weight_lists_.insert(weight_lists_.end(), std::move(list));
+  const auto number = known - weight_lists_.begin();
+  return number == 0 ? "optimiser" : fmt::format("optimiser_{}", number);
+}
+
+Tensor Engine::make_given(const TensorType& type, const void* from, const std::source_location& where) {
+  auto [made, memory] = make_empty(type, where);
+  std::memcpy(memory, from, static_cast<size_t>(bytes_of(type)));
+  return made;
+}
+
+std::pair<Tensor, std::byte*> Engine::make_empty(const TensorType& type, const std::source_location& where) {
+  expect_thread();
+  Value* const value = add_value(-1);
+  Tensor made(value);
+  value->type = type;
+  value->bytes = bytes_of(type);
+  value->origin = Value::Origin::Given;
+  value->made_at = where;
+  if (!store_.allocate(*value)) refuse(*value, nullptr);
+  value->state = Value::State::InMemory;
+  store_.touch(*value);
+  return {std::move(made), value->block.data};
+}
+
+Tensor Engine::make_filled(const TensorType& type, const Init& init, bool is_range, const std::source_location& where) {
+  expect_thread();
+  Value* const value = add_value(-1);
+  Tensor made(value);
+  value->type = type;
+  value->bytes = bytes_of(type);
+  value->origin = Value::Origin::Filled;
+  value->init = init;
+  value->is_range = is_range;
+  value->fill_key = mix_bits(options_.seed, static_cast<uint64_t>(++values_made_));
+  value->made_at = where;
+  // About what filling takes: a few hundred million random numbers a second, or memory speed.
+  value->make_ns = static_cast<double>(element_count(type.shape).fixed()) * (init.kind == Init::Kind::Constant ? 0.3 : 4.0);
+  if (!store_.allocate(*value)) refuse(*value, nullptr);
+  store_.fill(*value);
+  value->state = Value::State::InMemory;
+  store_.touch(*value);
+  return made;
+}
+
+Tensor Engine::make_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role) {
+  expect_thread();
+  return recording_.variable(name, type.dtype, type.shape, init, role);
+}
+
+void Engine::close_tape() { --open_tapes_; }
+
+std::string Engine::report() const {
+  const EagerFacts now = facts();
+  return fmt::format("eager: {} values, {} operators pending, {} plans made in {:.1f} ms ({} kept), {} values dropped, "
+                     "{} spilled, {} recomputed{}\n",
+                     now.values, now.pending, now.plans, now.planning_ms, now.cached_plans, now.dropped, now.spilled,
+                     now.recomputed, describe_values(store_.values(), store_.now()));
+}
+
+EagerFacts Engine::facts() const {
+  return {plans_.planned_count, plans_.planning_ns / 1e6,       static_cast<int64_t>(plans_.size()),
+          store_.drops(),       store_.spills(),                store_.remakes(),
+          std::ssize(store_.values()), std::ssize(recording_.body().nodes())};
+}
+
+}  // namespace plimsoll::eager

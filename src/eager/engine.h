@@ -1,0 +1,114 @@
+// What an Eager is made of: the recording of what is still to be computed, the values that exist, and the plans that
+// compute them under the line.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <plimsoll/eager.h>
+#include "eager/memory_pool.h"
+#include "eager/plan_cache.h"
+#include "eager/value.h"
+#include "eager/value_store.h"
+#include "graph/recorder.h"
+
+namespace plimsoll::eager {
+
+class Engine : public graph::Recorder {
+ public:
+  Engine(const MemoryLine& line, const EagerOptions& options);
+  ~Engine() override;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Recorder.
+  ValueId enter(graph::Held& held) override;
+  graph::Held* hold(ValueId id) override;
+  void before_apply(const graph::Op& op, const graph::Attrs& attrs) override;
+  void after_apply(NodeId node, const std::source_location& where) override;
+  std::string_view name_of(const graph::Held& held) override;
+  const void* read(graph::Held& held) override;
+  void set(graph::Held& variable, const void* from, Bytes bytes) override;
+  void set_number(graph::Held& variable, float number) override;
+  void run() override;
+  std::vector<Tensor> variables(std::string_view prefix, VariableRole role) override;
+  std::string optimiser_scope(std::span<const Tensor> weights) override;
+
+  // New values. The numbers are copied in, or written by the caller into the memory that is returned.
+  Tensor make_given(const TensorType& type, const void* from, const std::source_location& where);
+  std::pair<Tensor, std::byte*> make_empty(const TensorType& type, const std::source_location& where);
+  Tensor make_filled(const TensorType& type, const Init& init, bool is_range, const std::source_location& where);
+  Tensor make_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role);
+
+  void expect_thread() const;
+  void open_tape() { ++open_tapes_; }
+  void close_tape();
+  // Copies the nodes of a traced graph into the recording.
+  std::vector<Tensor> call(const graph::Body& traced, std::span<const ValueId> parameters,
+                           std::span<const Tensor> arguments, std::span<const ValueId> results, int64_t batch);
+
+  EagerFacts facts() const;
+  std::string report() const;
+  const MemoryLine& line() const { return store_.line(); }
+
+ private:
+  friend struct ValueAccess;
+  struct Pending {
+    std::vector<NodeId> nodes;     // in program order
+    std::vector<ValueId> targets;  // of these nodes
+    bool has_updates = false;
+  };
+
+  Value* value_at(ValueId id) const {
+    return static_cast<size_t>(id) < held_.size() ? held_[static_cast<size_t>(id)] : nullptr;
+  }
+  bool is_made(ValueId id) const {
+    const Value* value = value_at(id);
+    return value != nullptr && value->is_made();
+  }
+  Value& value_for(ValueId id);
+  Value* add_value(ValueId id);
+  Value& variable_value(const StoredVariable& stored);
+  void make_constant(Value& value, ValueId id);
+
+  Pending find_pending() const;
+  void flush();
+  void begin_recording();
+  void run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> targets);
+  // False: it does not fit.
+  bool try_run(std::span<const NodeId> nodes, std::span<const ValueId> targets);
+  bool remake(Value& value);
+  bool prepare(PlannedPiece& planned, std::span<Value* const> targets);
+  [[noreturn]] void refuse(const Value& value, const PlannedPiece* planned) const;
+  [[noreturn]] void refuse_operator(NodeId node) const;
+  [[noreturn]] void expect_good(const PlannedPiece& planned, const kernels::StepStatus& status) const;
+  bool plan(PlannedPiece& planned, Bytes limit);
+  static Bytes planning_bytes(const Piece& piece);
+
+  const EagerOptions options_;
+  Graph recording_;
+  ValueStore store_;
+  PlanCache plans_;
+  std::thread::id thread_ = std::this_thread::get_id();
+
+  std::vector<Value*> held_;              // by value of the recording; not owned
+  std::vector<Tensor> entered_;           // leaves of the recording stay until it ends
+  std::vector<Tensor> kept_;              // made for what is still to be computed, without a handle of the program
+  std::vector<bool> is_done_;             // by node: an update that has run
+  std::vector<std::source_location> where_;  // by node
+  Bytes entered_bytes_ = 0;
+  int open_tapes_ = 0;
+  bool is_running_ = false;
+
+  std::unordered_map<const StoredVariable*, Tensor> variables_;
+  std::vector<std::vector<const StoredVariable*>> weight_lists_;  // by number of the optimiser's scope
+  int64_t values_made_ = 0;
+  std::shared_ptr<void> description_;  // in the line's report
+};
+
+}  // namespace plimsoll::eager

@@ -1,0 +1,43 @@
+// Planned pieces by structure: a loop plans once and then looks up. Bounded in bytes; the least recently used goes.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "eager/planned_piece.h"
+
+namespace plimsoll::eager {
+
+class PlanCache {
+ public:
+  explicit PlanCache(Bytes most_bytes) : most_bytes_(most_bytes) {}
+
+  // The piece of that structure, made by the builder when it is new.
+  std::shared_ptr<const Piece> piece(const PieceBuilder& builder);
+  PlannedPiece& planned(const std::shared_ptr<const Piece>& piece, std::span<const PieceValue> targets, bool updates);
+  // After something was planned: what is over the bound goes, but for the last one that was asked for.
+  void keep_bound();
+
+  lower::KernelStore& kernels() { return kernels_; }
+  size_t size() const { return planned_.size(); }
+  Bytes bytes() const { return bytes_; }
+  int64_t planned_count = 0;  // plans made so far
+  double planning_ns = 0;
+
+ private:
+  struct Entry {
+    std::unique_ptr<PlannedPiece> planned;
+    int64_t last_used = 0;
+  };
+  void drop_unused_pieces();
+
+  Bytes most_bytes_;
+  std::unordered_multimap<uint64_t, std::shared_ptr<const Piece>> pieces_;
+  std::unordered_multimap<const Piece*, Entry> planned_;
+  lower::KernelStore kernels_;
+  Bytes bytes_ = 0;
+  int64_t clock_ = 0;
+};
+
+}  // namespace plimsoll::eager

@@ -1,0 +1,16 @@
+// Who holds what: the largest eager values, in words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <plimsoll/error.h>
+#include "eager/value.h"
+
+namespace plimsoll::eager {
+
+std::vector<Holder> largest_holders(const std::vector<Value*>& values);
+// A line for each of the largest: bytes, operator, type, age, and where the program made it.
+std::string describe_values(const std::vector<Value*>& values, int64_t now);
+
+}  // namespace plimsoll::eager

@@ -1,0 +1,308 @@
+// How an engine runs what is pending: as one planned piece where that fits, else in smaller ones.
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "eager/engine.h"
+#include "eager/report.h"
+
+namespace plimsoll::eager {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Leaves of a run stay in memory while it is prepared and runs.
+class Pins {
+ public:
+  explicit Pins(std::span<Value* const> values) : values_(values.begin(), values.end()) { add(1); }
+  ~Pins() { add(-1); }
+  Pins(const Pins&) = delete;
+  Pins& operator=(const Pins&) = delete;
+
+ private:
+  void add(int32_t more) {
+    for (Value* value : values_)
+      if (value != nullptr) value->pins += more;
+  }
+  std::vector<Value*> values_;
+};
+
+std::vector<std::byte*> places_of(std::span<Value* const> values) {
+  std::vector<std::byte*> places;
+  places.reserve(values.size());
+  for (const Value* value : values) places.push_back(value == nullptr ? nullptr : value->block.data);
+  return places;
+}
+
+template <class Act>
+void for_each_updated(const graph::Body& body, const graph::Node& node, const Act& act) {
+  if (node.op->traits.updates == 0) return;
+  const std::span<const ValueId> inputs = body.inputs(node);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if ((node.op->traits.updates >> i & 1) != 0) act(inputs[i]);
+}
+
+}  // namespace
+
+// All that the program holds, all updates, and under a tape what the backward pass will read.
+Engine::Pending Engine::find_pending() const {
+  const graph::Body& body = recording_.body();
+  Pending pending;
+  std::vector<bool> needed(body.nodes().size(), false), is_target(body.values().size(), false);
+  const auto need = [&](ValueId id) {
+    const graph::Value& value = body.value(id);
+    if (value.producer >= 0 && !is_made(id)) needed[static_cast<size_t>(value.producer)] = true;
+  };
+  for (ValueId id = 0; id < std::min(std::ssize(held_), std::ssize(body.values())); ++id) {
+    const Value* const value = held_[static_cast<size_t>(id)];
+    if (value == nullptr || value->is_made() || body.value(id).kind != graph::ValueKind::Computed) continue;
+    is_target[static_cast<size_t>(id)] = true;
+    need(id);
+  }
+  std::vector<bool> is_changed(body.values().size(), false);
+  for (NodeId id = 0; id < std::ssize(body.nodes()); ++id) {
+    if (body.node(id).op->traits.updates == 0 || (static_cast<size_t>(id) < is_done_.size() && is_done_[static_cast<size_t>(id)])) continue;
+    needed[static_cast<size_t>(id)] = pending.has_updates = true;
+    for_each_updated(body, body.node(id), [&](ValueId changed) { is_changed[static_cast<size_t>(changed)] = true; });
+  }
+  for (NodeId id = static_cast<NodeId>(std::ssize(body.nodes())) - 1; id >= 0; --id)
+    if (needed[static_cast<size_t>(id)])
+      for (const ValueId input : body.inputs(body.node(id))) need(input);
+
+  Bytes taped_bytes = 0;
+  std::vector<ValueId> taped;
+  for (NodeId id = 0; id < std::ssize(body.nodes()); ++id) {
+    if (!needed[static_cast<size_t>(id)]) continue;
+    pending.nodes.push_back(id);
+    if (open_tapes_ == 0) continue;
+    const graph::Node& node = body.node(id);
+    const std::span<const ValueId> inputs = body.inputs(node);
+    const bool reads_changed = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return is_changed[static_cast<size_t>(input)]; });
+    for (ValueId out = node.first_output; out < node.first_output + node.outputs; ++out) {
+      if (is_target[static_cast<size_t>(out)]) continue;
+      if (reads_changed) {  // it can't be computed again after the change
+        is_target[static_cast<size_t>(out)] = true;
+      } else if (!node.op->traits.view) {
+        taped.push_back(out);
+        taped_bytes += element_count(body.value(out).type.shape).fixed() * size_of(body.value(out).type.dtype);
+      }
+    }
+  }
+  // Kept for the backward pass where there is room; else it computes them again.
+  if (taped_bytes <= store_.easy_bytes() / 2)
+    for (const ValueId id : taped) is_target[static_cast<size_t>(id)] = true;
+  for (const NodeId id : pending.nodes) {
+    const graph::Node& node = body.node(id);
+    for (ValueId out = node.first_output; out < node.first_output + node.outputs; ++out)
+      if (is_target[static_cast<size_t>(out)]) pending.targets.push_back(out);
+  }
+  return pending;
+}
+
+void Engine::flush() {
+  if (is_running_) throw Error("eager code was called while it runs");
+  const Pending pending = find_pending();
+  is_running_ = true;
+  try {
+    if (!pending.nodes.empty()) run_nodes(pending.nodes, pending.targets);
+  } catch (...) {
+    is_running_ = false;
+    throw;
+  }
+  is_running_ = false;
+  if (open_tapes_ == 0) begin_recording();
+}
+
+void Engine::begin_recording() {
+  for (ValueId id = 0; id < std::min(std::ssize(held_), std::ssize(recording_.body().values())); ++id) {
+    Value* const value = held_[static_cast<size_t>(id)];
+    if (value != nullptr && !value->is_made() && recording_.body().value(id).kind == graph::ValueKind::Constant)
+      make_constant(*value, id);
+  }
+  ++serial_;
+  recording_.body().forget();
+  held_.clear();
+  is_done_.clear();
+  where_.clear();
+  entered_bytes_ = 0;
+  // Values go one after another: none of them is in the new recording.
+  const std::vector<Tensor> entered = std::move(entered_), kept = std::move(kept_);
+  entered_ = {};
+  kept_ = {};
+}
+
+void Engine::run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> targets) {
+  if (try_run(nodes, targets)) return;
+  if (nodes.size() == 1) refuse_operator(nodes[0]);
+  // The first half gives what the second half reads.
+  const graph::Body& body = recording_.body();
+  const size_t half = nodes.size() / 2;
+  const auto [front, back] = std::pair(nodes.first(half), nodes.subspan(half));
+  std::vector<bool> is_in_front(body.values().size(), false), is_wanted(body.values().size(), false);
+  for (const NodeId id : front)
+    for (int i = 0; i < body.node(id).outputs; ++i) is_in_front[static_cast<size_t>(body.node(id).first_output + i)] = true;
+  for (const ValueId id : targets) is_wanted[static_cast<size_t>(id)] = true;
+  std::vector<ValueId> of_back, of_front;
+  for (const ValueId id : targets) (is_in_front[static_cast<size_t>(id)] ? of_front : of_back).push_back(id);
+  for (const NodeId id : back)
+    for (const ValueId input : body.inputs(body.node(id)))
+      if (is_in_front[static_cast<size_t>(input)] && !is_wanted[static_cast<size_t>(input)]) {
+        is_wanted[static_cast<size_t>(input)] = true;
+        of_front.push_back(input);
+      }
+  std::sort(of_front.begin(), of_front.end());
+  const size_t kept_before = kept_.size();
+  run_nodes(front, of_front);
+  run_nodes(back, of_back);
+  if (open_tapes_ == 0) kept_.resize(std::min(kept_.size(), kept_before));
+}
+
+bool Engine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> targets) {
+  const graph::Body& body = recording_.body();
+  const PieceBuilder builder(body, nodes);
+  const std::shared_ptr<const Piece> piece = plans_.piece(builder);
+  std::vector<PieceValue> numbers;
+  numbers.reserve(targets.size());
+  for (const ValueId id : targets) numbers.push_back(builder.number_of(id));
+  std::vector<Value*> leaves, outs;
+  for (const ValueId id : builder.leaves())
+    leaves.push_back(body.value(id).kind == graph::ValueKind::Constant ? nullptr : value_at(id));
+  const Pins pins(leaves);
+  for (Value* leaf : leaves)
+    if (leaf != nullptr && !store_.bring_back(*leaf)) return false;
+  bool has_updates = false;
+  for (const NodeId id : nodes)
+    for_each_updated(body, body.node(id), [&](ValueId changed) {
+      has_updates = true;
+      if (!store_.keep_dependents(*value_at(changed))) refuse(*value_at(changed), nullptr);
+    });
+  for (const ValueId id : targets) outs.push_back(&value_for(id));
+  PlannedPiece& planned = plans_.planned(piece, numbers, has_updates);
+  if (!prepare(planned, outs)) {
+    for (Value* out : outs) store_.give_back(*out);
+    return false;
+  }
+  auto record = std::make_shared<RunRecord>();
+  record->piece = piece;
+  record->serial = serial_;
+  record->leaves.reserve(leaves.size());
+  for (Value* leaf : leaves) {
+    record->leaves.push_back({leaf, leaf == nullptr ? 0 : leaf->version});
+    if (leaf != nullptr) ++leaf->records;
+  }
+  kernels::StepStatus status;
+  planned.run({.seed = options_.seed, .step = serial_, .status = &status}, places_of(leaves), places_of(outs));
+  for (size_t i = 0; i < outs.size(); ++i) {
+    Value& out = *outs[i];
+    out.state = Value::State::InMemory;
+    out.record = record;
+    out.made_as = numbers[i];
+    out.make_ns = planned.predicted_ns();
+    store_.touch(out);
+  }
+  is_done_.resize(body.nodes().size(), false);
+  for (const NodeId id : nodes)
+    for_each_updated(body, body.node(id), [&](ValueId changed) {
+      ++value_at(changed)->version;
+      is_done_[static_cast<size_t>(id)] = true;
+    });
+  if (!status.is_good()) expect_good(planned, status);
+  return true;
+}
+
+bool Engine::remake(Value& value) {
+  const std::shared_ptr<RunRecord> record = value.record;
+  std::vector<Value*> leaves;
+  for (const LeafUse& leaf : record->leaves) leaves.push_back(leaf.value);
+  const Pins pins(leaves);
+  for (Value* leaf : leaves)
+    if (leaf != nullptr && !store_.bring_back(*leaf)) return false;
+  PlannedPiece& planned = plans_.planned(record->piece, {&value.made_as, 1}, false);
+  Value* const out = &value;
+  if (!prepare(planned, {&out, 1})) {
+    store_.give_back(value);
+    return false;
+  }
+  planned.run({.seed = options_.seed, .step = record->serial}, places_of(leaves), places_of({&out, 1}));
+  return true;
+}
+
+bool Engine::plan(PlannedPiece& planned, Bytes limit) {
+  const auto began = Clock::now();
+  MemoryLine& line = store_.line();
+  const auto turn = line.take_planning_turn();
+  const bool fits = planned.plan(limit, store_.arena(), plans_.kernels()).index() == 0;
+  plans_.planning_ns += std::chrono::duration<double, std::nano>(Clock::now() - began).count();
+  if (!fits) return false;
+  ++plans_.planned_count;
+  plans_.keep_bound();
+  line.measure_process();
+  return true;
+}
+
+// Memory for the results, a plan that fits what is left, and its arena.
+bool Engine::prepare(PlannedPiece& planned, std::span<Value* const> outs) {
+  for (Value* out : outs)
+    if (!store_.allocate(*out)) return false;
+  if (!planned.is_planned() && line().covers_process() && !store_.make_room(planning_bytes(planned.piece()))) return false;
+  const Bytes easy = store_.easy_bytes();
+  // A plan that was made when there was little room is made again when there is more.
+  const bool is_outgrown = planned.is_planned() && planned.slowdown() > 0.02 && easy / 5 * 4 > planned.planned_limit();
+  const bool fits_somehow = planned.is_planned() && planned.arena_bytes() <= store_.most_bytes();
+  if (!planned.is_planned() || is_outgrown || !fits_somehow)
+    if (!plan(planned, easy) && !plan(planned, store_.most_bytes())) return false;
+  return store_.commit_arena(planned.arena_bytes());
+}
+
+Bytes Engine::planning_bytes(const Piece& piece) { return MiB + std::ssize(piece.nodes) * 8 * KiB; }
+
+void Engine::expect_good(const PlannedPiece& planned, const kernels::StepStatus& status) const {
+  const graph::Op* const op = planned.op_of_action(status.action);
+  throw Error(fmt::format("{}: {} {} at position {} is not in [0, {})", op == nullptr ? "eager code" : op->name,
+                          status.bad.what, status.bad.value, status.bad.index, status.bad.end),
+              ErrorKind::BadData);
+}
+
+void Engine::refuse(const Value& value, const PlannedPiece* planned) const {
+  Refusal refusal;
+  refusal.line = line().limit();
+  refusal.need = line().used() + value.bytes + (planned == nullptr ? 0 : planned->arena_bytes());
+  refusal.smallest_line = round_line(refusal.need);
+  refusal.runtime = line().process_bytes();
+  refusal.tightest_task = std::string(value.op == nullptr ? "a value" : value.op->name);
+  refusal.holders = largest_holders(store_.values());
+  refusal.reason = fmt::format("no room for {} of {}; the values that are held can neither be dropped nor spilled",
+                               to_string(value.type), format_bytes(value.bytes));
+  throw DoesNotFit(refusal, describe(refusal) + describe_values(store_.values(), store_.now()));
+}
+
+void Engine::refuse_operator(NodeId id) const {
+  const graph::Body& body = recording_.body();
+  const graph::Node& node = body.node(id);
+  Bytes own = 0, held = 0;
+  const auto bytes_at = [&](ValueId value) {
+    const TensorType& type = body.value(value).type;
+    return MemoryPool::block_bytes(element_count(type.shape).fixed() * size_of(type.dtype));
+  };
+  std::string types;
+  for (const ValueId input : body.inputs(node)) {
+    own += bytes_at(input);
+    types += (types.empty() ? "" : ", ") + to_string(body.value(input).type);
+  }
+  for (int i = 0; i < node.outputs; ++i) own += bytes_at(node.first_output + i);
+  for (const Value* value : store_.values())
+    if (value->state == Value::State::InMemory && !value->can_be_remade() && value->pins == 0) held += value->block.bytes;
+  Refusal refusal;
+  refusal.line = line().limit();
+  refusal.runtime = line().process_bytes();
+  refusal.need = own + held + refusal.runtime + line().used(Tag::Staging);
+  refusal.smallest_line = round_line(refusal.need + refusal.need / 16);
+  refusal.tightest_task = std::string(node.op->name);
+  refusal.holders = largest_holders(store_.values());
+  refusal.reason = fmt::format("{} of {} alone needs {}", node.op->name, types, format_bytes(own));
+  throw DoesNotFit(refusal, describe(refusal) + describe_values(store_.values(), store_.now()));
+}
+
+}  // namespace plimsoll::eager

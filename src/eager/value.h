@@ -1,0 +1,72 @@
+// One eager value: where its numbers are, and what they can be made from again.
+#pragma once
+
+#include <memory>
+#include <source_location>
+#include <vector>
+
+#include "eager/memory_pool.h"
+#include "eager/piece.h"
+#include "graph/body.h"
+#include "graph/recorder.h"
+
+namespace plimsoll::eager {
+
+struct Value;
+
+// A leaf of a run: what it was computed from. The record does not keep its leaves alive: a value that was dropped does.
+struct LeafUse {
+  Value* value = nullptr;  // null: a constant of the piece
+  int64_t version = 0;
+};
+
+// One run of a piece: the recipe of all that it computed.
+struct RunRecord {
+  std::shared_ptr<const Piece> piece;
+  int64_t serial = 0;  // of the recording: random operators draw the same numbers again
+  std::vector<LeafUse> leaves;  // as in the piece
+
+  RunRecord() = default;
+  RunRecord(const RunRecord&) = delete;
+  RunRecord& operator=(const RunRecord&) = delete;
+  ~RunRecord();
+  // False when a leaf is gone or has been assigned since: what came of it can't be made again.
+  bool is_valid() const;
+};
+
+struct Value : graph::Held {
+  enum class State : uint8_t { Pending, InMemory, InFile, Dropped };
+  enum class Origin : uint8_t { Computed, Given, Filled, Variable };
+
+  State state = State::Pending;
+  Origin origin = Origin::Computed;
+  bool is_dead = false;  // no handle is left; records still point to it
+  int32_t records = 0;   // that point to it as a leaf
+  int32_t pins = 0;      // uses by a step under way: must stay in memory
+
+  Bytes bytes = 0;
+  Block block = {};
+  Bytes file_place = -1;
+
+  std::shared_ptr<RunRecord> record = {};  // Computed: its recipe
+  int32_t made_as = -1;                    // the value of that piece
+  Init init = {};                          // Filled, Variable
+  uint64_t fill_key = 0;                   // Filled
+  bool is_range = false;                   // Filled: a, a + b, a + 2 b ...
+  const StoredVariable* stored = nullptr;  // Variable
+  int64_t version = 0;                     // updates of a variable
+
+  double make_ns = 0;  // predicted, of the run that made it
+  int64_t born = 0, last_used = 0;
+  size_t listed_at = 0;  // among the engine's values
+  const graph::Op* op = nullptr;
+  std::source_location made_at = {};
+
+  bool is_made() const { return state != State::Pending; }
+  // Whether its numbers can be computed again from what there is now.
+  bool can_be_remade() const {
+    return origin == Origin::Filled || (origin == Origin::Computed && record != nullptr && record->is_valid());
+  }
+};
+
+}  // namespace plimsoll::eager

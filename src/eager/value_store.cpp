@@ -1,0 +1,254 @@
+#include "eager/value_store.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/kernel.h"
+#include "session/variables.h"
+
+namespace plimsoll::eager {
+namespace {
+
+constexpr Bytes kSmallValue = 32 * KiB;  // smaller ones are never let go: they share pages
+
+void keep_leaves(const Value& value) {
+  if (value.record == nullptr) return;
+  for (const LeafUse& leaf : value.record->leaves)
+    if (leaf.value != nullptr) graph::keep(leaf.value);
+}
+void let_leaves_go(const Value& value) noexcept {
+  if (value.record == nullptr) return;
+  const std::shared_ptr<RunRecord> record = value.record;  // a leaf that goes may take values with it
+  for (const LeafUse& leaf : record->leaves)
+    if (leaf.value != nullptr) graph::let_go(leaf.value);
+}
+
+Bytes arena_addresses(Bytes limit) {
+  return limit == MemoryLine::kUnlimited ? 1024 * GiB : round_up(limit, memory::Arena::kPage);
+}
+
+}  // namespace
+
+ValueStore::ValueStore(const MemoryLine& line, const EagerOptions& options, Remake remake)
+    : line_(line),
+      options_(options),
+      remake_(std::move(remake)),
+      pool_(line),
+      file_(line, options.scratch_folder,
+            options.disk_limit > 0               ? options.disk_limit
+            : line.limit() < MemoryLine::kUnlimited / 64 ? 16 * line.limit()
+                                                 : 64 * GiB),
+      arena_(arena_addresses(line.limit())),
+      arena_held_(line_.reserve(Tag::Activations, 0)) {}
+
+ValueStore::~ValueStore() = default;
+
+Value* ValueStore::add() {
+  auto* value = new Value;
+  value->listed_at = values_.size();
+  values_.push_back(value);
+  value->born = ++clock_;
+  return value;
+}
+
+void ValueStore::release(Value& value) noexcept {
+  values_[value.listed_at] = values_.back();
+  values_[value.listed_at]->listed_at = value.listed_at;
+  values_.pop_back();
+  if (value.state == Value::State::Dropped) {
+    std::erase(dropped_, &value);
+    let_leaves_go(value);
+  }
+  pool_.give_back(value.block);
+  if (value.file_place >= 0) file_.free(value.file_place, value.bytes);
+  value.record.reset();
+  value.is_dead = true;
+  if (value.records == 0) delete &value;
+}
+
+void ValueStore::end() noexcept {
+  // Records first: they point to values.
+  for (Value* value : values_)
+    if (value->state == Value::State::Dropped) let_leaves_go(*value);
+  dropped_.clear();
+  for (Value* value : values_) {
+    value->recorder = nullptr;
+    value->block = {};
+    value->file_place = -1;
+    value->state = Value::State::Pending;
+  }
+  for (Value* value : values_) value->record.reset();
+  values_.clear();
+}
+
+bool ValueStore::allocate(Value& value) {
+  value.block = pool_.take(value.bytes);
+  if (value.block.is_set()) return true;
+  // Memory is cut in whole blocks: what is missing is one of them, or a slab for small values.
+  const Bytes wanted = std::max<Bytes>(MemoryPool::block_bytes(value.bytes), 256 * KiB);
+  if (!make_room(wanted)) return false;
+  value.block = pool_.take(value.bytes);
+  return value.block.is_set();
+}
+
+void ValueStore::fill(Value& value) const {
+  const kernels::ConcreteType type{value.type.dtype, at_batch(value.type.shape, 1), {}, false};
+  if (value.is_range) {
+    for (int64_t i = 0; i < type.count(); ++i) {
+      const double number = value.init.a + value.init.b * static_cast<double>(i);
+      if (type.dtype == DType::F32) reinterpret_cast<float*>(value.block.data)[i] = static_cast<float>(number);
+      if (type.dtype == DType::I32) reinterpret_cast<int32_t*>(value.block.data)[i] = static_cast<int32_t>(number);
+      if (type.dtype == DType::I64) reinterpret_cast<int64_t*>(value.block.data)[i] = static_cast<int64_t>(number);
+    }
+    return;
+  }
+  const bool is_variable = value.origin == Value::Origin::Variable;
+  session::initialize_variable(value.init, is_variable ? options_.seed : value.fill_key,
+                               is_variable ? value.stored->name : std::string_view("value"), type, value.block.data,
+                               nullptr);
+}
+
+bool ValueStore::bring_back(Value& value) {
+  touch(value);
+  if (value.state == Value::State::InMemory) return true;
+  const bool was_dropped = value.state == Value::State::Dropped;
+  ++value.pins;
+  if (value.state == Value::State::InFile) {
+    if (allocate(value)) {
+      file_.read(value.file_place, value.block.data, value.bytes);
+      file_.free(value.file_place, value.bytes);
+      value.file_place = -1;
+    }
+  } else if (value.origin == Value::Origin::Computed) {
+    if (was_dropped && remake_(value)) ++remakes_;
+  } else if (allocate(value)) {
+    fill(value);
+    remakes_ += was_dropped ? 1 : 0;
+  }
+  --value.pins;
+  if (!value.block.is_set()) return false;
+  value.state = Value::State::InMemory;
+  if (was_dropped) {
+    std::erase(dropped_, &value);
+    let_leaves_go(value);
+  }
+  return true;
+}
+
+bool ValueStore::keep_dependents(const Value& variable) {
+  const auto depends = [&](const Value* value) {
+    return value->record != nullptr &&
+           std::any_of(value->record->leaves.begin(), value->record->leaves.end(),
+                       [&](const LeafUse& leaf) { return leaf.value == &variable; });
+  };
+  for (auto at = std::find_if(dropped_.begin(), dropped_.end(), depends); at != dropped_.end();
+       at = std::find_if(dropped_.begin(), dropped_.end(), depends)) {
+    Value& value = **at;
+    if (!bring_back(value)) return false;
+    // It can't be made again after the change: from now on it is kept or spilled.
+    value.record.reset();
+  }
+  return true;
+}
+
+bool ValueStore::may_go(const Value& value) const {
+  if (value.state != Value::State::InMemory || value.pins > 0 || value.bytes <= kSmallValue) return false;
+  return file_.is_possible() || value.can_be_remade();
+}
+
+double ValueStore::price_ns(const Value& value) const {
+  double price = file_.is_possible() ? file_.ns_of(value.bytes) : std::numeric_limits<double>::max();
+  if (value.can_be_remade()) {
+    double remake = value.make_ns;
+    // What it is made from may have been let go too; a few levels tell enough.
+    if (value.record != nullptr)
+      for (const LeafUse& leaf : value.record->leaves)
+        if (leaf.value != nullptr && leaf.value->state == Value::State::Dropped) remake += 2 * leaf.value->make_ns;
+    price = std::min(price, remake);
+  }
+  return price;
+}
+
+bool ValueStore::let_one_go() {
+  Value* cheapest = nullptr;
+  double best = std::numeric_limits<double>::max();
+  for (Value* value : values_) {
+    if (!may_go(*value)) continue;
+    const double staleness = static_cast<double>(clock_ - value->last_used + 1);
+    const double score = price_ns(*value) / (static_cast<double>(value->bytes) * staleness);
+    if (cheapest != nullptr && score >= best) continue;
+    cheapest = value;
+    best = score;
+  }
+  if (cheapest == nullptr) return false;
+  const bool is_cheaper_on_disk =
+      file_.is_possible() && (!cheapest->can_be_remade() || file_.ns_of(cheapest->bytes) < cheapest->make_ns);
+  if (is_cheaper_on_disk && spill(*cheapest)) return true;
+  if (!cheapest->can_be_remade()) return let_one_go();  // the file is full: only values that can be remade go now
+  drop(*cheapest);
+  return true;
+}
+
+void ValueStore::drop(Value& value) {
+  keep_leaves(value);
+  pool_.give_back(value.block);
+  value.block = {};
+  value.state = Value::State::Dropped;
+  dropped_.push_back(&value);
+  ++drops_;
+}
+
+bool ValueStore::spill(Value& value) {
+  value.file_place = file_.write(value.block.data, value.bytes);
+  if (value.file_place < 0) return false;
+  pool_.give_back(value.block);
+  value.block = {};
+  value.state = Value::State::InFile;
+  ++spills_;
+  return true;
+}
+
+void ValueStore::shrink_arena() {
+  if (arena_.committed() <= arena_needed_) return;
+  arena_.release();
+  arena_held_.set_resident(0);
+  arena_held_.resize(0);
+}
+
+bool ValueStore::make_room(Bytes bytes) {
+  pool_.give_up_kept(bytes);
+  if (line_.free() < bytes) shrink_arena();
+  while (line_.free() < bytes) {
+    if (!let_one_go()) return false;
+    pool_.give_up_kept(bytes);
+  }
+  return true;
+}
+
+void ValueStore::give_back(Value& value) noexcept {
+  pool_.give_back(value.block);
+  value.block = {};
+}
+
+bool ValueStore::commit_arena(Bytes bytes) {
+  const Bytes wanted = round_up(bytes, memory::Arena::kPage);
+  arena_needed_ = wanted;
+  if (wanted > arena_held_.bytes()) {
+    if (!make_room(wanted - arena_held_.bytes())) return false;
+    arena_held_.resize(wanted);
+  }
+  arena_.commit(wanted);
+  arena_held_.set_resident(arena_.committed());
+  return true;
+}
+
+Bytes ValueStore::easy_bytes() const { return line_.free() + pool_.kept_bytes() + arena_held_.bytes(); }
+
+Bytes ValueStore::most_bytes() const {
+  Bytes bytes = easy_bytes();
+  for (const Value* value : values_)
+    if (may_go(*value)) bytes += value->block.bytes;
+  return bytes;
+}
+
+}  // namespace plimsoll::eager

@@ -1,0 +1,81 @@
+// The memory of eager values under the line: which are in memory, which were dropped or spilled to make room, and how
+// they come back.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <plimsoll/eager.h>
+#include "eager/memory_pool.h"
+#include "eager/spill_file.h"
+#include "eager/value.h"
+#include "memory/arena.h"
+
+namespace plimsoll::eager {
+
+class ValueStore {
+ public:
+  // `remake` computes a dropped value again into its new memory; false: there is no room for what it is made from.
+  using Remake = std::function<bool(Value&)>;
+  ValueStore(const MemoryLine& line, const EagerOptions& options, Remake remake);
+  ~ValueStore();
+
+  const MemoryLine& line() const { return line_; }
+  MemoryLine& line() { return line_; }
+
+  // A new value, listed until release; `handles` is 1.
+  Value* add();
+  void release(Value& value) noexcept;  // its last handle is gone
+  // The engine ends: all memory is given back, values only say that their Eager has ended.
+  void end() noexcept;
+
+  // Memory for a value that has none; room is made where needed. False: there is none.
+  bool allocate(Value& value);
+  void give_back(Value& value) noexcept;  // memory without numbers
+  // Its numbers are in memory after this. False: no room.
+  bool bring_back(Value& value);
+  void fill(Value& value) const;
+  // Before a variable changes: dropped values that are made from it come back. False: no room.
+  bool keep_dependents(const Value& variable);
+
+  // The arena of steps has at least so many bytes after this. False: no room.
+  bool commit_arena(Bytes bytes);
+  std::byte* arena() const { return arena_.data(); }
+  // Bytes that a step's arena could have: without touching any value, and with all that may go.
+  Bytes easy_bytes() const;
+  Bytes most_bytes() const;
+  // Makes so many bytes of the line free. False: not even without all that may go.
+  bool make_room(Bytes bytes);
+
+  void touch(Value& value) { value.last_used = ++clock_; }
+  int64_t now() const { return clock_; }
+  const std::vector<Value*>& values() const { return values_; }
+  int64_t drops() const { return drops_; }
+  int64_t spills() const { return spills_; }
+  int64_t remakes() const { return remakes_; }
+
+ private:
+  bool may_go(const Value& value) const;
+  double price_ns(const Value& value) const;  // of letting it go and having it back
+  bool let_one_go();
+  void drop(Value& value);
+  bool spill(Value& value);
+  void shrink_arena();
+
+  MemoryLine line_;
+  const EagerOptions& options_;
+  Remake remake_;
+  MemoryPool pool_;
+  SpillFile file_;
+  memory::Arena arena_;
+  Reservation arena_held_;
+  Bytes arena_needed_ = 0;  // by the step that is prepared
+  std::vector<Value*> values_;
+  std::vector<Value*> dropped_;
+  int64_t clock_ = 0, drops_ = 0, spills_ = 0, remakes_ = 0;
+};
+
+}  // namespace plimsoll::eager
