@@ -33,12 +33,17 @@ Tensor transformer(Tensor x) {
 }
 
 Case find_case(const std::string& name) {
-  if (name == "mlp") return {{128, 784}, sequential({layers::dense(512, {.activation = "relu"}), layers::dense(512, {.activation = "relu"}), layers::dense(10)}, "mlp")};
+  if (name == "mlp")
+    return {{128, 784},
+            sequential({layers::dense(512, {.activation = "relu"}), layers::dense(512, {.activation = "relu"}),
+                        layers::dense(10)},
+                       "mlp")};
   if (name == "lenet")
     return {{128, 1, 28, 28},
-            sequential({layers::conv2d(6, 5, {.padding = 2, .activation = "relu"}), layers::max_pool(), layers::conv2d(16, 5, {.activation = "relu"}),
-                        layers::max_pool(), layers::flatten(), layers::dense(120, {.activation = "relu"}),
-                        layers::dense(84, {.activation = "relu"}), layers::dense(10)},
+            sequential({layers::conv2d(6, 5, {.padding = 2, .activation = "relu"}), layers::max_pool(),
+                        layers::conv2d(16, 5, {.activation = "relu"}), layers::max_pool(), layers::flatten(),
+                        layers::dense(120, {.activation = "relu"}), layers::dense(84, {.activation = "relu"}),
+                        layers::dense(10)},
                        "lenet")};
   return {{8, 128, 256}, Model("transformer", [](Tensor x, bool) { return transformer(x); })};
 }

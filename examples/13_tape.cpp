@@ -8,7 +8,8 @@ namespace {
 // Is the point inside the circle?
 void make_point(const ElementView& from, const ElementSlot& to) {
   const int64_t i = from.as<int64_t>("value")[0];
-  const auto a = static_cast<float>(i * 7919 % 2003) / 1001.5F - 1, b = static_cast<float>(i * 104'729 % 1999) / 999.5F - 1;
+  const auto a = static_cast<float>(i * 7919 % 2003) / 1001.5F - 1,
+             b = static_cast<float>(i * 104'729 % 1999) / 999.5F - 1;
   to.as<float>("x")[0] = a;
   to.as<float>("x")[1] = b;
   to.as<int32_t>("y")[0] = a * a + b * b < 0.6F ? 1 : 0;

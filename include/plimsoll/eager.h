@@ -36,8 +36,8 @@ struct EagerOptions {
   uint64_t seed = 1;  // of random numbers, initial variables and dropout
   // A folder on a disk for values that memory has no room for; empty: none is spilled.
   std::string scratch_folder = {};
-  Bytes disk_limit = 0;                // of the file there; 0: 16 times the line
-  Bytes plan_cache_bytes = 32 * MiB;   // plans that are kept for code that comes again
+  Bytes disk_limit = 0;               // of the file there; 0: 16 times the line
+  Bytes plan_cache_bytes = 32 * MiB;  // plans that are kept for code that comes again
 };
 
 // Counts since the start.

@@ -26,8 +26,8 @@
 namespace plimsoll {
 
 struct FunctionOptions {
-  int64_t cache = 32;                // traces that are kept; the least recently used goes
-  Bytes cache_bytes = 16 * MiB;      // that they take together
+  int64_t cache = 32;            // traces that are kept; the least recently used goes
+  Bytes cache_bytes = 16 * MiB;  // that they take together
   // The first dimension of every tensor with dimensions is the batch: one trace serves all batch sizes.
   bool open_batch = false;
   // Hears after five calls in a row that were traced anew, with the reason. Unset: FunctionFacts::warning keeps it.

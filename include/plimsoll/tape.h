@@ -1,4 +1,5 @@
-// Gradients of eager code, as with TensorFlow's GradientTape: what is computed while a tape lives can be differentiated.
+// Gradients of eager code, as with TensorFlow's GradientTape: what is computed while a tape lives can be
+// differentiated.
 //
 //   Tape tape;
 //   Tensor loss = sparse_cross_entropy(net(x, true), y);
@@ -20,8 +21,8 @@ class TapeState;
 }
 
 struct TapeOptions {
-  bool persistent = false;       // gradient may be called several times
-  bool watch_variables = true;   // all trained variables, by themselves
+  bool persistent = false;      // gradient may be called several times
+  bool watch_variables = true;  // all trained variables, by themselves
 };
 
 // In the innermost Eager of its thread. Tapes may be nested: the gradient of a gradient is that of the outer one.

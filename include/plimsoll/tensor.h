@@ -132,8 +132,8 @@ struct TensorType {
 };
 std::string to_string(const TensorType& type);  // "f32[B,10]"
 
-using ValueId = int32_t;        // of a tensor within its graph
-using NodeId = int32_t;         // of an operation within its graph
+using ValueId = int32_t;  // of a tensor within its graph
+using NodeId = int32_t;   // of an operation within its graph
 
 // Of an operation, and where in the program it was called. Empty: the operator's name, made unique.
 class Name : public std::string_view {

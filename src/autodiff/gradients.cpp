@@ -79,8 +79,7 @@ class Differentiator {
   void visit(NodeId id) {
     const Node node = body_.node(id);  // a copy: the list grows while gradients are added
     bool flows = false;
-    for (int i = 0; i < node.outputs; ++i)
-      flows = flows || grads_[static_cast<size_t>(node.first_output + i)].is_set();
+    for (int i = 0; i < node.outputs; ++i) flows = flows || grads_[static_cast<size_t>(node.first_output + i)].is_set();
     if (!flows) return;
     std::vector<Tensor> x, y, dy;
     for (int i = 0; i < node.outputs; ++i) {

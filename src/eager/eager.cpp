@@ -50,7 +50,8 @@ namespace eager {
 
 void expect_count(size_t numbers, const Dims& dims) {
   if (static_cast<int64_t>(numbers) != element_count(dims))
-    throw Error(fmt::format("{} numbers were given for {}, which has {}", numbers, to_string(dims), element_count(dims)));
+    throw Error(
+        fmt::format("{} numbers were given for {}, which has {}", numbers, to_string(dims), element_count(dims)));
 }
 
 }  // namespace eager
@@ -86,8 +87,8 @@ Tensor arange(double begin, double end, double step, DType dtype, Where where) {
   const double count = std::ceil((end - begin) / step);
   if (!(step != 0) || !std::isfinite(count) || count < 1 || count > 1e15)
     throw Error(fmt::format("arange: there is no number from {} to {} in steps of {}", begin, end, step));
-  return engine.make_filled(type_of(dtype, {static_cast<int64_t>(count)}), Init{Init::Kind::Constant, begin, step}, true,
-                            where);
+  return engine.make_filled(type_of(dtype, {static_cast<int64_t>(count)}), Init{Init::Kind::Constant, begin, step},
+                            true, where);
 }
 
 Tensor read_npy(const std::string& path, Where where) {
@@ -111,7 +112,8 @@ Pairs::Pairs(const Dataset& dataset, Where where) : where_(where) {
   MemoryLine line = current_engine("pairs").line();
   iteration_ = std::make_shared<Iteration>(dataset.on(line));
   if (iteration_->element().size() != 2)
-    throw Error(fmt::format("pairs: an element has {} components, not 2; use tensors(element)", iteration_->element().size()));
+    throw Error(
+        fmt::format("pairs: an element has {} components, not 2; use tensors(element)", iteration_->element().size()));
 }
 
 std::pair<Tensor, Tensor> Pairs::next() {
@@ -122,7 +124,8 @@ std::pair<Tensor, Tensor> Pairs::next() {
 }
 
 void Tensor::assign(const Tensor& value) const {
-  if (!is_eager()) throw Error("Tensor::assign is for variables of eager code; in a graph, use assign(variable, value)");
+  if (!is_eager())
+    throw Error("Tensor::assign is for variables of eager code; in a graph, use assign(variable, value)");
   plimsoll::assign(*this, value);
 }
 void Tensor::assign_add(const Tensor& value) const { assign(*this + value); }

@@ -63,7 +63,8 @@ Engine::~Engine() {
 
 void Engine::expect_thread() const {
   if (std::this_thread::get_id() != thread_)
-    throw Error("a tensor of an Eager is used in another thread than that which made the Eager; give each thread its own");
+    throw Error(
+        "a tensor of an Eager is used in another thread than that which made the Eager; give each thread its own");
 }
 
 Value* Engine::add_value(ValueId id) {
@@ -179,7 +180,8 @@ const void* Engine::read(graph::Held& held) {
   expect_thread();
   auto& value = static_cast<Value&>(held);
   if (!value.is_made() && value.origin == Value::Origin::Computed) flush();
-  if (value.origin == Value::Origin::Variable && recording_.body().nodes().size() > 0) flush();  // updates may be pending
+  if (value.origin == Value::Origin::Variable && recording_.body().nodes().size() > 0)
+    flush();  // updates may be pending
   if (!store_.bring_back(value)) refuse(value, nullptr);
   return value.block.data;
 }
@@ -188,7 +190,8 @@ void Engine::set(graph::Held& held, const void* from, Bytes bytes) {
   expect_thread();
   auto& value = static_cast<Value&>(held);
   if (bytes != value.bytes)
-    throw Error(fmt::format("'{}' is {} and takes {} bytes, not {}", name_of(held), to_string(value.type), value.bytes, bytes));
+    throw Error(
+        fmt::format("'{}' is {} and takes {} bytes, not {}", name_of(held), to_string(value.type), value.bytes, bytes));
   if (recording_.body().nodes().size() > 0) flush();  // reads of the old value
   if (!store_.keep_dependents(value) || !store_.bring_back(value)) refuse(value, nullptr);
   std::memcpy(value.block.data, from, static_cast<size_t>(bytes));
@@ -263,7 +266,8 @@ Tensor Engine::make_filled(const TensorType& type, const Init& init, bool is_ran
   value->fill_key = mix_bits(options_.seed, static_cast<uint64_t>(++values_made_));
   value->made_at = where;
   // About what filling takes: a few hundred million random numbers a second, or memory speed.
-  value->make_ns = static_cast<double>(element_count(type.shape).fixed()) * (init.kind == Init::Kind::Constant ? 0.3 : 4.0);
+  value->make_ns =
+      static_cast<double>(element_count(type.shape).fixed()) * (init.kind == Init::Kind::Constant ? 0.3 : 4.0);
   if (!store_.allocate(*value)) refuse(*value, nullptr);
   store_.fill(*value);
   value->state = Value::State::InMemory;
@@ -280,16 +284,22 @@ void Engine::close_tape() { --open_tapes_; }
 
 std::string Engine::report() const {
   const EagerFacts now = facts();
-  return fmt::format("eager: {} values, {} operators pending, {} plans made in {:.1f} ms ({} kept), {} values dropped, "
-                     "{} spilled, {} recomputed{}\n",
-                     now.values, now.pending, now.plans, now.planning_ms, now.cached_plans, now.dropped, now.spilled,
-                     now.recomputed, describe_values(store_.values(), store_.now()));
+  return fmt::format(
+      "eager: {} values, {} operators pending, {} plans made in {:.1f} ms ({} kept), {} values dropped, "
+      "{} spilled, {} recomputed{}\n",
+      now.values, now.pending, now.plans, now.planning_ms, now.cached_plans, now.dropped, now.spilled, now.recomputed,
+      describe_values(store_.values(), store_.now()));
 }
 
 EagerFacts Engine::facts() const {
-  return {plans_.planned_count, plans_.planning_ns / 1e6,       static_cast<int64_t>(plans_.size()),
-          store_.drops(),       store_.spills(),                store_.remakes(),
-          std::ssize(store_.values()), std::ssize(recording_.body().nodes())};
+  return {plans_.planned_count,
+          plans_.planning_ns / 1e6,
+          static_cast<int64_t>(plans_.size()),
+          store_.drops(),
+          store_.spills(),
+          store_.remakes(),
+          std::ssize(store_.values()),
+          std::ssize(recording_.body().nodes())};
 }
 
 }  // namespace plimsoll::eager

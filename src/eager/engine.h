@@ -96,10 +96,10 @@ class Engine : public graph::Recorder {
   PlanCache plans_;
   std::thread::id thread_ = std::this_thread::get_id();
 
-  std::vector<Value*> held_;              // by value of the recording; not owned
-  std::vector<Tensor> entered_;           // leaves of the recording stay until it ends
-  std::vector<Tensor> kept_;              // made for what is still to be computed, without a handle of the program
-  std::vector<bool> is_done_;             // by node: an update that has run
+  std::vector<Value*> held_;                 // by value of the recording; not owned
+  std::vector<Tensor> entered_;              // leaves of the recording stay until it ends
+  std::vector<Tensor> kept_;                 // made for what is still to be computed, without a handle of the program
+  std::vector<bool> is_done_;                // by node: an update that has run
   std::vector<std::source_location> where_;  // by node
   Bytes entered_bytes_ = 0;
   int open_tapes_ = 0;

@@ -42,13 +42,15 @@ class Trace : public graph::Capturer {
   void make(const TracedFunction::Body& body) {
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < signature_.types.size(); ++i) {
-      tensors.push_back(graph_.placeholder(fmt::format("argument{}", i), signature_.types[i].dtype, signature_.types[i].shape));
+      tensors.push_back(
+          graph_.placeholder(fmt::format("argument{}", i), signature_.types[i].dtype, signature_.types[i].shape));
       parameters_.push_back(tensors.back().id());
     }
     for (const Tensor& result : body(tensors)) {
       if (!result.is_set()) throw Error("function: a result is unset");
       results_.push_back(result.is_eager() ? capture(*result.held()).id() : result.id());
-      if (!result.is_eager() && result.owner() != &graph_.body()) throw Error("function: a result belongs to another graph");
+      if (!result.is_eager() && result.owner() != &graph_.body())
+        throw Error("function: a result belongs to another graph");
     }
     graph_.finalize();
   }
@@ -67,7 +69,8 @@ class Trace : public graph::Capturer {
       if (captured_[i].held() == &held) return {graph_, parameters_[signature_.types.size() + i]};
     graph::keep(&held);
     captured_.emplace_back(&held);
-    const Tensor parameter = graph_.placeholder(fmt::format("captured{}", captured_.size()), held.type.dtype, held.type.shape);
+    const Tensor parameter =
+        graph_.placeholder(fmt::format("captured{}", captured_.size()), held.type.dtype, held.type.shape);
     parameters_.push_back(parameter.id());
     return parameter;
   }
@@ -124,8 +127,9 @@ class Traces {
       if (!options_.open_batch || shape.rank() == 0) continue;
       const int64_t samples = shape[0].fixed();
       if (has_batch && samples != batch)
-        throw Error(fmt::format("function: the batch is open, so all tensors must begin with the same size, not {} and {}",
-                                batch, samples));
+        throw Error(
+            fmt::format("function: the batch is open, so all tensors must begin with the same size, not {} and {}",
+                        batch, samples));
       batch = samples;
       has_batch = true;
       shape[0] = Dim::batch();
@@ -162,9 +166,8 @@ class Traces {
       return sum;
     };
     while (traces_.size() > 1 && (std::ssize(traces_) > options_.cache || bytes() > options_.cache_bytes))
-      traces_.erase(std::min_element(traces_.begin(), traces_.end() - 1, [](const auto& a, const auto& b) {
-        return a->last_used < b->last_used;
-      }));
+      traces_.erase(std::min_element(traces_.begin(), traces_.end() - 1,
+                                     [](const auto& a, const auto& b) { return a->last_used < b->last_used; }));
   }
 
   const FunctionOptions options_;
@@ -220,12 +223,14 @@ std::vector<Tensor> Engine::call(const graph::Body& traced, std::span<const Valu
     for (const ValueId input : traced.inputs(node)) in.push_back(ids[static_cast<size_t>(input)]);
     graph::Attrs attrs = at_batch_size(traced.attrs(node), batch);
     // Each call of a function that draws at random draws other numbers.
-    if (attrs.has("key")) attrs.set("key", static_cast<int64_t>(mix_bits(static_cast<uint64_t>(attrs.i("key")), body.nodes().size())));
+    if (attrs.has("key"))
+      attrs.set("key", static_cast<int64_t>(mix_bits(static_cast<uint64_t>(attrs.i("key")), body.nodes().size())));
     const bool before = body.set_backward(node.is_backward);
     const NodeId id = body.add_node(*node.op, in, attrs, "");
     body.set_backward(before);
     after_apply(id, std::source_location());
-    for (int i = 0; i < node.outputs; ++i) ids[static_cast<size_t>(node.first_output + i)] = body.node(id).first_output + i;
+    for (int i = 0; i < node.outputs; ++i)
+      ids[static_cast<size_t>(node.first_output + i)] = body.node(id).first_output + i;
   }
   std::vector<Tensor> made;
   for (const ValueId result : results) made.emplace_back(recording_, ids[static_cast<size_t>(result)]);

@@ -14,8 +14,8 @@ constexpr Bytes kPageBytes = 4 * KiB;
 
 // Pages are touched at once, so that missing memory shows here and not in a kernel.
 std::byte* map_pages(Bytes bytes) {
-  void* const pages =
-      mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* const pages = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
 }
 
@@ -69,7 +69,7 @@ Block MemoryPool::take(Bytes bytes) {
     used_.emplace(block.data, std::move(kept->second));
     kept_.erase(kept);
     kept_bytes_ -= wanted;
-    large_bytes_ += wanted;
+    add_large(wanted);
     return block;
   }
   if (line_.free() < wanted) give_up_kept(wanted);
@@ -80,7 +80,7 @@ Block MemoryPool::take(Bytes bytes) {
   large.held.set_resident(wanted);
   const Block block = large.block;
   used_.emplace(block.data, std::move(large));
-  large_bytes_ += wanted;
+  add_large(wanted);
   return block;
 }
 
@@ -95,15 +95,20 @@ void MemoryPool::give_back(Block block) noexcept {
   used_.erase(at);
   large_bytes_ -= block.bytes;
   kept_bytes_ += block.bytes;
+  // Code whose sizes change all the time would keep blocks that nobody takes again.
+  while (kept_bytes_ > std::max(kLeastKept, most_large_bytes_)) give_up(kept_.begin());
+}
+
+void MemoryPool::give_up(std::multimap<Bytes, Large>::iterator kept) noexcept {
+  kept_bytes_ -= kept->first;
+  unmap(std::move(kept->second));
+  kept_.erase(kept);
 }
 
 // The largest first: few system calls.
 void MemoryPool::give_up_kept(Bytes wanted_free) noexcept {
   while (!kept_.empty() && line_.free() < wanted_free) {
-    const auto last = std::prev(kept_.end());
-    kept_bytes_ -= last->first;
-    unmap(std::move(last->second));
-    kept_.erase(last);
+    give_up(std::prev(kept_.end()));
   }
 }
 

@@ -2,6 +2,7 @@
 // line has room.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -43,18 +44,24 @@ class MemoryPool {
   };
   static constexpr Bytes kSlabBytes = 256 * KiB;
   static constexpr Bytes kLargestSmall = 32 * KiB;
+  static constexpr Bytes kLeastKept = 2 * MiB;
   static size_t class_of(Bytes bytes);
 
   Block take_small(Bytes bytes);
   bool add_slab(size_t size_class);
   void unmap(Large large) noexcept;
+  void give_up(std::multimap<Bytes, Large>::iterator kept) noexcept;
+  void add_large(Bytes bytes) {
+    large_bytes_ += bytes;
+    most_large_bytes_ = std::max(most_large_bytes_, large_bytes_);
+  }
 
   MemoryLine line_;
-  std::map<std::byte*, Large> used_;               // by address
-  std::multimap<Bytes, Large> kept_;               // by size
+  std::map<std::byte*, Large> used_;  // by address
+  std::multimap<Bytes, Large> kept_;  // by size
   std::vector<std::vector<std::byte*>> free_small_ = std::vector<std::vector<std::byte*>>(16);
   std::vector<Large> slabs_;
-  Bytes kept_bytes_ = 0, large_bytes_ = 0;
+  Bytes kept_bytes_ = 0, large_bytes_ = 0, most_large_bytes_ = 0;
 };
 
 }  // namespace plimsoll::eager

@@ -10,9 +10,7 @@ namespace {
 
 constexpr PieceValue kNowhere = -1;
 
-uint64_t word_of(Dim dim) {
-  return static_cast<uint64_t>(dim.count()) << 1 | static_cast<uint64_t>(dim.is_batch());
-}
+uint64_t word_of(Dim dim) { return static_cast<uint64_t>(dim.count()) << 1 | static_cast<uint64_t>(dim.is_batch()); }
 
 void add_text(PieceKey& key, std::string_view text) {
   key.push_back(text.size());
@@ -86,8 +84,9 @@ PieceValue PieceBuilder::number(ValueId value) {
   PieceValue& known = numbers_[static_cast<size_t>(value)];
   if (known != kNowhere) return known;
   const graph::Value& leaf = recording_.value(value);
-  key_.push_back(static_cast<uint64_t>(leaf.kind == graph::ValueKind::Computed ? graph::ValueKind::Placeholder : leaf.kind) |
-                 0x100);
+  key_.push_back(
+      static_cast<uint64_t>(leaf.kind == graph::ValueKind::Computed ? graph::ValueKind::Placeholder : leaf.kind) |
+      0x100);
   add_type(key_, leaf.type);
   if (leaf.kind == graph::ValueKind::Constant) {
     const std::vector<std::byte>& bytes = recording_.constant_of(value).bytes;
@@ -126,8 +125,8 @@ std::shared_ptr<const Piece> PieceBuilder::build() const {
   const int32_t* in = inputs_.data();
   for (const NodeId id : nodes_) {
     const graph::Node& node = recording_.node(id);
-    PieceNode added{node.op, recording_.attrs(node), {}, static_cast<PieceValue>(piece->types.size()), node.outputs,
-                    node.is_backward};
+    PieceNode added{node.op,      recording_.attrs(node), {}, static_cast<PieceValue>(piece->types.size()),
+                    node.outputs, node.is_backward};
     for (int i = 0; i < node.inputs; ++i, ++in) added.in.push_back(*in < kNowhere ? -2 - *in : *in + leaves);
     for (int i = 0; i < node.outputs; ++i) piece->types.push_back(recording_.value(node.first_output + i).type);
     piece->nodes.push_back(std::move(added));

@@ -60,7 +60,7 @@ class PieceBuilder {
   std::span<const NodeId> nodes_;
   PieceKey key_;
   std::vector<ValueId> leaves_;
-  std::vector<PieceValue> numbers_;       // by value of the recording: while nodes are read, leaf l is -2 - l
+  std::vector<PieceValue> numbers_;  // by value of the recording: while nodes are read, leaf l is -2 - l
   std::vector<int32_t> inputs_;
 };
 

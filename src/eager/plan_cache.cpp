@@ -20,9 +20,8 @@ PlannedPiece& PlanCache::planned(const std::shared_ptr<const Piece>& piece, std:
     return planned.updates() == updates && std::ranges::equal(planned.targets(), targets);
   });
   if (at == last)
-    at = planned_.emplace(
-        piece.get(),
-        Entry{std::make_unique<PlannedPiece>(piece, std::vector<PieceValue>(targets.begin(), targets.end()), updates)});
+    at = planned_.emplace(piece.get(), Entry{std::make_unique<PlannedPiece>(
+                                           piece, std::vector<PieceValue>(targets.begin(), targets.end()), updates)});
   at->second.last_used = ++clock_;
   return *at->second.planned;
 }

@@ -17,10 +17,10 @@ namespace {
 // Targets that show the bytes of a leaf, or of another target, are written by a node of their own.
 struct BuiltGraph {
   Graph graph;
-  std::vector<ValueId> ids;            // by value of the piece
-  std::vector<int32_t> of_variable;    // by variable of the graph: leaf l as l, target t as -1 - t
+  std::vector<ValueId> ids;          // by value of the piece
+  std::vector<int32_t> of_variable;  // by variable of the graph: leaf l as l, target t as -1 - t
   std::vector<ValueId> fetches;
-  std::vector<int32_t> fetched;        // the target of each fetch
+  std::vector<int32_t> fetched;  // the target of each fetch
   std::vector<NodeId> updates;
 };
 
@@ -43,7 +43,11 @@ void add_leaves(const Piece& piece, BuiltGraph& built) {
 class NodeAdder {
  public:
   NodeAdder(const Piece& piece, const std::vector<PieceValue>& targets, bool updates, BuiltGraph& built)
-      : piece_(piece), updates_(updates), built_(built), roots_(piece.types.size()), target_of_(piece.types.size(), -1),
+      : piece_(piece),
+        updates_(updates),
+        built_(built),
+        roots_(piece.types.size()),
+        target_of_(piece.types.size(), -1),
         is_taken_(piece.types.size(), false) {
     for (size_t v = 0; v < roots_.size(); ++v) roots_[v] = static_cast<PieceValue>(v);
     for (size_t t = 0; t < targets.size(); ++t) target_of_[static_cast<size_t>(targets[t])] = static_cast<int32_t>(t);
@@ -74,9 +78,9 @@ class NodeAdder {
       built_.fetched.push_back(target);
       return;
     }
-    const ValueId copy = built_.graph.body().add_variable(fmt::format("target{}", target),
-                                                          piece_.types[static_cast<size_t>(value)], Init::zeros(),
-                                                          VariableRole::Statistic);
+    const ValueId copy =
+        built_.graph.body().add_variable(fmt::format("target{}", target), piece_.types[static_cast<size_t>(value)],
+                                         Init::zeros(), VariableRole::Statistic);
     built_.of_variable.push_back(-1 - target);
     built_.updates.push_back(ops::assign({built_.graph, copy}, {built_.graph, id}));
   }
@@ -148,15 +152,16 @@ void PlannedPiece::bind(const Lowered& lowered, const plan::Plan& plan, std::byt
   by_buffer_.assign(program.problem.buffers.size(), nullptr);
   places_.clear();
   std::vector<int32_t> leaf_of(built.graph.body().values().size(), -1);
-  for (size_t l = 0; l < piece_->leaves.size(); ++l) leaf_of[static_cast<size_t>(built.ids[l])] = static_cast<int32_t>(l);
+  for (size_t l = 0; l < piece_->leaves.size(); ++l)
+    leaf_of[static_cast<size_t>(built.ids[l])] = static_cast<int32_t>(l);
   for (const lower::Port& port : program.feeds)
     places_.push_back({port.buffer, leaf_of[static_cast<size_t>(port.value)], 0, false});
   for (size_t v = 0; v < program.variables.size(); ++v) {
     const lower::Port& port = program.variables[v];
     const int32_t of = built.of_variable[v];
     for (int32_t tile = 0; tile < port.tiles; ++tile)
-      places_.push_back({port.buffer + tile, of >= 0 ? of : -1 - of,
-                         tile * lower::kTileElements * size_of(port.type.dtype), of < 0});
+      places_.push_back(
+          {port.buffer + tile, of >= 0 ? of : -1 - of, tile * lower::kTileElements * size_of(port.type.dtype), of < 0});
   }
   for (size_t f = 0; f < program.fetches.size(); ++f)
     places_.push_back({program.fetches[f].buffer, built.fetched[f], 0, true});
@@ -185,8 +190,9 @@ void PlannedPiece::run(const kernels::StepState& state, std::span<std::byte* con
 }
 
 Bytes PlannedPiece::bytes() const {
-  constexpr Bytes kBytesOfAction = 900;  // its operands, kernels of its own and what libraries keep for these
-  return static_cast<Bytes>(sizeof *this) + std::ssize(action_ops_) * kBytesOfAction + std::ssize(by_buffer_) * 8;
+  // The operands of an action, kernels of its own and what libraries keep for these; lists, and blocks of the heap.
+  constexpr Bytes kBytesOfAction = 900, kBytesOfPlan = 4 * KiB;
+  return kBytesOfPlan + std::ssize(action_ops_) * kBytesOfAction + std::ssize(by_buffer_) * 8;
 }
 
 }  // namespace plimsoll::eager

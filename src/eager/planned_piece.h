@@ -46,7 +46,7 @@ class PlannedPiece {
  private:
   struct Place {
     plan::BufferId buffer;
-    int32_t number;      // of the leaf or target
+    int32_t number;  // of the leaf or target
     Bytes offset;
     bool is_target;
   };

@@ -35,7 +35,8 @@ std::string place_of(const Value& value) {
 
 std::vector<Holder> largest_holders(const std::vector<Value*>& values) {
   std::vector<Holder> holders;
-  for (const Value* value : largest(values)) holders.push_back({std::string(kind_of(*value)), Tag::Eager, value->bytes});
+  for (const Value* value : largest(values))
+    holders.push_back({std::string(kind_of(*value)), Tag::Eager, value->bytes});
   return holders;
 }
 

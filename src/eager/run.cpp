@@ -63,7 +63,9 @@ Engine::Pending Engine::find_pending() const {
   }
   std::vector<bool> is_changed(body.values().size(), false);
   for (NodeId id = 0; id < std::ssize(body.nodes()); ++id) {
-    if (body.node(id).op->traits.updates == 0 || (static_cast<size_t>(id) < is_done_.size() && is_done_[static_cast<size_t>(id)])) continue;
+    if (body.node(id).op->traits.updates == 0 ||
+        (static_cast<size_t>(id) < is_done_.size() && is_done_[static_cast<size_t>(id)]))
+      continue;
     needed[static_cast<size_t>(id)] = pending.has_updates = true;
     for_each_updated(body, body.node(id), [&](ValueId changed) { is_changed[static_cast<size_t>(changed)] = true; });
   }
@@ -79,7 +81,8 @@ Engine::Pending Engine::find_pending() const {
     if (open_tapes_ == 0) continue;
     const graph::Node& node = body.node(id);
     const std::span<const ValueId> inputs = body.inputs(node);
-    const bool reads_changed = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return is_changed[static_cast<size_t>(input)]; });
+    const bool reads_changed = std::any_of(inputs.begin(), inputs.end(),
+                                           [&](ValueId input) { return is_changed[static_cast<size_t>(input)]; });
     for (ValueId out = node.first_output; out < node.first_output + node.outputs; ++out) {
       if (is_target[static_cast<size_t>(out)]) continue;
       if (reads_changed) {  // it can't be computed again after the change
@@ -142,7 +145,8 @@ void Engine::run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> t
   const auto [front, back] = std::pair(nodes.first(half), nodes.subspan(half));
   std::vector<bool> is_in_front(body.values().size(), false), is_wanted(body.values().size(), false);
   for (const NodeId id : front)
-    for (int i = 0; i < body.node(id).outputs; ++i) is_in_front[static_cast<size_t>(body.node(id).first_output + i)] = true;
+    for (int i = 0; i < body.node(id).outputs; ++i)
+      is_in_front[static_cast<size_t>(body.node(id).first_output + i)] = true;
   for (const ValueId id : targets) is_wanted[static_cast<size_t>(id)] = true;
   std::vector<ValueId> of_back, of_front;
   for (const ValueId id : targets) (is_in_front[static_cast<size_t>(id)] ? of_front : of_back).push_back(id);
@@ -172,11 +176,15 @@ bool Engine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> tar
   const Pins pins(leaves);
   for (Value* leaf : leaves)
     if (leaf != nullptr && !store_.bring_back(*leaf)) return false;
+  std::vector<int64_t> versions;
+  for (const Value* leaf : leaves) versions.push_back(leaf == nullptr ? 0 : leaf->version);
   bool has_updates = false;
   for (const NodeId id : nodes)
     for_each_updated(body, body.node(id), [&](ValueId changed) {
       has_updates = true;
-      if (!store_.keep_dependents(*value_at(changed))) refuse(*value_at(changed), nullptr);
+      Value& variable = *value_at(changed);
+      if (!store_.keep_dependents(variable)) refuse(variable, nullptr);
+      ++variable.version;  // now, not after the run: what is made from it may not be dropped any more
     });
   for (const ValueId id : targets) outs.push_back(&value_for(id));
   PlannedPiece& planned = plans_.planned(piece, numbers, has_updates);
@@ -188,9 +196,9 @@ bool Engine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> tar
   record->piece = piece;
   record->serial = serial_;
   record->leaves.reserve(leaves.size());
-  for (Value* leaf : leaves) {
-    record->leaves.push_back({leaf, leaf == nullptr ? 0 : leaf->version});
-    if (leaf != nullptr) ++leaf->records;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    record->leaves.push_back({leaves[i], versions[i]});
+    if (leaves[i] != nullptr) ++leaves[i]->records;
   }
   kernels::StepStatus status;
   planned.run({.seed = options_.seed, .step = serial_, .status = &status}, places_of(leaves), places_of(outs));
@@ -204,10 +212,7 @@ bool Engine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> tar
   }
   is_done_.resize(body.nodes().size(), false);
   for (const NodeId id : nodes)
-    for_each_updated(body, body.node(id), [&](ValueId changed) {
-      ++value_at(changed)->version;
-      is_done_[static_cast<size_t>(id)] = true;
-    });
+    if (body.node(id).op->traits.updates != 0) is_done_[static_cast<size_t>(id)] = true;
   if (!status.is_good()) expect_good(planned, status);
   return true;
 }
@@ -246,7 +251,8 @@ bool Engine::plan(PlannedPiece& planned, Bytes limit) {
 bool Engine::prepare(PlannedPiece& planned, std::span<Value* const> outs) {
   for (Value* out : outs)
     if (!store_.allocate(*out)) return false;
-  if (!planned.is_planned() && line().covers_process() && !store_.make_room(planning_bytes(planned.piece()))) return false;
+  if (!planned.is_planned() && line().covers_process() && !store_.make_room(planning_bytes(planned.piece())))
+    return false;
   const Bytes easy = store_.easy_bytes();
   // A plan that was made when there was little room is made again when there is more.
   const bool is_outgrown = planned.is_planned() && planned.slowdown() > 0.02 && easy / 5 * 4 > planned.planned_limit();
@@ -293,7 +299,8 @@ void Engine::refuse_operator(NodeId id) const {
   }
   for (int i = 0; i < node.outputs; ++i) own += bytes_at(node.first_output + i);
   for (const Value* value : store_.values())
-    if (value->state == Value::State::InMemory && !value->can_be_remade() && value->pins == 0) held += value->block.bytes;
+    if (value->state == Value::State::InMemory && !value->can_be_remade() && value->pins == 0)
+      held += value->block.bytes;
   Refusal refusal;
   refusal.line = line().limit();
   refusal.runtime = line().process_bytes();

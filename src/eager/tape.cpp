@@ -7,8 +7,8 @@
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
 #include "autodiff/gradients.h"
-#include "graph/caller.h"
 #include "eager/engine.h"
+#include "graph/caller.h"
 
 namespace plimsoll {
 
@@ -43,8 +43,9 @@ class TapeState {
 
   std::vector<Gradient> gradient(const Tensor& target, std::span<const Tensor> sources, Tensor seed) {
     if (!is_open_)
-      throw Error("Tape::gradient was called before, and the tape keeps nothing after that; make it persistent: "
-                  "Tape tape({.persistent = true})");
+      throw Error(
+          "Tape::gradient was called before, and the tape keeps nothing after that; make it persistent: "
+          "Tape tape({.persistent = true})");
     expect_eager(target, "gradient");
     for (const Tensor& source : sources) expect_eager(source, "gradient");
     const graph::Composing composing(engine_.graph());
@@ -96,7 +97,8 @@ class TapeState {
         recorded[static_cast<size_t>(starts[next].second)] = true;
       const graph::Node& node = body.node(id);
       const auto inputs = body.inputs(node);
-      if (std::none_of(inputs.begin(), inputs.end(), [&](ValueId in) { return recorded[static_cast<size_t>(in)]; })) continue;
+      if (std::none_of(inputs.begin(), inputs.end(), [&](ValueId in) { return recorded[static_cast<size_t>(in)]; }))
+        continue;
       for (int i = 0; i < node.outputs; ++i) recorded[static_cast<size_t>(node.first_output + i)] = true;
     }
     return recorded;

@@ -23,7 +23,7 @@ struct LeafUse {
 // One run of a piece: the recipe of all that it computed.
 struct RunRecord {
   std::shared_ptr<const Piece> piece;
-  int64_t serial = 0;  // of the recording: random operators draw the same numbers again
+  int64_t serial = 0;           // of the recording: random operators draw the same numbers again
   std::vector<LeafUse> leaves;  // as in the piece
 
   RunRecord() = default;

@@ -35,9 +35,9 @@ ValueStore::ValueStore(const MemoryLine& line, const EagerOptions& options, Rema
       remake_(std::move(remake)),
       pool_(line),
       file_(line, options.scratch_folder,
-            options.disk_limit > 0               ? options.disk_limit
+            options.disk_limit > 0                       ? options.disk_limit
             : line.limit() < MemoryLine::kUnlimited / 64 ? 16 * line.limit()
-                                                 : 64 * GiB),
+                                                         : 64 * GiB),
       arena_(arena_addresses(line.limit())),
       arena_held_(line_.reserve(Tag::Activations, 0)) {}
 
@@ -137,9 +137,8 @@ bool ValueStore::bring_back(Value& value) {
 
 bool ValueStore::keep_dependents(const Value& variable) {
   const auto depends = [&](const Value* value) {
-    return value->record != nullptr &&
-           std::any_of(value->record->leaves.begin(), value->record->leaves.end(),
-                       [&](const LeafUse& leaf) { return leaf.value == &variable; });
+    return value->record != nullptr && std::any_of(value->record->leaves.begin(), value->record->leaves.end(),
+                                                   [&](const LeafUse& leaf) { return leaf.value == &variable; });
   };
   for (auto at = std::find_if(dropped_.begin(), dropped_.end(), depends); at != dropped_.end();
        at = std::find_if(dropped_.begin(), dropped_.end(), depends)) {

@@ -18,10 +18,12 @@ void expect_one_owner(const Op& op, std::span<const Tensor> inputs) {
     if (!inputs[i].is_set())
       throw Error(fmt::format("{}: input {} is unset; give it a tensor of the graph", op.name, i));
     if (inputs[i].is_eager() != inputs[0].is_eager())
-      throw Error(fmt::format("{}: input {} is {}; eager code and a graph can't be mixed: feed a placeholder, or call "
-                              "the function with the eager tensor as an argument",
-                              op.name, i, inputs[i].is_eager() ? "an eager tensor but the others belong to a graph"
-                                                               : "a tensor of a graph but the others are eager"));
+      throw Error(
+          fmt::format("{}: input {} is {}; eager code and a graph can't be mixed: feed a placeholder, or call "
+                      "the function with the eager tensor as an argument",
+                      op.name, i,
+                      inputs[i].is_eager() ? "an eager tensor but the others belong to a graph"
+                                           : "a tensor of a graph but the others are eager"));
     if (inputs[i].owner() == inputs[0].owner()) continue;
     if (inputs[i].is_eager())
       throw Error(fmt::format("{}: input {} belongs to another Eager; copy its numbers out and in", op.name, i));

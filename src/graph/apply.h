@@ -27,10 +27,10 @@ class Outputs {
   int count_;
 };
 
-// Inputs of a graph: adds a node to it. Eager inputs: records the call. Refuses, by the operator's name, inputs that are unset or of several graphs.
+// Inputs of a graph: adds a node to it. Eager inputs: records the call. Refuses, by the operator's name, inputs that
+// are unset or of several graphs.
 Outputs apply(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs = {}, Name name = {});
-inline Outputs apply(const Op& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {},
-                     Name name = {}) {
+inline Outputs apply(const Op& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {}, Name name = {}) {
   return apply(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs, name);
 }
 

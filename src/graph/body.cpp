@@ -171,8 +171,9 @@ NodeId Body::add_whole_node(const Op& op, std::span<const ValueId> inputs, const
   inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
   for (size_t i = 0; i < infer.out.size(); ++i) {
     // The first output bears the node's name, the others name:1, name:2 ...
-    const int32_t value_name =
-        i == 0 || recorder_ != nullptr ? node_name : claim_name(fmt::format("{}:{}", names_[static_cast<size_t>(node_name)], i));
+    const int32_t value_name = i == 0 || recorder_ != nullptr
+                                   ? node_name
+                                   : claim_name(fmt::format("{}:{}", names_[static_cast<size_t>(node_name)], i));
     if (recorder_ != nullptr)
       values_.push_back({infer.out[i], node, ValueKind::Computed, value_name, -1});
     else

@@ -10,7 +10,9 @@ namespace plimsoll::graph {
 class Caller {
  public:
   explicit Caller(const std::source_location& where)
-      : recorder_(current_recorder()), where_(where), before_(recorder_ == nullptr ? nullptr : recorder_->set_caller(&where_)) {}
+      : recorder_(current_recorder()),
+        where_(where),
+        before_(recorder_ == nullptr ? nullptr : recorder_->set_caller(&where_)) {}
   ~Caller() {
     if (recorder_ != nullptr) recorder_->reset_caller(before_);
   }

@@ -52,7 +52,7 @@ class Recorder {
   void reset_caller(const std::source_location* before) { caller_ = before; }
 
   virtual std::string_view name_of(const Held& held) = 0;
-  virtual const void* read(Held& held) = 0;       // computes it; valid until anything else is computed
+  virtual const void* read(Held& held) = 0;  // computes it; valid until anything else is computed
   virtual void set(Held& variable, const void* from, Bytes bytes) = 0;
   virtual void set_number(Held& variable, float number) = 0;  // at once, for nodes that are pending too
   virtual void run() = 0;                                     // all that is pending
@@ -76,8 +76,8 @@ class Capturer {
 
 // That of the innermost Eager of this thread; null: there is none.
 Recorder* current_recorder();
-void add_recorder(Recorder* recorder);     // becomes the innermost
-void remove_recorder(Recorder* recorder);  // wherever it is
+void add_recorder(Recorder* recorder);              // becomes the innermost
+void remove_recorder(Recorder* recorder);           // wherever it is
 Recorder& require_recorder(std::string_view what);  // throws Error
 bool is_alive(const Recorder* recorder);            // of this thread
 

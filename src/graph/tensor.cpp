@@ -33,7 +33,9 @@ void let_go(Held* held) noexcept {
 Recorder* current_recorder() { return recorders.empty() ? nullptr : recorders.back(); }
 void add_recorder(Recorder* recorder) { recorders.push_back(recorder); }
 void remove_recorder(Recorder* recorder) { std::erase(recorders, recorder); }
-bool is_alive(const Recorder* recorder) { return std::find(recorders.begin(), recorders.end(), recorder) != recorders.end(); }
+bool is_alive(const Recorder* recorder) {
+  return std::find(recorders.begin(), recorders.end(), recorder) != recorders.end();
+}
 Recorder& require_recorder(std::string_view what) {
   if (recorders.empty())
     throw Error(fmt::format("{} is eager code and needs an Eager: write `Eager eager(line);` before it", what));
@@ -79,15 +81,18 @@ size_t Tensor::elements() const { return static_cast<size_t>(element_count(shape
 
 void Tensor::read(DType dtype, void* into, size_t elements, bool is_item) const {
   if (held_ == nullptr)
-    throw Error(fmt::format("'{}' belongs to a graph and has no numbers while the graph is built, so a program can't "
-                            "decide by them; use where(condition, a, b) instead of if, or fetch it in a step",
-                            body().name(body().value(id_))));
+    throw Error(
+        fmt::format("'{}' belongs to a graph and has no numbers while the graph is built, so a program can't "
+                    "decide by them; use where(condition, a, b) instead of if, or fetch it in a step",
+                    body().name(body().value(id_))));
   const TensorType& wanted = type();
   if (wanted.dtype != dtype)
     throw Error(fmt::format("the tensor is {} and can't be read as {}", to_string(wanted), plimsoll::name_of(dtype)));
   if (this->elements() != elements)
-    throw Error(is_item ? fmt::format("item() needs a single element but the tensor is {}; use to_vector()", to_string(wanted))
-                        : fmt::format("{} has {} elements but there is room for {}", to_string(wanted), this->elements(), elements));
+    throw Error(
+        is_item ? fmt::format("item() needs a single element but the tensor is {}; use to_vector()", to_string(wanted))
+                : fmt::format("{} has {} elements but there is room for {}", to_string(wanted), this->elements(),
+                              elements));
   if (elements > 0) std::memcpy(into, recorder_of(*held_).read(*held_), elements * static_cast<size_t>(size_of(dtype)));
 }
 

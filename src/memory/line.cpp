@@ -254,8 +254,9 @@ std::string MemoryLine::report() const {
   {
     const std::lock_guard lock(ledger_->mutex_);
     const bool has_limit = ledger_->limit_ != kUnlimited;
-    text = fmt::format("line {}: {} held, {} at most so far\n", has_limit ? format_bytes(ledger_->limit_) : "without a limit",
-                       format_bytes(ledger_->used_), format_bytes(ledger_->peak_));
+    text = fmt::format("line {}: {} held, {} at most so far\n",
+                       has_limit ? format_bytes(ledger_->limit_) : "without a limit", format_bytes(ledger_->used_),
+                       format_bytes(ledger_->peak_));
     for (size_t i = 0; i < kTagCount; ++i)
       if (ledger_->peak_by_tag_[i] > 0)
         text += fmt::format("  {:<12} {:>10}  peak {:>10}\n", name_of(static_cast<Tag>(i)),

@@ -179,7 +179,7 @@ void add_metric(Objective& objective, const Metric& metric, Tensor prediction, T
   if (sums.size() != metric.tensors)
     refuse(
         fmt::format("metric '{}' gives {} sums but says that it gives {}", metric.name, sums.size(), metric.tensors));
-  for (const Tensor sum : sums) {
+  for (const Tensor& sum : sums) {
     if (sum.dtype() != DType::F32 || element_count(sum.shape()).is_batch())
       refuse(fmt::format("metric '{}': a sum is {} but must be f32 without the batch", metric.name,
                          to_string(sum.type())));

@@ -51,7 +51,11 @@ TEST_F(EagerTest, MakesTensorsFromNumbers) {
 
 TEST_F(EagerTest, RefusesTensorsThatMakeNoSense) {
   EXPECT_THAT([] { zeros({2, 0}); }, ThrowsMessage<Error>(HasSubstr("must be positive")));
-  EXPECT_THAT([] { tensor(std::vector<float>{1, 2}, {3}); }, ThrowsMessage<Error>(HasSubstr("2 numbers were given for [3]")));
+  EXPECT_THAT(
+      [] {
+        tensor(std::vector<float>{1, 2}, {3});
+      },
+      ThrowsMessage<Error>(HasSubstr("2 numbers were given for [3]")));
   EXPECT_THAT([] { normal({2}, 0, -1); }, ThrowsMessage<Error>(HasSubstr("make no sense")));
   EXPECT_THAT([] { arange(0, 1, 0); }, ThrowsMessage<Error>(HasSubstr("in steps of 0")));
   EXPECT_THAT([] { matmul(zeros({2, 3}), zeros({2, 3})); }, ThrowsMessage<Error>(HasSubstr("matmul")));
@@ -108,7 +112,8 @@ TEST_F(EagerTest, VariablesTakeValues) {
   EXPECT_THAT(after.to_vector<float>(), ElementsAre(30, 40));
   EXPECT_THAT(w.to_vector<float>(), ElementsAre(3.5, 4.5));
   EXPECT_EQ(eager_.variable("w", {2}, Init::zeros()).to_vector<float>(), w.to_vector<float>());
-  EXPECT_THAT([&] { eager_.variable("w", {3}, Init::zeros()); }, ThrowsMessage<Error>(HasSubstr("can't be reused as f32[3]")));
+  EXPECT_THAT([&] { eager_.variable("w", {3}, Init::zeros()); },
+              ThrowsMessage<Error>(HasSubstr("can't be reused as f32[3]")));
   EXPECT_THAT([&] { before.assign(w); }, ThrowsMessage<Error>(HasSubstr("is no variable")));
 }
 

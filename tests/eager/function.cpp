@@ -75,7 +75,8 @@ TEST_F(FunctionTest, GradientsFlowThroughItAndItsInnerFunctions) {
 TEST_F(FunctionTest, ModelsAndStepsCanBeTraced) {
   const Model net = sequential({layers::dense(8, {.activation = "relu"}), layers::dense(3)});
   const auto loss_of = function([&](Tensor x, Tensor y) { return sparse_cross_entropy(net(x, true), y); });
-  const Tensor x = normal({16, 4}), y = tensor(std::vector<int32_t>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0}, {16});
+  const Tensor x = normal({16, 4}),
+               y = tensor(std::vector<int32_t>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0}, {16});
   const float first = loss_of(x, y).item<float>();
   for (int i = 0; i < 30; ++i) {
     Tape tape;
@@ -93,7 +94,8 @@ TEST_F(FunctionTest, AConditionOnATracedNumberIsRefused) {
 
 TEST_F(FunctionTest, WarnsWhenEveryCallIsTracedAnew) {
   std::string warning;
-  const auto f = function([](Tensor x) { return x * 2; }, {.cache = 3, .warn = [&](const std::string& why) { warning = why; }});
+  const auto f =
+      function([](Tensor x) { return x * 2; }, {.cache = 3, .warn = [&](const std::string& why) { warning = why; }});
   for (int64_t i = 1; i <= 4; ++i) f(zeros({i}));
   EXPECT_EQ(warning, "");
   f(zeros({5}));

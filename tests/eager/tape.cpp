@@ -114,7 +114,8 @@ TEST_F(TapeTest, LookingInTheMiddleChangesNothing) {
     const Tensor loss = reduce_mean(y * y);
     if (looks) static_cast<void>(loss.item<float>());
     std::vector<std::vector<float>> all;
-    for (const Gradient& gradient : tape.gradient(loss, net.weights())) all.push_back(gradient.value.to_vector<float>());
+    for (const Gradient& gradient : tape.gradient(loss, net.weights()))
+      all.push_back(gradient.value.to_vector<float>());
     return all;
   };
   static_cast<void>(net(x));
@@ -135,8 +136,9 @@ TEST_F(TapeTest, AVariableThatIsAssignedUnderTheTapeKeepsItsOldDerivative) {
 // The same step in a session and eagerly.
 TEST_F(TapeTest, GivesTheBitsOfASession) {
   const auto build = [] {
-    return sequential({layers::conv2d(8, 3, {.activation = "relu"}), layers::max_pool(), layers::flatten(),
-                       layers::dense(10)}, "net");
+    return sequential(
+        {layers::conv2d(8, 3, {.activation = "relu"}), layers::max_pool(), layers::flatten(), layers::dense(10)},
+        "net");
   };
   std::vector<float> images(4 * 1 * 12 * 12);
   for (size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i % 17) / 17;
@@ -200,7 +202,8 @@ TEST_F(TapeTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT([&] { tape.watch(symbolic); }, ThrowsMessage<Error>(HasSubstr("belongs to a graph")));
   EXPECT_THAT([&] { tape.watch(scalar(1)); }, ThrowsMessage<Error>(HasSubstr("cast it to f32")));
   EXPECT_THAT([&] { tape.gradient(Tensor(), w); }, ThrowsMessage<Error>(HasSubstr("is unset")));
-  EXPECT_THAT([&] { Optimiser::adam().apply(std::vector<Gradient>(), std::vector<Tensor>()); }, ThrowsMessage<Error>(HasSubstr("there are no weights")));
+  EXPECT_THAT([&] { Optimiser::adam().apply(std::vector<Gradient>(), std::vector<Tensor>()); },
+              ThrowsMessage<Error>(HasSubstr("there are no weights")));
 }
 
 }  // namespace
