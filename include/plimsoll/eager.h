@@ -139,10 +139,4 @@ inline Pairs pairs(const Dataset& dataset, Where where = Where::current()) { ret
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// Whether a < b and so on, element by element, broadcast. a == b asks whether both are the same tensor: see equal().
-inline Tensor operator<(Tensor a, Tensor b) { return less(a, b); }
-inline Tensor operator<=(Tensor a, Tensor b) { return less_equal(a, b); }
-inline Tensor operator>(Tensor a, Tensor b) { return greater(a, b); }
-inline Tensor operator>=(Tensor a, Tensor b) { return greater_equal(a, b); }
-
 }  // namespace plimsoll

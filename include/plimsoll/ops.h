@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <source_location>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -52,17 +53,33 @@ namespace plimsoll {
 #undef OPT
 #undef FUN
 
-inline Tensor operator+(Tensor a, Tensor b) { return add(a, b); }
-inline Tensor operator-(Tensor a, Tensor b) { return sub(a, b); }
-inline Tensor operator*(Tensor a, Tensor b) { return mul(a, b); }
-inline Tensor operator/(Tensor a, Tensor b) { return div(a, b); }
-inline Tensor operator-(Tensor x) { return neg(x); }
-inline Tensor operator+(Tensor x, double number) { return scale(x, 1, number); }
-inline Tensor operator+(double number, Tensor x) { return scale(x, 1, number); }
-inline Tensor operator-(Tensor x, double number) { return scale(x, 1, -number); }
-inline Tensor operator-(double number, Tensor x) { return scale(x, -1, number); }
-inline Tensor operator*(Tensor x, double number) { return scale(x, number); }
-inline Tensor operator*(double number, Tensor x) { return scale(x, number); }
-inline Tensor operator/(Tensor x, double number) { return scale(x, 1 / number); }
+// A tensor among the operands of + - * / and so on, with the place of the program where that stands.
+struct Operand {
+  Tensor tensor;
+  std::source_location where;
+  Operand(const Tensor& of,  // NOLINT(google-explicit-constructor)
+          std::source_location at = std::source_location::current())
+      : tensor(of), where(at) {}
+};
+
+inline Tensor operator+(const Operand& a, const Operand& b) { return add(a.tensor, b.tensor, Name(a.where)); }
+inline Tensor operator-(const Operand& a, const Operand& b) { return sub(a.tensor, b.tensor, Name(a.where)); }
+inline Tensor operator*(const Operand& a, const Operand& b) { return mul(a.tensor, b.tensor, Name(a.where)); }
+inline Tensor operator/(const Operand& a, const Operand& b) { return div(a.tensor, b.tensor, Name(a.where)); }
+inline Tensor operator-(const Operand& x) { return neg(x.tensor, Name(x.where)); }
+inline Tensor operator+(const Operand& x, double number) { return scale(x.tensor, 1, number, Name(x.where)); }
+inline Tensor operator+(double number, const Operand& x) { return scale(x.tensor, 1, number, Name(x.where)); }
+inline Tensor operator-(const Operand& x, double number) { return scale(x.tensor, 1, -number, Name(x.where)); }
+inline Tensor operator-(double number, const Operand& x) { return scale(x.tensor, -1, number, Name(x.where)); }
+inline Tensor operator*(const Operand& x, double number) { return scale(x.tensor, number, 0, Name(x.where)); }
+inline Tensor operator*(double number, const Operand& x) { return scale(x.tensor, number, 0, Name(x.where)); }
+inline Tensor operator/(const Operand& x, double number) { return scale(x.tensor, 1 / number, 0, Name(x.where)); }
+// Whether a < b and so on, element by element, broadcast. a == b asks whether both are the same tensor: see equal().
+inline Tensor operator<(const Operand& a, const Operand& b) { return less(a.tensor, b.tensor, Name(a.where)); }
+inline Tensor operator<=(const Operand& a, const Operand& b) { return less_equal(a.tensor, b.tensor, Name(a.where)); }
+inline Tensor operator>(const Operand& a, const Operand& b) { return greater(a.tensor, b.tensor, Name(a.where)); }
+inline Tensor operator>=(const Operand& a, const Operand& b) {
+  return greater_equal(a.tensor, b.tensor, Name(a.where));
+}
 
 }  // namespace plimsoll

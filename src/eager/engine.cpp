@@ -280,6 +280,11 @@ Tensor Engine::make_variable(std::string_view name, const TensorType& type, cons
   return recording_.variable(name, type.dtype, type.shape, init, role);
 }
 
+void Engine::open_tape() {
+  ++open_tapes_;
+  if (taped_from_ < 0) taped_from_ = static_cast<NodeId>(recording_.body().nodes().size());
+}
+
 void Engine::close_tape() { --open_tapes_; }
 
 std::string Engine::report() const {

@@ -46,7 +46,7 @@ class Engine : public graph::Recorder {
   Tensor make_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role);
 
   void expect_thread() const;
-  void open_tape() { ++open_tapes_; }
+  void open_tape();
   void close_tape();
   // Copies the nodes of a traced graph into the recording.
   std::vector<Tensor> call(const graph::Body& traced, std::span<const ValueId> parameters,
@@ -61,7 +61,7 @@ class Engine : public graph::Recorder {
   struct Pending {
     std::vector<NodeId> nodes;     // in program order
     std::vector<ValueId> targets;  // of these nodes
-    bool has_updates = false;
+    std::vector<ValueId> frozen;   // of these targets: read a variable that changes
   };
 
   Value* value_at(ValueId id) const {
@@ -77,6 +77,12 @@ class Engine : public graph::Recorder {
   void make_constant(Value& value, ValueId id);
 
   Pending find_pending() const;
+  Pending find_pending(bool recomputes_taped) const;
+  // Where a piece begins: a value that is not computed again.
+  bool is_cut(ValueId id, bool recomputes_taped) const;
+  bool is_frozen(ValueId id) const {
+    return static_cast<size_t>(id) < frozen_.size() && frozen_[static_cast<size_t>(id)];
+  }
   void flush();
   void begin_recording();
   void run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> targets);
@@ -103,6 +109,8 @@ class Engine : public graph::Recorder {
   std::vector<std::source_location> where_;  // by node
   Bytes entered_bytes_ = 0;
   int open_tapes_ = 0;
+  NodeId taped_from_ = -1;    // the first node under a tape of this recording; -1: there was none
+  std::vector<bool> frozen_;  // by value: not to be computed again
   bool is_running_ = false;
 
   std::unordered_map<const StoredVariable*, Tensor> variables_;

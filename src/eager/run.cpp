@@ -46,14 +46,29 @@ void for_each_updated(const graph::Body& body, const graph::Node& node, const Ac
 
 }  // namespace
 
-// All that the program holds, all updates, and under a tape what the backward pass will read.
+bool Engine::is_cut(ValueId id, bool recomputes_taped) const {
+  if (!is_made(id)) return false;
+  const bool is_taped = taped_from_ >= 0 && recording_.body().value(id).producer >= taped_from_;
+  return !(recomputes_taped && is_taped && !is_frozen(id));
+}
+
+// All that the program holds and all updates.
 Engine::Pending Engine::find_pending() const {
+  // A backward pass computes the forward pass again, whatever of it was looked at: results do not depend on looking.
+  Pending pending = find_pending(false);
+  const auto is_backward = [&](NodeId id) { return recording_.body().node(id).is_backward; };
+  if (taped_from_ >= 0 && std::any_of(pending.nodes.begin(), pending.nodes.end(), is_backward))
+    pending = find_pending(true);
+  return pending;
+}
+
+Engine::Pending Engine::find_pending(bool recomputes_taped) const {
   const graph::Body& body = recording_.body();
   Pending pending;
   std::vector<bool> needed(body.nodes().size(), false), is_target(body.values().size(), false);
   const auto need = [&](ValueId id) {
-    const graph::Value& value = body.value(id);
-    if (value.producer >= 0 && !is_made(id)) needed[static_cast<size_t>(value.producer)] = true;
+    const NodeId producer = body.value(id).producer;
+    if (producer >= 0 && !is_cut(id, recomputes_taped)) needed[static_cast<size_t>(producer)] = true;
   };
   for (ValueId id = 0; id < std::min(std::ssize(held_), std::ssize(body.values())); ++id) {
     const Value* const value = held_[static_cast<size_t>(id)];
@@ -61,45 +76,32 @@ Engine::Pending Engine::find_pending() const {
     is_target[static_cast<size_t>(id)] = true;
     need(id);
   }
+  const auto is_done = [&](NodeId id) {
+    return static_cast<size_t>(id) < is_done_.size() && is_done_[static_cast<size_t>(id)];
+  };
   std::vector<bool> is_changed(body.values().size(), false);
   for (NodeId id = 0; id < std::ssize(body.nodes()); ++id) {
-    if (body.node(id).op->traits.updates == 0 ||
-        (static_cast<size_t>(id) < is_done_.size() && is_done_[static_cast<size_t>(id)]))
-      continue;
-    needed[static_cast<size_t>(id)] = pending.has_updates = true;
+    if (body.node(id).op->traits.updates == 0 || is_done(id)) continue;
+    needed[static_cast<size_t>(id)] = true;
     for_each_updated(body, body.node(id), [&](ValueId changed) { is_changed[static_cast<size_t>(changed)] = true; });
   }
   for (NodeId id = static_cast<NodeId>(std::ssize(body.nodes())) - 1; id >= 0; --id)
     if (needed[static_cast<size_t>(id)])
       for (const ValueId input : body.inputs(body.node(id))) need(input);
-
-  Bytes taped_bytes = 0;
-  std::vector<ValueId> taped;
   for (NodeId id = 0; id < std::ssize(body.nodes()); ++id) {
     if (!needed[static_cast<size_t>(id)]) continue;
     pending.nodes.push_back(id);
-    if (open_tapes_ == 0) continue;
     const graph::Node& node = body.node(id);
     const std::span<const ValueId> inputs = body.inputs(node);
-    const bool reads_changed = std::any_of(inputs.begin(), inputs.end(),
-                                           [&](ValueId input) { return is_changed[static_cast<size_t>(input)]; });
+    // What a tape may still differentiate can't be computed again after the change.
+    const bool freezes =
+        open_tapes_ > 0 && node.op->traits.updates == 0 &&
+        std::any_of(inputs.begin(), inputs.end(), [&](ValueId in) { return is_changed[static_cast<size_t>(in)]; });
     for (ValueId out = node.first_output; out < node.first_output + node.outputs; ++out) {
-      if (is_target[static_cast<size_t>(out)]) continue;
-      if (reads_changed) {  // it can't be computed again after the change
-        is_target[static_cast<size_t>(out)] = true;
-      } else if (!node.op->traits.view) {
-        taped.push_back(out);
-        taped_bytes += element_count(body.value(out).type.shape).fixed() * size_of(body.value(out).type.dtype);
-      }
+      if (!is_target[static_cast<size_t>(out)] && !(freezes && !is_made(out))) continue;
+      pending.targets.push_back(out);
+      if (freezes) pending.frozen.push_back(out);
     }
-  }
-  // Kept for the backward pass where there is room; else it computes them again.
-  if (taped_bytes <= store_.easy_bytes() / 2)
-    for (const ValueId id : taped) is_target[static_cast<size_t>(id)] = true;
-  for (const NodeId id : pending.nodes) {
-    const graph::Node& node = body.node(id);
-    for (ValueId out = node.first_output; out < node.first_output + node.outputs; ++out)
-      if (is_target[static_cast<size_t>(out)]) pending.targets.push_back(out);
   }
   return pending;
 }
@@ -110,6 +112,10 @@ void Engine::flush() {
   is_running_ = true;
   try {
     if (!pending.nodes.empty()) run_nodes(pending.nodes, pending.targets);
+    for (const ValueId id : pending.frozen) {
+      frozen_.resize(recording_.body().values().size(), false);
+      frozen_[static_cast<size_t>(id)] = true;
+    }
   } catch (...) {
     is_running_ = false;
     throw;
@@ -128,6 +134,8 @@ void Engine::begin_recording() {
   recording_.body().forget();
   held_.clear();
   is_done_.clear();
+  frozen_.clear();
+  taped_from_ = -1;
   where_.clear();
   entered_bytes_ = 0;
   // Values go one after another: none of them is in the new recording.

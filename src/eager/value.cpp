@@ -5,8 +5,13 @@
 namespace plimsoll::eager {
 
 RunRecord::~RunRecord() {
-  for (const LeafUse& leaf : leaves)
-    if (leaf.value != nullptr && --leaf.value->records == 0 && leaf.value->is_dead) delete leaf.value;
+  for (const LeafUse& leaf : leaves) {
+    if (leaf.value == nullptr || --leaf.value->records > 0) continue;
+    if (leaf.value->is_dead)
+      delete leaf.value;
+    else if (leaf.value->handles == 0)
+      leaf.value->dispose(leaf.value);  // it was only kept for this
+  }
 }
 
 bool RunRecord::is_valid() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "kernels/kernel.h"
 #include "session/variables.h"
@@ -52,6 +53,14 @@ Value* ValueStore::add() {
 }
 
 void ValueStore::release(Value& value) noexcept {
+  // Numbers that a formula gives are no burden: values that were computed from them can be computed again.
+  if (value.origin == Value::Origin::Filled && value.records > 0) {
+    give_back(value);
+    if (value.file_place >= 0) file_.free(std::exchange(value.file_place, -1), value.bytes);
+    if (value.state != Value::State::Dropped) dropped_.push_back(&value);
+    value.state = Value::State::Dropped;
+    return;
+  }
   values_[value.listed_at] = values_.back();
   values_[value.listed_at]->listed_at = value.listed_at;
   values_.pop_back();
@@ -67,18 +76,22 @@ void ValueStore::release(Value& value) noexcept {
 }
 
 void ValueStore::end() noexcept {
-  // Records first: they point to values.
   for (Value* value : values_)
     if (value->state == Value::State::Dropped) let_leaves_go(*value);
   dropped_.clear();
-  for (Value* value : values_) {
+  const std::vector<Value*> all = std::move(values_);
+  values_.clear();
+  std::vector<Value*> unheld;
+  for (Value* value : all) {
     value->recorder = nullptr;
     value->block = {};
     value->file_place = -1;
     value->state = Value::State::Pending;
+    if (value->handles++ == 0) unheld.push_back(value);
   }
-  for (Value* value : values_) value->record.reset();
-  values_.clear();
+  for (Value* value : all) value->record.reset();
+  for (Value* value : all) --value->handles;
+  for (Value* value : unheld) delete value;
 }
 
 bool ValueStore::allocate(Value& value) {

@@ -6,6 +6,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
+#include "graph/caller.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -85,6 +86,7 @@ Padding::Padding(std::string_view kind) : is_same_(kind == "same") {
 }
 
 Tensor dense(Tensor x, int64_t units, const Dense& options, Name name) {
+  const graph::Caller caller(name.where());
   Graph& graph = x.graph();
   const std::string full = name_or(graph, name, "dense");
   expect_positive(units, "the number of units", "dense", full);
@@ -97,6 +99,7 @@ Tensor dense(Tensor x, int64_t units, const Dense& options, Name name) {
 }
 
 Tensor conv2d(Tensor x, int64_t filters, Size size, const Conv& options, Name name) {
+  const graph::Caller caller(name.where());
   Graph& graph = x.graph();
   const std::string full = name_or(graph, name, "conv2d");
   expect_image(x, "conv2d", full);
@@ -115,6 +118,7 @@ Tensor conv2d(Tensor x, int64_t filters, Size size, const Conv& options, Name na
 }
 
 Tensor depthwise_conv2d(Tensor x, Size size, const Conv& options, int64_t multiplier, Name name) {
+  const graph::Caller caller(name.where());
   const std::string full = name_or(x.graph(), name, "depthwise_conv2d");
   expect_image(x, "depthwise_conv2d", full);
   const int64_t channels = x.dim(1).fixed();
@@ -126,6 +130,7 @@ Tensor depthwise_conv2d(Tensor x, Size size, const Conv& options, int64_t multip
 }
 
 Tensor conv2d_transpose(Tensor x, int64_t filters, Size size, const Conv& options, Name name) {
+  const graph::Caller caller(name.where());
   Graph& graph = x.graph();
   const std::string full = name_or(graph, name, "conv2d_transpose");
   expect_image(x, "conv2d_transpose", full);
@@ -149,6 +154,7 @@ Tensor conv2d_transpose(Tensor x, int64_t filters, Size size, const Conv& option
 }
 
 Tensor batch_norm(Tensor x, bool training, const BatchNorm& options, Name name) {
+  const graph::Caller caller(name.where());
   Graph& graph = x.graph();
   const Scope scope(graph, name_or(graph, name, "batch_norm"));
   const int64_t channels = x.dim(1).fixed();
@@ -160,18 +166,21 @@ Tensor batch_norm(Tensor x, bool training, const BatchNorm& options, Name name) 
 }
 
 Tensor layer_norm(Tensor x, const Norm& options, Name name) {
+  const graph::Caller caller(name.where());
   const Scope scope(x.graph(), name_or(x.graph(), name, "layer_norm"));
   const Affine affine = affine_of(x.graph(), x.dim(-1).fixed());
   return plimsoll::layer_norm(x, affine.gamma, affine.beta, options.epsilon);
 }
 
 Tensor group_norm(Tensor x, int64_t groups, const Norm& options, Name name) {
+  const graph::Caller caller(name.where());
   const Scope scope(x.graph(), name_or(x.graph(), name, "group_norm"));
   const Affine affine = affine_of(x.graph(), x.dim(1).fixed());
   return plimsoll::group_norm(x, affine.gamma, affine.beta, groups, options.epsilon);
 }
 
 Tensor dropout(Tensor x, double rate, bool training, Name name) {
+  const graph::Caller caller(name.where());
   const std::string full = name_or(x.graph(), name, "dropout");
   if (!(rate >= 0 && rate <= 1))
     throw Error(fmt::format("dropout '{}': the rate must be between 0 and 1 but is {}", full, rate));
@@ -179,12 +188,14 @@ Tensor dropout(Tensor x, double rate, bool training, Name name) {
 }
 
 Tensor embedding(Tensor x, int64_t rows, int64_t width, const Init& table, Name name) {
+  const graph::Caller caller(name.where());
   Graph& graph = x.graph();
   const Scope scope(graph, name_or(graph, name, "embedding"));
   return gather(graph.variable("table", DType::F32, {rows, width}, table), x);
 }
 
 Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options, Name name) {
+  const graph::Caller caller(name.where());
   Graph& graph = x.graph();
   const std::string full = name_or(graph, name, "multi_head_attention");
   const int64_t width = x.dim(-1).fixed();
@@ -207,16 +218,19 @@ Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options, N
 }
 
 Tensor max_pool(Tensor x, Size size, const Pool& options, Name name) {
+  const graph::Caller caller(name.where());
   expect_image(x, "max_pool", name);
   return plimsoll::max_pool(x, {size.height, size.width}, pool_window(x, size, options), name);
 }
 
 Tensor average_pool(Tensor x, Size size, const Pool& options, Name name) {
+  const graph::Caller caller(name.where());
   expect_image(x, "average_pool", name);
   return plimsoll::average_pool(x, {size.height, size.width}, pool_window(x, size, options), false, name);
 }
 
 Tensor global_average_pool(Tensor x, Name name) {
+  const graph::Caller caller(name.where());
   expect_image(x, "global_average_pool", name);
   return plimsoll::flatten(plimsoll::global_average_pool(x, name));
 }
@@ -226,6 +240,7 @@ Tensor add(Tensor a, Tensor b, Name name) { return plimsoll::add(a, b, name); }
 Tensor concatenate(const std::vector<Tensor>& parts, int axis, Name name) { return concat(parts, axis, name); }
 
 Tensor activation(Tensor x, std::string_view kind, Name name) {
+  const graph::Caller caller(name.where());
   if (kind.empty() || kind == "linear") return x;
   if (kind == "relu") return relu(x, name);
   if (kind == "relu6") return relu6(x, name);
