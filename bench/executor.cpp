@@ -29,7 +29,7 @@ Program chain_of_nothing(int tasks) {
     task.writes = {i + 1};
     program.problem.tasks.push_back(task);
     lower::ProgramTask bound{{kernel}, -1};
-    bound.own.in = {{Operand::List::Reads, 0}};
+    bound.own.in = {{KernelOperand::List::Reads, 0}};
     program.tasks.push_back(std::move(bound));
   }
   program.problem.buffers.back().kind = BufferKind::Output;

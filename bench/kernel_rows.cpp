@@ -137,8 +137,8 @@ class Collector {
     row.workspace_bytes = workspace_bytes(task, from.program.batch);
     row.predicted_ns = cost_ns(task, from.program.batch);
     row.op = work.op == nullptr ? "reorder" : std::string(work.op->name);
-    for (const Operand& in : work.own.in) {
-      const std::vector<BufferId>& list = in.list == Operand::List::Updates ? task.updates : task.reads;
+    for (const KernelOperand& in : work.own.in) {
+      const std::vector<BufferId>& list = in.list == KernelOperand::List::Updates ? task.updates : task.reads;
       row.in.push_back(operand(from, values, list[static_cast<size_t>(in.index)]));
     }
     for (const BufferId buffer : task.writes) row.out.push_back(operand(from, values, buffer));

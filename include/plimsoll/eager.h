@@ -28,7 +28,7 @@
 namespace plimsoll {
 
 namespace eager {
-class Engine;
+class EagerEngine;
 void expect_count(size_t numbers, const Dims& dims);  // throws Error unless dims have so many elements
 }  // namespace eager
 
@@ -69,10 +69,10 @@ class Eager {
   void run();  // all that is recorded
   EagerFacts facts() const;
   const MemoryLine& line() const;
-  eager::Engine& engine() const { return *engine_; }
+  eager::EagerEngine& engine() const { return *engine_; }
 
  private:
-  std::shared_ptr<eager::Engine> engine_;
+  std::shared_ptr<eager::EagerEngine> engine_;
 };
 
 using Where = std::source_location;

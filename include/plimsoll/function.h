@@ -45,11 +45,11 @@ namespace eager {
 
 class Traces;
 
-// What Function shares for all types of functions.
-class TracedFunction {
+// What Traced shares for all types of functions.
+class TracedCode {
  public:
   using Body = std::function<std::vector<Tensor>(std::span<const Tensor> tensors)>;
-  explicit TracedFunction(FunctionOptions options);
+  explicit TracedCode(FunctionOptions options);
   std::vector<Tensor> call(std::span<const Tensor> tensors, std::span<const uint64_t> numbers, const Body& body,
                            const std::source_location& where);
   FunctionFacts facts() const;
@@ -64,9 +64,9 @@ concept FunctionNumber = std::integral<T> || std::floating_point<T>;
 }  // namespace eager
 
 template <class Body>
-class Function {
+class Traced {
  public:
-  Function(Body body, FunctionOptions options) : body_(std::move(body)), traced_(std::move(options)) {}
+  Traced(Body body, FunctionOptions options) : body_(std::move(body)), traced_(std::move(options)) {}
 
   // Tensors and numbers; gives what the function gives: a tensor, or a vector of them.
   template <class... Arguments>
@@ -111,11 +111,11 @@ class Function {
   }
 
   Body body_;
-  mutable eager::TracedFunction traced_;
+  mutable eager::TracedCode traced_;
 };
 
 template <class Body>
-Function<Body> function(Body body, FunctionOptions options = {}) {
+Traced<Body> function(Body body, FunctionOptions options = {}) {
   return {std::move(body), std::move(options)};
 }
 

@@ -13,8 +13,8 @@
 namespace plimsoll {
 namespace {
 
-eager::Engine& current_engine(std::string_view what) {
-  return static_cast<eager::Engine&>(graph::require_recorder(what));
+eager::EagerEngine& current_engine(std::string_view what) {
+  return static_cast<eager::EagerEngine&>(graph::require_recorder(what));
 }
 
 TensorType type_of(DType dtype, const Dims& dims) {
@@ -34,7 +34,7 @@ void expect_float(DType dtype, std::string_view what) {
 }  // namespace
 
 Eager::Eager(const MemoryLine& line, const EagerOptions& options)
-    : engine_(std::make_shared<eager::Engine>(line, options)) {}
+    : engine_(std::make_shared<eager::EagerEngine>(line, options)) {}
 Eager::~Eager() = default;
 
 Tensor Eager::variable(std::string_view name, const Shape& shape, const Init& init, VariableRole role) {
@@ -66,7 +66,7 @@ Tensor zeros(const Dims& dims, DType dtype, Where where) {
 }
 Tensor ones(const Dims& dims, DType dtype, Where where) { return full(dims, 1, dtype, where); }
 Tensor full(const Dims& dims, double number, DType dtype, Where where) {
-  eager::Engine& engine = current_engine("full");
+  eager::EagerEngine& engine = current_engine("full");
   expect_float(dtype, "full");
   return engine.make_filled(type_of(dtype, dims), Init::constant(number), false, where);
 }
@@ -82,7 +82,7 @@ Tensor uniform(const Dims& dims, double low, double high, Where where) {
 }
 Tensor arange(double end, DType dtype, Where where) { return arange(0, end, 1, dtype, where); }
 Tensor arange(double begin, double end, double step, DType dtype, Where where) {
-  eager::Engine& engine = current_engine("arange");
+  eager::EagerEngine& engine = current_engine("arange");
   expect_float(dtype, "arange");
   const double count = std::ceil((end - begin) / step);
   if (!(step != 0) || !std::isfinite(count) || count < 1 || count > 1e15)
@@ -92,7 +92,7 @@ Tensor arange(double begin, double end, double step, DType dtype, Where where) {
 }
 
 Tensor read_npy(const std::string& path, Where where) {
-  eager::Engine& engine = current_engine("read_npy");
+  eager::EagerEngine& engine = current_engine("read_npy");
   const std::unique_ptr<data::Source> file = data::open_source(path);
   Dims dims{file->samples()};
   for (const int64_t size : file->sample_shape()) dims.push_back(size);

@@ -25,8 +25,8 @@ Bytes bytes_of(const TensorType& type) { return element_count(type.shape).fixed(
 
 // What the last handle calls.
 struct ValueAccess {
-  static void dispose(Value& value) noexcept {
-    auto* const engine = static_cast<Engine*>(value.recorder);
+  static void dispose(EagerValue& value) noexcept {
+    auto* const engine = static_cast<EagerEngine*>(value.recorder);
     if (engine == nullptr) {  // the Eager has ended
       if (value.records == 0) delete &value;
       return;
@@ -38,13 +38,13 @@ struct ValueAccess {
 
 namespace {
 
-void dispose_value(graph::Held* held) noexcept { ValueAccess::dispose(static_cast<Value&>(*held)); }
+void dispose_value(graph::Held* held) noexcept { ValueAccess::dispose(static_cast<EagerValue&>(*held)); }
 
 }  // namespace
 
-Engine::Engine(const MemoryLine& line, const EagerOptions& options)
+EagerEngine::EagerEngine(const MemoryLine& line, const EagerOptions& options)
     : options_(options),
-      store_(line, options_, [this](Value& value) { return remake(value); }),
+      store_(line, options_, [this](EagerValue& value) { return remake(value); }),
       plans_(options.plan_cache_bytes) {
   graph_ = &recording_;
   recording_.body().record_for(this);
@@ -52,7 +52,7 @@ Engine::Engine(const MemoryLine& line, const EagerOptions& options)
   description_ = store_.line().describe_with([this] { return report(); });
 }
 
-Engine::~Engine() {
+EagerEngine::~EagerEngine() {
   graph::remove_recorder(this);
   // Handles of the engine itself go while it still answers.
   entered_.clear();
@@ -61,14 +61,14 @@ Engine::~Engine() {
   store_.end();
 }
 
-void Engine::expect_thread() const {
+void EagerEngine::expect_thread() const {
   if (std::this_thread::get_id() != thread_)
     throw Error(
         "a tensor of an Eager is used in another thread than that which made the Eager; give each thread its own");
 }
 
-Value* Engine::add_value(ValueId id) {
-  Value* const value = store_.add();
+EagerValue* EagerEngine::add_value(ValueId id) {
+  EagerValue* const value = store_.add();
   value->recorder = this;
   value->dispose = dispose_value;
   if (id < 0) return value;
@@ -87,14 +87,14 @@ Value* Engine::add_value(ValueId id) {
   return value;
 }
 
-graph::Held* Engine::hold(ValueId id) {
-  if (Value* const known = value_at(id)) {
+graph::Held* EagerEngine::hold(ValueId id) {
+  if (EagerValue* const known = value_at(id)) {
     ++known->handles;
     return known;
   }
   const graph::Value& recorded = recording_.body().value(id);
   if (recorded.kind == graph::ValueKind::Variable) {
-    Value& value = variable_value(*recording_.body().variable_of(id).stored);
+    EagerValue& value = variable_value(*recording_.body().variable_of(id).stored);
     value.recording = serial_;
     value.id = id;
     if (held_.size() <= static_cast<size_t>(id)) held_.resize(static_cast<size_t>(id) + 64, nullptr);
@@ -105,11 +105,11 @@ graph::Held* Engine::hold(ValueId id) {
   return add_value(id);
 }
 
-Value& Engine::variable_value(const StoredVariable& stored) {
+EagerValue& EagerEngine::variable_value(const StoredVariable& stored) {
   if (const auto known = variables_.find(&stored); known != variables_.end())
-    return static_cast<Value&>(*known->second.held());
-  Value* const value = add_value(-1);
-  value->origin = Value::Origin::Variable;
+    return static_cast<EagerValue&>(*known->second.held());
+  EagerValue* const value = add_value(-1);
+  value->origin = EagerValue::Origin::Variable;
   value->stored = &stored;
   value->init = stored.init;
   value->type = stored.type;
@@ -119,15 +119,16 @@ Value& Engine::variable_value(const StoredVariable& stored) {
   return *value;
 }
 
-ValueId Engine::enter(graph::Held& held) {
+ValueId EagerEngine::enter(graph::Held& held) {
   expect_thread();
-  auto& value = static_cast<Value&>(held);
+  auto& value = static_cast<EagerValue&>(held);
   graph::Body& body = recording_.body();
-  if (value.origin == Value::Origin::Variable) {
+  if (value.origin == EagerValue::Origin::Variable) {
     value.id = body.enter_variable(*value.stored);
   } else if (value.is_made()) {
     value.id = body.add_placeholder("", value.type);
-    if (value.origin == Value::Origin::Given || value.origin == Value::Origin::Filled) entered_bytes_ += value.bytes;
+    if (value.origin == EagerValue::Origin::Given || value.origin == EagerValue::Origin::Filled)
+      entered_bytes_ += value.bytes;
   } else {
     throw Error("a tensor was lost when the code that computes it failed; compute it again");
   }
@@ -139,7 +140,7 @@ ValueId Engine::enter(graph::Held& held) {
   return value.id;
 }
 
-void Engine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
+void EagerEngine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
   expect_thread();
   const graph::Body& body = recording_.body();
   const size_t pending = body.nodes().size();
@@ -151,44 +152,44 @@ void Engine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
   if (pending >= kMostPending || entered_bytes_ > limit / 4 || (first.op == &op && body.attrs(first) == attrs)) flush();
 }
 
-void Engine::after_apply(NodeId node, const std::source_location& where) {
+void EagerEngine::after_apply(NodeId node, const std::source_location& where) {
   where_.resize(static_cast<size_t>(node) + 1);
   where_[static_cast<size_t>(node)] = caller_ != nullptr ? *caller_ : where;
 }
 
-std::string_view Engine::name_of(const graph::Held& held) {
-  const auto& value = static_cast<const Value&>(held);
+std::string_view EagerEngine::name_of(const graph::Held& held) {
+  const auto& value = static_cast<const EagerValue&>(held);
   if (value.stored != nullptr) return value.stored->name;
   return value.op != nullptr ? value.op->name : "value";
 }
 
-Value& Engine::value_for(ValueId id) {
-  if (Value* const known = value_at(id)) return *known;
+EagerValue& EagerEngine::value_for(ValueId id) {
+  if (EagerValue* const known = value_at(id)) return *known;
   kept_.emplace_back(add_value(id));
-  return static_cast<Value&>(*kept_.back().held());
+  return static_cast<EagerValue&>(*kept_.back().held());
 }
 
-void Engine::make_constant(Value& value, ValueId id) {
+void EagerEngine::make_constant(EagerValue& value, ValueId id) {
   if (!store_.allocate(value)) refuse(value, nullptr);
   const std::vector<std::byte>& bytes = recording_.body().constant_of(id).bytes;
   std::memcpy(value.block.data, bytes.data(), bytes.size());
-  value.origin = Value::Origin::Given;
-  value.state = Value::State::InMemory;
+  value.origin = EagerValue::Origin::Given;
+  value.state = EagerValue::State::InMemory;
 }
 
-const void* Engine::read(graph::Held& held) {
+const void* EagerEngine::read(graph::Held& held) {
   expect_thread();
-  auto& value = static_cast<Value&>(held);
-  if (!value.is_made() && value.origin == Value::Origin::Computed) flush();
-  if (value.origin == Value::Origin::Variable && recording_.body().nodes().size() > 0)
+  auto& value = static_cast<EagerValue&>(held);
+  if (!value.is_made() && value.origin == EagerValue::Origin::Computed) flush();
+  if (value.origin == EagerValue::Origin::Variable && recording_.body().nodes().size() > 0)
     flush();  // updates may be pending
   if (!store_.bring_back(value)) refuse(value, nullptr);
   return value.block.data;
 }
 
-void Engine::set(graph::Held& held, const void* from, Bytes bytes) {
+void EagerEngine::set(graph::Held& held, const void* from, Bytes bytes) {
   expect_thread();
-  auto& value = static_cast<Value&>(held);
+  auto& value = static_cast<EagerValue&>(held);
   if (bytes != value.bytes)
     throw Error(
         fmt::format("'{}' is {} and takes {} bytes, not {}", name_of(held), to_string(value.type), value.bytes, bytes));
@@ -198,8 +199,8 @@ void Engine::set(graph::Held& held, const void* from, Bytes bytes) {
   ++value.version;
 }
 
-void Engine::set_number(graph::Held& held, float number) {
-  auto& value = static_cast<Value&>(held);
+void EagerEngine::set_number(graph::Held& held, float number) {
+  auto& value = static_cast<EagerValue&>(held);
   if (!store_.bring_back(value)) refuse(value, nullptr);
   auto* const place = reinterpret_cast<float*>(value.block.data);
   if (*place == number) return;
@@ -207,16 +208,16 @@ void Engine::set_number(graph::Held& held, float number) {
   ++value.version;
 }
 
-void Engine::run() {
+void EagerEngine::run() {
   expect_thread();
   flush();
 }
 
-std::vector<Tensor> Engine::variables(std::string_view prefix, VariableRole role) {
+std::vector<Tensor> EagerEngine::variables(std::string_view prefix, VariableRole role) {
   std::vector<Tensor> found;
   for (const StoredVariable& stored : recording_.store()->variables())
     if (stored.role == role && std::string_view(stored.name).starts_with(prefix)) {
-      Value& value = variable_value(stored);
+      EagerValue& value = variable_value(stored);
       ++value.handles;
       found.emplace_back(&value);
     }
@@ -224,43 +225,44 @@ std::vector<Tensor> Engine::variables(std::string_view prefix, VariableRole role
 }
 
 // One for each list of weights: two optimisers count their steps apart.
-std::string Engine::optimiser_scope(std::span<const Tensor> weights) {
+std::string EagerEngine::optimiser_scope(std::span<const Tensor> weights) {
   std::vector<const StoredVariable*> list;
   for (const Tensor& weight : weights)
-    list.push_back(weight.is_eager() ? static_cast<const Value&>(*weight.held()).stored : nullptr);
+    list.push_back(weight.is_eager() ? static_cast<const EagerValue&>(*weight.held()).stored : nullptr);
   auto known = std::find(weight_lists_.begin(), weight_lists_.end(), list);
   if (known == weight_lists_.end()) known = weight_lists_.insert(weight_lists_.end(), std::move(list));
   const auto number = known - weight_lists_.begin();
   return number == 0 ? "optimiser" : fmt::format("optimiser_{}", number);
 }
 
-Tensor Engine::make_given(const TensorType& type, const void* from, const std::source_location& where) {
+Tensor EagerEngine::make_given(const TensorType& type, const void* from, const std::source_location& where) {
   auto [made, memory] = make_empty(type, where);
   std::memcpy(memory, from, static_cast<size_t>(bytes_of(type)));
   return made;
 }
 
-std::pair<Tensor, std::byte*> Engine::make_empty(const TensorType& type, const std::source_location& where) {
+std::pair<Tensor, std::byte*> EagerEngine::make_empty(const TensorType& type, const std::source_location& where) {
   expect_thread();
-  Value* const value = add_value(-1);
+  EagerValue* const value = add_value(-1);
   Tensor made(value);
   value->type = type;
   value->bytes = bytes_of(type);
-  value->origin = Value::Origin::Given;
+  value->origin = EagerValue::Origin::Given;
   value->made_at = where;
   if (!store_.allocate(*value)) refuse(*value, nullptr);
-  value->state = Value::State::InMemory;
+  value->state = EagerValue::State::InMemory;
   store_.touch(*value);
   return {std::move(made), value->block.data};
 }
 
-Tensor Engine::make_filled(const TensorType& type, const Init& init, bool is_range, const std::source_location& where) {
+Tensor EagerEngine::make_filled(const TensorType& type, const Init& init, bool is_range,
+                                const std::source_location& where) {
   expect_thread();
-  Value* const value = add_value(-1);
+  EagerValue* const value = add_value(-1);
   Tensor made(value);
   value->type = type;
   value->bytes = bytes_of(type);
-  value->origin = Value::Origin::Filled;
+  value->origin = EagerValue::Origin::Filled;
   value->init = init;
   value->is_range = is_range;
   value->fill_key = mix_bits(options_.seed, static_cast<uint64_t>(++values_made_));
@@ -270,24 +272,24 @@ Tensor Engine::make_filled(const TensorType& type, const Init& init, bool is_ran
       static_cast<double>(element_count(type.shape).fixed()) * (init.kind == Init::Kind::Constant ? 0.3 : 4.0);
   if (!store_.allocate(*value)) refuse(*value, nullptr);
   store_.fill(*value);
-  value->state = Value::State::InMemory;
+  value->state = EagerValue::State::InMemory;
   store_.touch(*value);
   return made;
 }
 
-Tensor Engine::make_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role) {
+Tensor EagerEngine::make_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role) {
   expect_thread();
   return recording_.variable(name, type.dtype, type.shape, init, role);
 }
 
-void Engine::open_tape() {
+void EagerEngine::open_tape() {
   ++open_tapes_;
   if (taped_from_ < 0) taped_from_ = static_cast<NodeId>(recording_.body().nodes().size());
 }
 
-void Engine::close_tape() { --open_tapes_; }
+void EagerEngine::close_tape() { --open_tapes_; }
 
-std::string Engine::report() const {
+std::string EagerEngine::report() const {
   const EagerFacts now = facts();
   return fmt::format(
       "eager: {} values, {} operators pending, {} plans made in {:.1f} ms ({} kept), {} values dropped, "
@@ -296,7 +298,7 @@ std::string Engine::report() const {
       describe_values(store_.values(), store_.now()));
 }
 
-EagerFacts Engine::facts() const {
+EagerFacts EagerEngine::facts() const {
   return {plans_.planned_count,
           plans_.planning_ns / 1e6,
           static_cast<int64_t>(plans_.size()),

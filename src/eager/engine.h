@@ -19,12 +19,12 @@
 
 namespace plimsoll::eager {
 
-class Engine : public graph::Recorder {
+class EagerEngine : public graph::Recorder {
  public:
-  Engine(const MemoryLine& line, const EagerOptions& options);
-  ~Engine() override;
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  EagerEngine(const MemoryLine& line, const EagerOptions& options);
+  ~EagerEngine() override;
+  EagerEngine(const EagerEngine&) = delete;
+  EagerEngine& operator=(const EagerEngine&) = delete;
 
   // Recorder.
   ValueId enter(graph::Held& held) override;
@@ -64,17 +64,17 @@ class Engine : public graph::Recorder {
     std::vector<ValueId> frozen;   // of these targets: read a variable that changes
   };
 
-  Value* value_at(ValueId id) const {
+  EagerValue* value_at(ValueId id) const {
     return static_cast<size_t>(id) < held_.size() ? held_[static_cast<size_t>(id)] : nullptr;
   }
   bool is_made(ValueId id) const {
-    const Value* value = value_at(id);
+    const EagerValue* value = value_at(id);
     return value != nullptr && value->is_made();
   }
-  Value& value_for(ValueId id);
-  Value* add_value(ValueId id);
-  Value& variable_value(const StoredVariable& stored);
-  void make_constant(Value& value, ValueId id);
+  EagerValue& value_for(ValueId id);
+  EagerValue* add_value(ValueId id);
+  EagerValue& variable_value(const StoredVariable& stored);
+  void make_constant(EagerValue& value, ValueId id);
 
   Pending find_pending() const;
   Pending find_pending(bool recomputes_taped) const;
@@ -88,13 +88,13 @@ class Engine : public graph::Recorder {
   void run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> targets);
   // False: it does not fit.
   bool try_run(std::span<const NodeId> nodes, std::span<const ValueId> targets);
-  bool remake(Value& value);
-  bool prepare(PlannedPiece& planned, std::span<Value* const> targets);
-  [[noreturn]] void refuse(const Value& value, const PlannedPiece* planned) const;
+  bool remake(EagerValue& value);
+  bool prepare(PlannedPiece& planned, std::span<EagerValue* const> targets);
+  [[noreturn]] void refuse(const EagerValue& value, const PlannedPiece* planned) const;
   [[noreturn]] void refuse_operator(NodeId node) const;
   [[noreturn]] void expect_good(const PlannedPiece& planned, const kernels::StepStatus& status) const;
   bool plan(PlannedPiece& planned, Bytes limit);
-  static Bytes planning_bytes(const Piece& piece);
+  static Bytes planning_bytes(const CodePiece& piece);
 
   const EagerOptions options_;
   Graph recording_;
@@ -102,7 +102,7 @@ class Engine : public graph::Recorder {
   PlanCache plans_;
   std::thread::id thread_ = std::this_thread::get_id();
 
-  std::vector<Value*> held_;                 // by value of the recording; not owned
+  std::vector<EagerValue*> held_;            // by value of the recording; not owned
   std::vector<Tensor> entered_;              // leaves of the recording stay until it ends
   std::vector<Tensor> kept_;                 // made for what is still to be computed, without a handle of the program
   std::vector<bool> is_done_;                // by node: an update that has run
@@ -116,6 +116,7 @@ class Engine : public graph::Recorder {
   std::unordered_map<const StoredVariable*, Tensor> variables_;
   std::vector<std::vector<const StoredVariable*>> weight_lists_;  // by number of the optimiser's scope
   int64_t values_made_ = 0;
+  Bytes missed_arena_bytes_ = 0;       // what the last plan that did not fit would have needed
   std::shared_ptr<void> description_;  // in the line's report
 };
 

@@ -33,13 +33,13 @@ std::string describe_change(const Signature& before, const Signature& now) {
 // One trace: a graph that shares the variables of the Eager.
 class Trace : public graph::Capturer {
  public:
-  Trace(Engine& engine, Signature signature) : signature_(std::move(signature)), graph_(engine.graph().store()) {
+  Trace(EagerEngine& engine, Signature signature) : signature_(std::move(signature)), graph_(engine.graph().store()) {
     graph_.body().capture_with(this);
   }
 
   const Signature& signature() const { return signature_; }
 
-  void make(const TracedFunction::Body& body) {
+  void make(const TracedCode::Body& body) {
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < signature_.types.size(); ++i) {
       tensors.push_back(
@@ -55,7 +55,7 @@ class Trace : public graph::Capturer {
     graph_.finalize();
   }
 
-  std::vector<Tensor> call(Engine& engine, std::span<const Tensor> arguments, int64_t batch) const {
+  std::vector<Tensor> call(EagerEngine& engine, std::span<const Tensor> arguments, int64_t batch) const {
     std::vector<Tensor> all(arguments.begin(), arguments.end());
     all.insert(all.end(), captured_.begin(), captured_.end());
     return engine.call(graph_.body(), parameters_, all, results_, batch);
@@ -63,7 +63,7 @@ class Trace : public graph::Capturer {
 
   // A variable is the same in the trace; another value becomes one more parameter.
   Tensor capture(graph::Held& held) override {
-    const auto& value = static_cast<const Value&>(held);
+    const auto& value = static_cast<const EagerValue&>(held);
     if (value.stored != nullptr) return {graph_, graph_.body().enter_variable(*value.stored)};
     for (size_t i = 0; i < captured_.size(); ++i)
       if (captured_[i].held() == &held) return {graph_, parameters_[signature_.types.size() + i]};
@@ -94,12 +94,12 @@ class Traces {
   }
 
   std::vector<Tensor> call(std::span<const Tensor> tensors, std::span<const uint64_t> numbers,
-                           const TracedFunction::Body& body, const std::source_location& where) {
+                           const TracedCode::Body& body, const std::source_location& where) {
     for (const Tensor& tensor : tensors)
       if (!tensor.is_set()) throw Error("function: an argument is unset");
     // Within another trace, or in a graph: the code itself.
     if (!tensors.empty() && !tensors[0].is_eager()) return body(tensors);
-    auto& engine = static_cast<Engine&>(graph::require_recorder("a call of a function"));
+    auto& engine = static_cast<EagerEngine&>(graph::require_recorder("a call of a function"));
     engine.expect_thread();
     const graph::Caller caller(where);
     if (&engine != engine_ || !graph::is_alive(engine_)) traces_.clear();  // those of an Eager that has ended
@@ -137,7 +137,7 @@ class Traces {
     return signature;
   }
 
-  Trace& find(Engine& engine, Signature signature, const TracedFunction::Body& body) {
+  Trace& find(EagerEngine& engine, Signature signature, const TracedCode::Body& body) {
     for (const auto& trace : traces_)
       if (trace->signature() == signature) {
         new_in_a_row_ = 0;
@@ -171,21 +171,21 @@ class Traces {
   }
 
   const FunctionOptions options_;
-  Engine* engine_ = nullptr;  // whose variables the traces use
+  EagerEngine* engine_ = nullptr;  // whose variables the traces use
   std::vector<std::unique_ptr<Trace>> traces_;
   std::optional<Signature> last_;
   FunctionFacts facts_;
   int64_t new_in_a_row_ = 0;
 };
 
-TracedFunction::TracedFunction(FunctionOptions options) : traces_(std::make_shared<Traces>(std::move(options))) {}
+TracedCode::TracedCode(FunctionOptions options) : traces_(std::make_shared<Traces>(std::move(options))) {}
 
-std::vector<Tensor> TracedFunction::call(std::span<const Tensor> tensors, std::span<const uint64_t> numbers,
-                                         const Body& body, const std::source_location& where) {
+std::vector<Tensor> TracedCode::call(std::span<const Tensor> tensors, std::span<const uint64_t> numbers,
+                                     const Body& body, const std::source_location& where) {
   return traces_->call(tensors, numbers, body, where);
 }
 
-FunctionFacts TracedFunction::facts() const { return traces_->facts(); }
+FunctionFacts TracedCode::facts() const { return traces_->facts(); }
 
 namespace {
 
@@ -205,8 +205,9 @@ graph::Attrs at_batch_size(const graph::Attrs& attrs, int64_t batch) {
 
 }  // namespace
 
-std::vector<Tensor> Engine::call(const graph::Body& traced, std::span<const ValueId> parameters,
-                                 std::span<const Tensor> arguments, std::span<const ValueId> results, int64_t batch) {
+std::vector<Tensor> EagerEngine::call(const graph::Body& traced, std::span<const ValueId> parameters,
+                                      std::span<const Tensor> arguments, std::span<const ValueId> results,
+                                      int64_t batch) {
   const graph::Composing composing(recording_);
   graph::Body& body = recording_.body();
   std::vector<ValueId> ids(traced.values().size(), -1);

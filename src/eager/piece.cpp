@@ -43,7 +43,7 @@ struct AddAttr {
 
 }  // namespace
 
-Bytes Piece::bytes() const {
+Bytes CodePiece::bytes() const {
   size_t bytes = sizeof *this + key.size() * 8 + types.size() * sizeof(TensorType) + leaves.size() * sizeof(PieceLeaf);
   for (const PieceLeaf& leaf : leaves) bytes += leaf.bytes.size();
   for (const PieceNode& node : nodes) bytes += sizeof node + node.in.size() * 4 + node.attrs.items().size() * 160;
@@ -108,8 +108,8 @@ void PieceBuilder::add_attrs(const graph::Attrs& attrs) {
   }
 }
 
-std::shared_ptr<const Piece> PieceBuilder::build() const {
-  auto piece = std::make_shared<Piece>();
+std::shared_ptr<const CodePiece> PieceBuilder::build() const {
+  auto piece = std::make_shared<CodePiece>();
   piece->key = key_;
   const auto leaves = static_cast<PieceValue>(leaves_.size());
   for (const ValueId value : leaves_) {

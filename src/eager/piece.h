@@ -33,7 +33,7 @@ struct PieceNode {
 
 using PieceKey = std::vector<uint64_t>;
 
-struct Piece {
+struct CodePiece {
   PieceKey key;
   std::vector<PieceLeaf> leaves;
   std::vector<PieceNode> nodes;
@@ -50,7 +50,7 @@ class PieceBuilder {
   const std::vector<ValueId>& leaves() const { return leaves_; }  // of the recording, in the order of the piece's
   // -1 for values that are not in it.
   PieceValue number_of(ValueId value) const { return numbers_[static_cast<size_t>(value)]; }
-  std::shared_ptr<const Piece> build() const;
+  std::shared_ptr<const CodePiece> build() const;
 
  private:
   PieceValue number(ValueId value);

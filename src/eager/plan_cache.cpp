@@ -4,7 +4,7 @@
 
 namespace plimsoll::eager {
 
-std::shared_ptr<const Piece> PlanCache::piece(const PieceBuilder& builder) {
+std::shared_ptr<const CodePiece> PlanCache::piece(const PieceBuilder& builder) {
   const uint64_t hash = hash_of(builder.key());
   const auto [first, last] = pieces_.equal_range(hash);
   for (auto at = first; at != last; ++at)
@@ -12,7 +12,7 @@ std::shared_ptr<const Piece> PlanCache::piece(const PieceBuilder& builder) {
   return pieces_.emplace(hash, builder.build())->second;
 }
 
-PlannedPiece& PlanCache::planned(const std::shared_ptr<const Piece>& piece, std::span<const PieceValue> targets,
+PlannedPiece& PlanCache::planned(const std::shared_ptr<const CodePiece>& piece, std::span<const PieceValue> targets,
                                  bool updates) {
   const auto [first, last] = planned_.equal_range(piece.get());
   auto at = std::find_if(first, last, [&](const auto& entry) {

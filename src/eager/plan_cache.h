@@ -14,8 +14,9 @@ class PlanCache {
   explicit PlanCache(Bytes most_bytes) : most_bytes_(most_bytes) {}
 
   // The piece of that structure, made by the builder when it is new.
-  std::shared_ptr<const Piece> piece(const PieceBuilder& builder);
-  PlannedPiece& planned(const std::shared_ptr<const Piece>& piece, std::span<const PieceValue> targets, bool updates);
+  std::shared_ptr<const CodePiece> piece(const PieceBuilder& builder);
+  PlannedPiece& planned(const std::shared_ptr<const CodePiece>& piece, std::span<const PieceValue> targets,
+                        bool updates);
   // After something was planned: what is over the bound goes, but for the last one that was asked for.
   void keep_bound();
 
@@ -33,8 +34,8 @@ class PlanCache {
   void drop_unused_pieces();
 
   Bytes most_bytes_;
-  std::unordered_multimap<uint64_t, std::shared_ptr<const Piece>> pieces_;
-  std::unordered_multimap<const Piece*, Entry> planned_;
+  std::unordered_multimap<uint64_t, std::shared_ptr<const CodePiece>> pieces_;
+  std::unordered_multimap<const CodePiece*, Entry> planned_;
   lower::KernelStore kernels_;
   Bytes bytes_ = 0;
   int64_t clock_ = 0;

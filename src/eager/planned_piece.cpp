@@ -24,7 +24,7 @@ struct BuiltGraph {
   std::vector<NodeId> updates;
 };
 
-void add_leaves(const Piece& piece, BuiltGraph& built) {
+void add_leaves(const CodePiece& piece, BuiltGraph& built) {
   for (size_t l = 0; l < piece.leaves.size(); ++l) {
     const PieceLeaf& leaf = piece.leaves[l];
     graph::Body& body = built.graph.body();
@@ -42,7 +42,7 @@ void add_leaves(const Piece& piece, BuiltGraph& built) {
 // Adds nodes, and each target as soon as it is computed: a variable that it shows may be changed later.
 class NodeAdder {
  public:
-  NodeAdder(const Piece& piece, const std::vector<PieceValue>& targets, bool updates, BuiltGraph& built)
+  NodeAdder(const CodePiece& piece, const std::vector<PieceValue>& targets, bool updates, BuiltGraph& built)
       : piece_(piece),
         updates_(updates),
         built_(built),
@@ -85,7 +85,7 @@ class NodeAdder {
     built_.updates.push_back(ops::assign({built_.graph, copy}, {built_.graph, id}));
   }
 
-  const Piece& piece_;
+  const CodePiece& piece_;
   const bool updates_;
   BuiltGraph& built_;
   std::vector<PieceValue> roots_;  // by value: that whose bytes it shows
@@ -100,7 +100,7 @@ struct PlannedPiece::Lowered {
   lower::Program program;
 };
 
-PlannedPiece::PlannedPiece(std::shared_ptr<const Piece> piece, std::vector<PieceValue> targets, bool updates)
+PlannedPiece::PlannedPiece(std::shared_ptr<const CodePiece> piece, std::vector<PieceValue> targets, bool updates)
     : piece_(std::move(piece)), targets_(std::move(targets)), updates_(updates) {}
 
 PlannedPiece::Lowered PlannedPiece::lower(lower::KernelStore& kernels) const {

@@ -18,9 +18,9 @@ namespace plimsoll::eager {
 class PlannedPiece {
  public:
   // `targets` are values of its nodes. With `updates`, nodes that change variables run too.
-  PlannedPiece(std::shared_ptr<const Piece> piece, std::vector<PieceValue> targets, bool updates);
+  PlannedPiece(std::shared_ptr<const CodePiece> piece, std::vector<PieceValue> targets, bool updates);
 
-  const Piece& piece() const { return *piece_; }
+  const CodePiece& piece() const { return *piece_; }
   const std::vector<PieceValue>& targets() const { return targets_; }
   bool updates() const { return updates_; }
 
@@ -54,7 +54,7 @@ class PlannedPiece {
   Lowered lower(lower::KernelStore& kernels) const;
   void bind(const Lowered& lowered, const plan::Plan& plan, std::byte* arena);
 
-  std::shared_ptr<const Piece> piece_;
+  std::shared_ptr<const CodePiece> piece_;
   std::vector<PieceValue> targets_;
   bool updates_;
   std::unique_ptr<run::Executor> executor_;

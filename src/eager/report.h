@@ -9,8 +9,8 @@
 
 namespace plimsoll::eager {
 
-std::vector<Holder> largest_holders(const std::vector<Value*>& values);
+std::vector<Holder> largest_holders(const std::vector<EagerValue*>& values);
 // A line for each of the largest: bytes, operator, type, age, and where the program made it.
-std::string describe_values(const std::vector<Value*>& values, int64_t now);
+std::string describe_values(const std::vector<EagerValue*>& values, int64_t now);
 
 }  // namespace plimsoll::eager

@@ -16,23 +16,23 @@ using Clock = std::chrono::steady_clock;
 // Leaves of a run stay in memory while it is prepared and runs.
 class Pins {
  public:
-  explicit Pins(std::span<Value* const> values) : values_(values.begin(), values.end()) { add(1); }
+  explicit Pins(std::span<EagerValue* const> values) : values_(values.begin(), values.end()) { add(1); }
   ~Pins() { add(-1); }
   Pins(const Pins&) = delete;
   Pins& operator=(const Pins&) = delete;
 
  private:
   void add(int32_t more) {
-    for (Value* value : values_)
+    for (EagerValue* value : values_)
       if (value != nullptr) value->pins += more;
   }
-  std::vector<Value*> values_;
+  std::vector<EagerValue*> values_;
 };
 
-std::vector<std::byte*> places_of(std::span<Value* const> values) {
+std::vector<std::byte*> places_of(std::span<EagerValue* const> values) {
   std::vector<std::byte*> places;
   places.reserve(values.size());
-  for (const Value* value : values) places.push_back(value == nullptr ? nullptr : value->block.data);
+  for (const EagerValue* value : values) places.push_back(value == nullptr ? nullptr : value->block.data);
   return places;
 }
 
@@ -46,14 +46,14 @@ void for_each_updated(const graph::Body& body, const graph::Node& node, const Ac
 
 }  // namespace
 
-bool Engine::is_cut(ValueId id, bool recomputes_taped) const {
+bool EagerEngine::is_cut(ValueId id, bool recomputes_taped) const {
   if (!is_made(id)) return false;
   const bool is_taped = taped_from_ >= 0 && recording_.body().value(id).producer >= taped_from_;
   return !(recomputes_taped && is_taped && !is_frozen(id));
 }
 
 // All that the program holds and all updates.
-Engine::Pending Engine::find_pending() const {
+EagerEngine::Pending EagerEngine::find_pending() const {
   // A backward pass computes the forward pass again, whatever of it was looked at: results do not depend on looking.
   Pending pending = find_pending(false);
   const auto is_backward = [&](NodeId id) { return recording_.body().node(id).is_backward; };
@@ -62,7 +62,7 @@ Engine::Pending Engine::find_pending() const {
   return pending;
 }
 
-Engine::Pending Engine::find_pending(bool recomputes_taped) const {
+EagerEngine::Pending EagerEngine::find_pending(bool recomputes_taped) const {
   const graph::Body& body = recording_.body();
   Pending pending;
   std::vector<bool> needed(body.nodes().size(), false), is_target(body.values().size(), false);
@@ -71,7 +71,7 @@ Engine::Pending Engine::find_pending(bool recomputes_taped) const {
     if (producer >= 0 && !is_cut(id, recomputes_taped)) needed[static_cast<size_t>(producer)] = true;
   };
   for (ValueId id = 0; id < std::min(std::ssize(held_), std::ssize(body.values())); ++id) {
-    const Value* const value = held_[static_cast<size_t>(id)];
+    const EagerValue* const value = held_[static_cast<size_t>(id)];
     if (value == nullptr || value->is_made() || body.value(id).kind != graph::ValueKind::Computed) continue;
     is_target[static_cast<size_t>(id)] = true;
     need(id);
@@ -106,7 +106,7 @@ Engine::Pending Engine::find_pending(bool recomputes_taped) const {
   return pending;
 }
 
-void Engine::flush() {
+void EagerEngine::flush() {
   if (is_running_) throw Error("eager code was called while it runs");
   const Pending pending = find_pending();
   is_running_ = true;
@@ -124,9 +124,9 @@ void Engine::flush() {
   if (open_tapes_ == 0) begin_recording();
 }
 
-void Engine::begin_recording() {
+void EagerEngine::begin_recording() {
   for (ValueId id = 0; id < std::min(std::ssize(held_), std::ssize(recording_.body().values())); ++id) {
-    Value* const value = held_[static_cast<size_t>(id)];
+    EagerValue* const value = held_[static_cast<size_t>(id)];
     if (value != nullptr && !value->is_made() && recording_.body().value(id).kind == graph::ValueKind::Constant)
       make_constant(*value, id);
   }
@@ -144,7 +144,7 @@ void Engine::begin_recording() {
   kept_ = {};
 }
 
-void Engine::run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> targets) {
+void EagerEngine::run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> targets) {
   if (try_run(nodes, targets)) return;
   if (nodes.size() == 1) refuse_operator(nodes[0]);
   // The first half gives what the second half reads.
@@ -171,33 +171,33 @@ void Engine::run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> t
   if (open_tapes_ == 0) kept_.resize(std::min(kept_.size(), kept_before));
 }
 
-bool Engine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> targets) {
+bool EagerEngine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> targets) {
   const graph::Body& body = recording_.body();
   const PieceBuilder builder(body, nodes);
-  const std::shared_ptr<const Piece> piece = plans_.piece(builder);
+  const std::shared_ptr<const CodePiece> piece = plans_.piece(builder);
   std::vector<PieceValue> numbers;
   numbers.reserve(targets.size());
   for (const ValueId id : targets) numbers.push_back(builder.number_of(id));
-  std::vector<Value*> leaves, outs;
+  std::vector<EagerValue*> leaves, outs;
   for (const ValueId id : builder.leaves())
     leaves.push_back(body.value(id).kind == graph::ValueKind::Constant ? nullptr : value_at(id));
   const Pins pins(leaves);
-  for (Value* leaf : leaves)
+  for (EagerValue* leaf : leaves)
     if (leaf != nullptr && !store_.bring_back(*leaf)) return false;
   std::vector<int64_t> versions;
-  for (const Value* leaf : leaves) versions.push_back(leaf == nullptr ? 0 : leaf->version);
+  for (const EagerValue* leaf : leaves) versions.push_back(leaf == nullptr ? 0 : leaf->version);
   bool has_updates = false;
   for (const NodeId id : nodes)
     for_each_updated(body, body.node(id), [&](ValueId changed) {
       has_updates = true;
-      Value& variable = *value_at(changed);
+      EagerValue& variable = *value_at(changed);
       if (!store_.keep_dependents(variable)) refuse(variable, nullptr);
       ++variable.version;  // now, not after the run: what is made from it may not be dropped any more
     });
   for (const ValueId id : targets) outs.push_back(&value_for(id));
   PlannedPiece& planned = plans_.planned(piece, numbers, has_updates);
   if (!prepare(planned, outs)) {
-    for (Value* out : outs) store_.give_back(*out);
+    for (EagerValue* out : outs) store_.give_back(*out);
     return false;
   }
   auto record = std::make_shared<RunRecord>();
@@ -211,8 +211,8 @@ bool Engine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> tar
   kernels::StepStatus status;
   planned.run({.seed = options_.seed, .step = serial_, .status = &status}, places_of(leaves), places_of(outs));
   for (size_t i = 0; i < outs.size(); ++i) {
-    Value& out = *outs[i];
-    out.state = Value::State::InMemory;
+    EagerValue& out = *outs[i];
+    out.state = EagerValue::State::InMemory;
     out.record = record;
     out.made_as = numbers[i];
     out.make_ns = planned.predicted_ns();
@@ -225,15 +225,15 @@ bool Engine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> tar
   return true;
 }
 
-bool Engine::remake(Value& value) {
+bool EagerEngine::remake(EagerValue& value) {
   const std::shared_ptr<RunRecord> record = value.record;
-  std::vector<Value*> leaves;
+  std::vector<EagerValue*> leaves;
   for (const LeafUse& leaf : record->leaves) leaves.push_back(leaf.value);
   const Pins pins(leaves);
-  for (Value* leaf : leaves)
+  for (EagerValue* leaf : leaves)
     if (leaf != nullptr && !store_.bring_back(*leaf)) return false;
   PlannedPiece& planned = plans_.planned(record->piece, {&value.made_as, 1}, false);
-  Value* const out = &value;
+  EagerValue* const out = &value;
   if (!prepare(planned, {&out, 1})) {
     store_.give_back(value);
     return false;
@@ -242,11 +242,13 @@ bool Engine::remake(Value& value) {
   return true;
 }
 
-bool Engine::plan(PlannedPiece& planned, Bytes limit) {
+bool EagerEngine::plan(PlannedPiece& planned, Bytes limit) {
   const auto began = Clock::now();
   MemoryLine& line = store_.line();
   const auto turn = line.take_planning_turn();
-  const bool fits = planned.plan(limit, store_.arena(), plans_.kernels()).index() == 0;
+  const std::variant<std::monostate, plan::Shortfall> answer = planned.plan(limit, store_.arena(), plans_.kernels());
+  const bool fits = answer.index() == 0;
+  missed_arena_bytes_ = fits ? 0 : std::get<plan::Shortfall>(answer).need_bytes;
   plans_.planning_ns += std::chrono::duration<double, std::nano>(Clock::now() - began).count();
   if (!fits) return false;
   ++plans_.planned_count;
@@ -256,8 +258,8 @@ bool Engine::plan(PlannedPiece& planned, Bytes limit) {
 }
 
 // Memory for the results, a plan that fits what is left, and its arena.
-bool Engine::prepare(PlannedPiece& planned, std::span<Value* const> outs) {
-  for (Value* out : outs)
+bool EagerEngine::prepare(PlannedPiece& planned, std::span<EagerValue* const> outs) {
+  for (EagerValue* out : outs)
     if (!store_.allocate(*out)) return false;
   if (!planned.is_planned() && line().covers_process() && !store_.make_room(planning_bytes(planned.piece())))
     return false;
@@ -270,16 +272,16 @@ bool Engine::prepare(PlannedPiece& planned, std::span<Value* const> outs) {
   return store_.commit_arena(planned.arena_bytes());
 }
 
-Bytes Engine::planning_bytes(const Piece& piece) { return MiB + std::ssize(piece.nodes) * 8 * KiB; }
+Bytes EagerEngine::planning_bytes(const CodePiece& piece) { return MiB + std::ssize(piece.nodes) * 8 * KiB; }
 
-void Engine::expect_good(const PlannedPiece& planned, const kernels::StepStatus& status) const {
+void EagerEngine::expect_good(const PlannedPiece& planned, const kernels::StepStatus& status) const {
   const graph::Op* const op = planned.op_of_action(status.action);
   throw Error(fmt::format("{}: {} {} at position {} is not in [0, {})", op == nullptr ? "eager code" : op->name,
                           status.bad.what, status.bad.value, status.bad.index, status.bad.end),
               ErrorKind::BadData);
 }
 
-void Engine::refuse(const Value& value, const PlannedPiece* planned) const {
+void EagerEngine::refuse(const EagerValue& value, const PlannedPiece* planned) const {
   Refusal refusal;
   refusal.line = line().limit();
   refusal.need = line().used() + value.bytes + (planned == nullptr ? 0 : planned->arena_bytes());
@@ -292,7 +294,7 @@ void Engine::refuse(const Value& value, const PlannedPiece* planned) const {
   throw DoesNotFit(refusal, describe(refusal) + describe_values(store_.values(), store_.now()));
 }
 
-void Engine::refuse_operator(NodeId id) const {
+void EagerEngine::refuse_operator(NodeId id) const {
   const graph::Body& body = recording_.body();
   const graph::Node& node = body.node(id);
   Bytes own = 0, held = 0;
@@ -306,13 +308,15 @@ void Engine::refuse_operator(NodeId id) const {
     types += (types.empty() ? "" : ", ") + to_string(body.value(input).type);
   }
   for (int i = 0; i < node.outputs; ++i) own += bytes_at(node.first_output + i);
-  for (const Value* value : store_.values())
-    if (value->state == Value::State::InMemory && !value->can_be_remade() && value->pins == 0)
+  for (const EagerValue* value : store_.values())
+    if (value->state == EagerValue::State::InMemory && !value->can_be_remade() && value->pins == 0)
       held += value->block.bytes;
   Refusal refusal;
   refusal.line = line().limit();
   refusal.runtime = line().process_bytes();
-  refusal.need = own + held + refusal.runtime + line().used(Tag::Staging);
+  if (line().covers_process()) own += planning_bytes({});
+  own += missed_arena_bytes_;
+  refusal.need = std::max(own + held + refusal.runtime + line().used(Tag::Staging), refusal.line + 1);
   refusal.smallest_line = round_line(refusal.need + refusal.need / 16);
   refusal.tightest_task = std::string(node.op->name);
   refusal.holders = largest_holders(store_.values());

@@ -18,7 +18,7 @@ class TapeState {
  public:
   explicit TapeState(const TapeOptions& options)
       : options_(options),
-        engine_(static_cast<Engine&>(graph::require_recorder("a Tape"))),
+        engine_(static_cast<EagerEngine&>(graph::require_recorder("a Tape"))),
         serial_(engine_.serial()),
         first_node_(static_cast<NodeId>(engine_.graph().body().nodes().size())) {
     engine_.expect_thread();
@@ -130,7 +130,7 @@ class TapeState {
   }
 
   const TapeOptions options_;
-  Engine& engine_;
+  EagerEngine& engine_;
   const int64_t serial_;
   const NodeId first_node_;
   std::vector<WatchedTensor> watched_;

@@ -12,17 +12,17 @@
 
 namespace plimsoll::eager {
 
-struct Value;
+struct EagerValue;
 
 // A leaf of a run: what it was computed from. The record does not keep its leaves alive: a value that was dropped does.
 struct LeafUse {
-  Value* value = nullptr;  // null: a constant of the piece
+  EagerValue* value = nullptr;  // null: a constant of the piece
   int64_t version = 0;
 };
 
 // One run of a piece: the recipe of all that it computed.
 struct RunRecord {
-  std::shared_ptr<const Piece> piece;
+  std::shared_ptr<const CodePiece> piece;
   int64_t serial = 0;           // of the recording: random operators draw the same numbers again
   std::vector<LeafUse> leaves;  // as in the piece
 
@@ -34,7 +34,7 @@ struct RunRecord {
   bool is_valid() const;
 };
 
-struct Value : graph::Held {
+struct EagerValue : graph::Held {
   enum class State : uint8_t { Pending, InMemory, InFile, Dropped };
   enum class Origin : uint8_t { Computed, Given, Filled, Variable };
 

@@ -12,12 +12,12 @@ namespace {
 
 constexpr Bytes kSmallValue = 32 * KiB;  // smaller ones are never let go: they share pages
 
-void keep_leaves(const Value& value) {
+void keep_leaves(const EagerValue& value) {
   if (value.record == nullptr) return;
   for (const LeafUse& leaf : value.record->leaves)
     if (leaf.value != nullptr) graph::keep(leaf.value);
 }
-void let_leaves_go(const Value& value) noexcept {
+void let_leaves_go(const EagerValue& value) noexcept {
   if (value.record == nullptr) return;
   const std::shared_ptr<RunRecord> record = value.record;  // a leaf that goes may take values with it
   for (const LeafUse& leaf : record->leaves)
@@ -44,27 +44,27 @@ ValueStore::ValueStore(const MemoryLine& line, const EagerOptions& options, Rema
 
 ValueStore::~ValueStore() = default;
 
-Value* ValueStore::add() {
-  auto* value = new Value;
+EagerValue* ValueStore::add() {
+  auto* value = new EagerValue;
   value->listed_at = values_.size();
   values_.push_back(value);
   value->born = ++clock_;
   return value;
 }
 
-void ValueStore::release(Value& value) noexcept {
+void ValueStore::release(EagerValue& value) noexcept {
   // Numbers that a formula gives are no burden: values that were computed from them can be computed again.
-  if (value.origin == Value::Origin::Filled && value.records > 0) {
+  if (value.origin == EagerValue::Origin::Filled && value.records > 0) {
     give_back(value);
     if (value.file_place >= 0) file_.free(std::exchange(value.file_place, -1), value.bytes);
-    if (value.state != Value::State::Dropped) dropped_.push_back(&value);
-    value.state = Value::State::Dropped;
+    if (value.state != EagerValue::State::Dropped) dropped_.push_back(&value);
+    value.state = EagerValue::State::Dropped;
     return;
   }
   values_[value.listed_at] = values_.back();
   values_[value.listed_at]->listed_at = value.listed_at;
   values_.pop_back();
-  if (value.state == Value::State::Dropped) {
+  if (value.state == EagerValue::State::Dropped) {
     std::erase(dropped_, &value);
     let_leaves_go(value);
   }
@@ -76,25 +76,25 @@ void ValueStore::release(Value& value) noexcept {
 }
 
 void ValueStore::end() noexcept {
-  for (Value* value : values_)
-    if (value->state == Value::State::Dropped) let_leaves_go(*value);
+  for (EagerValue* value : values_)
+    if (value->state == EagerValue::State::Dropped) let_leaves_go(*value);
   dropped_.clear();
-  const std::vector<Value*> all = std::move(values_);
+  const std::vector<EagerValue*> all = std::move(values_);
   values_.clear();
-  std::vector<Value*> unheld;
-  for (Value* value : all) {
+  std::vector<EagerValue*> unheld;
+  for (EagerValue* value : all) {
     value->recorder = nullptr;
     value->block = {};
     value->file_place = -1;
-    value->state = Value::State::Pending;
+    value->state = EagerValue::State::Pending;
     if (value->handles++ == 0) unheld.push_back(value);
   }
-  for (Value* value : all) value->record.reset();
-  for (Value* value : all) --value->handles;
-  for (Value* value : unheld) delete value;
+  for (EagerValue* value : all) value->record.reset();
+  for (EagerValue* value : all) --value->handles;
+  for (EagerValue* value : unheld) delete value;
 }
 
-bool ValueStore::allocate(Value& value) {
+bool ValueStore::allocate(EagerValue& value) {
   value.block = pool_.take(value.bytes);
   if (value.block.is_set()) return true;
   // Memory is cut in whole blocks: what is missing is one of them, or a slab for small values.
@@ -104,7 +104,7 @@ bool ValueStore::allocate(Value& value) {
   return value.block.is_set();
 }
 
-void ValueStore::fill(Value& value) const {
+void ValueStore::fill(EagerValue& value) const {
   const kernels::ConcreteType type{value.type.dtype, at_batch(value.type.shape, 1), {}, false};
   if (value.is_range) {
     for (int64_t i = 0; i < type.count(); ++i) {
@@ -115,24 +115,24 @@ void ValueStore::fill(Value& value) const {
     }
     return;
   }
-  const bool is_variable = value.origin == Value::Origin::Variable;
+  const bool is_variable = value.origin == EagerValue::Origin::Variable;
   session::initialize_variable(value.init, is_variable ? options_.seed : value.fill_key,
                                is_variable ? value.stored->name : std::string_view("value"), type, value.block.data,
                                nullptr);
 }
 
-bool ValueStore::bring_back(Value& value) {
+bool ValueStore::bring_back(EagerValue& value) {
   touch(value);
-  if (value.state == Value::State::InMemory) return true;
-  const bool was_dropped = value.state == Value::State::Dropped;
+  if (value.state == EagerValue::State::InMemory) return true;
+  const bool was_dropped = value.state == EagerValue::State::Dropped;
   ++value.pins;
-  if (value.state == Value::State::InFile) {
+  if (value.state == EagerValue::State::InFile) {
     if (allocate(value)) {
       file_.read(value.file_place, value.block.data, value.bytes);
       file_.free(value.file_place, value.bytes);
       value.file_place = -1;
     }
-  } else if (value.origin == Value::Origin::Computed) {
+  } else if (value.origin == EagerValue::Origin::Computed) {
     if (was_dropped && remake_(value)) ++remakes_;
   } else if (allocate(value)) {
     fill(value);
@@ -140,7 +140,7 @@ bool ValueStore::bring_back(Value& value) {
   }
   --value.pins;
   if (!value.block.is_set()) return false;
-  value.state = Value::State::InMemory;
+  value.state = EagerValue::State::InMemory;
   if (was_dropped) {
     std::erase(dropped_, &value);
     let_leaves_go(value);
@@ -148,14 +148,14 @@ bool ValueStore::bring_back(Value& value) {
   return true;
 }
 
-bool ValueStore::keep_dependents(const Value& variable) {
-  const auto depends = [&](const Value* value) {
+bool ValueStore::keep_dependents(const EagerValue& variable) {
+  const auto depends = [&](const EagerValue* value) {
     return value->record != nullptr && std::any_of(value->record->leaves.begin(), value->record->leaves.end(),
                                                    [&](const LeafUse& leaf) { return leaf.value == &variable; });
   };
   for (auto at = std::find_if(dropped_.begin(), dropped_.end(), depends); at != dropped_.end();
        at = std::find_if(dropped_.begin(), dropped_.end(), depends)) {
-    Value& value = **at;
+    EagerValue& value = **at;
     if (!bring_back(value)) return false;
     // It can't be made again after the change: from now on it is kept or spilled.
     value.record.reset();
@@ -163,28 +163,28 @@ bool ValueStore::keep_dependents(const Value& variable) {
   return true;
 }
 
-bool ValueStore::may_go(const Value& value) const {
-  if (value.state != Value::State::InMemory || value.pins > 0 || value.bytes <= kSmallValue) return false;
+bool ValueStore::may_go(const EagerValue& value) const {
+  if (value.state != EagerValue::State::InMemory || value.pins > 0 || value.bytes <= kSmallValue) return false;
   return file_.is_possible() || value.can_be_remade();
 }
 
-double ValueStore::price_ns(const Value& value) const {
+double ValueStore::price_ns(const EagerValue& value) const {
   double price = file_.is_possible() ? file_.ns_of(value.bytes) : std::numeric_limits<double>::max();
   if (value.can_be_remade()) {
     double remake = value.make_ns;
     // What it is made from may have been let go too; a few levels tell enough.
     if (value.record != nullptr)
       for (const LeafUse& leaf : value.record->leaves)
-        if (leaf.value != nullptr && leaf.value->state == Value::State::Dropped) remake += 2 * leaf.value->make_ns;
+        if (leaf.value != nullptr && leaf.value->state == EagerValue::State::Dropped) remake += 2 * leaf.value->make_ns;
     price = std::min(price, remake);
   }
   return price;
 }
 
 bool ValueStore::let_one_go() {
-  Value* cheapest = nullptr;
+  EagerValue* cheapest = nullptr;
   double best = std::numeric_limits<double>::max();
-  for (Value* value : values_) {
+  for (EagerValue* value : values_) {
     if (!may_go(*value)) continue;
     const double staleness = static_cast<double>(clock_ - value->last_used + 1);
     const double score = price_ns(*value) / (static_cast<double>(value->bytes) * staleness);
@@ -201,21 +201,21 @@ bool ValueStore::let_one_go() {
   return true;
 }
 
-void ValueStore::drop(Value& value) {
+void ValueStore::drop(EagerValue& value) {
   keep_leaves(value);
   pool_.give_back(value.block);
   value.block = {};
-  value.state = Value::State::Dropped;
+  value.state = EagerValue::State::Dropped;
   dropped_.push_back(&value);
   ++drops_;
 }
 
-bool ValueStore::spill(Value& value) {
+bool ValueStore::spill(EagerValue& value) {
   value.file_place = file_.write(value.block.data, value.bytes);
   if (value.file_place < 0) return false;
   pool_.give_back(value.block);
   value.block = {};
-  value.state = Value::State::InFile;
+  value.state = EagerValue::State::InFile;
   ++spills_;
   return true;
 }
@@ -237,7 +237,7 @@ bool ValueStore::make_room(Bytes bytes) {
   return true;
 }
 
-void ValueStore::give_back(Value& value) noexcept {
+void ValueStore::give_back(EagerValue& value) noexcept {
   pool_.give_back(value.block);
   value.block = {};
 }
@@ -258,7 +258,7 @@ Bytes ValueStore::easy_bytes() const { return line_.free() + pool_.kept_bytes() 
 
 Bytes ValueStore::most_bytes() const {
   Bytes bytes = easy_bytes();
-  for (const Value* value : values_)
+  for (const EagerValue* value : values_)
     if (may_go(*value)) bytes += value->block.bytes;
   return bytes;
 }

@@ -19,7 +19,7 @@ namespace plimsoll::eager {
 class ValueStore {
  public:
   // `remake` computes a dropped value again into its new memory; false: there is no room for what it is made from.
-  using Remake = std::function<bool(Value&)>;
+  using Remake = std::function<bool(EagerValue&)>;
   ValueStore(const MemoryLine& line, const EagerOptions& options, Remake remake);
   ~ValueStore();
 
@@ -27,19 +27,19 @@ class ValueStore {
   MemoryLine& line() { return line_; }
 
   // A new value, listed until release; `handles` is 1.
-  Value* add();
-  void release(Value& value) noexcept;  // its last handle is gone
+  EagerValue* add();
+  void release(EagerValue& value) noexcept;  // its last handle is gone
   // The engine ends: all memory is given back, values only say that their Eager has ended.
   void end() noexcept;
 
   // Memory for a value that has none; room is made where needed. False: there is none.
-  bool allocate(Value& value);
-  void give_back(Value& value) noexcept;  // memory without numbers
+  bool allocate(EagerValue& value);
+  void give_back(EagerValue& value) noexcept;  // memory without numbers
   // Its numbers are in memory after this. False: no room.
-  bool bring_back(Value& value);
-  void fill(Value& value) const;
+  bool bring_back(EagerValue& value);
+  void fill(EagerValue& value) const;
   // Before a variable changes: dropped values that are made from it come back. False: no room.
-  bool keep_dependents(const Value& variable);
+  bool keep_dependents(const EagerValue& variable);
 
   // The arena of steps has at least so many bytes after this. False: no room.
   bool commit_arena(Bytes bytes);
@@ -50,19 +50,19 @@ class ValueStore {
   // Makes so many bytes of the line free. False: not even without all that may go.
   bool make_room(Bytes bytes);
 
-  void touch(Value& value) { value.last_used = ++clock_; }
+  void touch(EagerValue& value) { value.last_used = ++clock_; }
   int64_t now() const { return clock_; }
-  const std::vector<Value*>& values() const { return values_; }
+  const std::vector<EagerValue*>& values() const { return values_; }
   int64_t drops() const { return drops_; }
   int64_t spills() const { return spills_; }
   int64_t remakes() const { return remakes_; }
 
  private:
-  bool may_go(const Value& value) const;
-  double price_ns(const Value& value) const;  // of letting it go and having it back
+  bool may_go(const EagerValue& value) const;
+  double price_ns(const EagerValue& value) const;  // of letting it go and having it back
   bool let_one_go();
-  void drop(Value& value);
-  bool spill(Value& value);
+  void drop(EagerValue& value);
+  bool spill(EagerValue& value);
   void shrink_arena();
 
   MemoryLine line_;
@@ -73,8 +73,8 @@ class ValueStore {
   memory::Arena arena_;
   Reservation arena_held_;
   Bytes arena_needed_ = 0;  // by the step that is prepared
-  std::vector<Value*> values_;
-  std::vector<Value*> dropped_;
+  std::vector<EagerValue*> values_;
+  std::vector<EagerValue*> dropped_;
   int64_t clock_ = 0, drops_ = 0, spills_ = 0, remakes_ = 0;
 };
 

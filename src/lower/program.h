@@ -12,7 +12,7 @@
 namespace plimsoll::lower {
 
 // Where an argument of a kernel stands in its task's lists.
-struct Operand {
+struct KernelOperand {
   enum class List : uint8_t { Reads, Updates, Writes };
   List list;
   int32_t index;
@@ -23,8 +23,8 @@ struct Operand {
 // micro-batch; null where `first` serves.
 struct Kernels {
   std::shared_ptr<kernels::Kernel> first;
-  graph::Cost cost{};            // of one run of `first`
-  std::vector<Operand> in = {};  // arguments of every kernel here
+  graph::Cost cost{};                  // of one run of `first`
+  std::vector<KernelOperand> in = {};  // arguments of every kernel here
   std::shared_ptr<kernels::Kernel> later = nullptr, last = nullptr;
 };
 

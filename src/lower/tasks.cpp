@@ -13,11 +13,11 @@ namespace {
 bool updates(const DraftNode& node, size_t input) { return (node.op->traits.updates >> input & 1) != 0; }
 
 // Operands that appear twice are listed once.
-Operand add_operand(plan::Task& task, bool updated, plan::BufferId buffer) {
+KernelOperand add_operand(plan::Task& task, bool updated, plan::BufferId buffer) {
   std::vector<plan::BufferId>& list = updated ? task.updates : task.reads;
   auto at = std::find(list.begin(), list.end(), buffer);
   if (at == list.end()) at = list.insert(list.end(), buffer);
-  return {updated ? Operand::List::Updates : Operand::List::Reads, static_cast<int32_t>(at - list.begin())};
+  return {updated ? KernelOperand::List::Updates : KernelOperand::List::Reads, static_cast<int32_t>(at - list.begin())};
 }
 
 // How many elements of the variable a number of the operand belongs to: one, or a block; 0 for one that is not cut.
@@ -82,7 +82,7 @@ plan::BufferId TaskBuilder::in_layout(ValueId value, const kernels::Layout& layo
   const graph::Cost& cost = reorder.kernels.cost;
   set_time(task, cost, sizes_.is_batched(value) ? cost_of_reorder(0, 0) : cost, 0);
   ProgramTask work{std::move(reorder.kernels), -1};
-  work.own.in = {{Operand::List::Reads, 0}};
+  work.own.in = {{KernelOperand::List::Reads, 0}};
   const plan::BufferId copy = task.writes[0];
   add_task(std::move(task), std::move(work), reorder.workspace_bytes);
   return copy;
@@ -173,7 +173,7 @@ void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::Concrete
     plan::Task task;
     task.name = fmt::format("{}/tile{}", draft_.name(node), tile);
     task.batch_rule = node.op->traits.batch;
-    std::vector<Operand> operands;
+    std::vector<KernelOperand> operands;
     for (size_t i = 0; i < node.in.size(); ++i) {
       const int64_t block = elements_of_number(node, types[0], types[i]);
       const bool has_tiles = buffers_.place(node.in[i]).tiles > 1;
@@ -203,8 +203,8 @@ void TaskBuilder::add_sharing(const DraftNode& node, plan::Task& task, const Pro
   if (task.writes.empty()) return;
   const plan::Buffer& out = buffers_.buffer(task.writes[0]);
   for (size_t i = 0; i < work.own.in.size(); ++i) {
-    const Operand& operand = work.own.in[i];
-    if ((node.op->traits.in_place >> i & 1) == 0 || operand.list != Operand::List::Reads) continue;
+    const KernelOperand& operand = work.own.in[i];
+    if ((node.op->traits.in_place >> i & 1) == 0 || operand.list != KernelOperand::List::Reads) continue;
     const plan::Buffer& in = buffers_.buffer(task.reads[static_cast<size_t>(operand.index)]);
     const plan::InPlace share{operand.index, 0};
     if (in.fixed_bytes == out.fixed_bytes && in.per_sample_bytes == out.per_sample_bytes &&

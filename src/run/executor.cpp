@@ -81,8 +81,8 @@ class Executor::Binder {
                       nullptr,
                       action.micro_batch,
                       0};
-    for (const lower::Operand& operand : task.of(action).in) {
-      const bool updated = operand.list == lower::Operand::List::Updates;
+    for (const lower::KernelOperand& operand : task.of(action).in) {
+      const bool updated = operand.list == lower::KernelOperand::List::Updates;
       const auto index = static_cast<size_t>(operand.index);
       const plan::BufferId id = (updated ? work.updates : work.reads)[index];
       if (program_.problem.buffers[static_cast<size_t>(id)].is_given) {

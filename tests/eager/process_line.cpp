@@ -94,7 +94,7 @@ void expect_a_third(const std::function<Tensor(Tensor)>& net, const Dims& input)
 }
 
 TEST(EagerProcessLine, AResidualNetTrainsInAThird) {
-  expect_a_third([](Tensor x) { return eager::residual_net(x, true); }, {32, 3, 32, 32});
+  expect_a_third([](Tensor x) { return eager::residual_net(x, true); }, {128, 3, 32, 32});
 }
 TEST(EagerProcessLine, ATransformerTrainsInAThird) {
   expect_a_third([](Tensor x) { return eager::transformer(x); }, {64, 128, 64});
