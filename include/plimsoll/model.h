@@ -36,10 +36,6 @@ struct FitOptions;
 struct History;
 struct PredictOptions;
 struct Prediction;
-namespace train {
-class Compiled;
-struct ModelAccess;
-}  // namespace train
 
 using layers::Layer;
 
@@ -111,7 +107,7 @@ class Model {
   void load_weights(const std::string& path);
 
  private:
-  friend struct train::ModelAccess;
+  friend struct ModelAccess;
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -38,15 +38,15 @@ int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
 
 }  // namespace
 
-Compiled& ModelAccess::compiled(const Model& model) {
-  if (model.state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
-  std::shared_ptr<Compiled>& compiled = model.state_->compiled;
-  if (!compiled)
-    compiled = std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state_->function));
-  return *compiled;
-}
-
 Compiled::Compiled(Model model) : model_(std::move(model)) {}
+
+Compiled::Turn::Turn(Compiled& compiled) : compiled_(compiled) {
+  if (compiled.is_busy_.exchange(true))
+    throw Error(fmt::format("model '{}' is in use by a call that is not over yet, such as the fit that called this "
+                            "callback; use it after that call",
+                            compiled.model_.name()),
+                ErrorKind::Usage);
+}
 
 void Compiled::compile(CompileOptions options) {
   release();
@@ -72,6 +72,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.policy = options_.policy;
   spec.accumulate = options_.accumulate;
   spec.scratch_folder = need.scratch;
+  spec.log_bytes = need.callback_bytes;
   bool is_known = true;
   spec.last_batches.train = last_batch(need.data.train, is_known);
   spec.last_batches.evaluate = last_batch(need.data.test, is_known);
@@ -92,6 +93,7 @@ bool Compiled::knows_last_batch(const Dataset& dataset,
 
 bool Compiled::serves(const SessionNeed& need) const {
   if (!training_ || !(need.line == made_for_->line) || need.scratch != made_for_->scratch) return false;
+  if (need.callback_bytes > made_for_->callback_bytes) return false;
   const Purpose can = made_for_->purpose;
   if (need.purpose == Purpose::Train && (can != Purpose::Train || !(need.weights == made_for_->weights))) return false;
   if (need.purpose == Purpose::Evaluate && can == Purpose::Predict) return false;
@@ -115,7 +117,7 @@ bool Compiled::serves(const SessionNeed& need) const {
 }
 
 Training& Compiled::ready(const SessionNeed& need) {
-  remember(need);
+  if (need.purpose == Purpose::Train) remember(need);
   if (!serves(need)) {
     release();
     training_ = make_training(spec_for(need));
@@ -183,3 +185,16 @@ void Compiled::load_weights(const std::string& path) {
 }
 
 }  // namespace plimsoll::train
+
+namespace plimsoll {
+
+train::Compiled& ModelAccess::compiled(const Model& model) {
+  if (model.state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  std::shared_ptr<train::Compiled>& compiled = model.state_->compiled;
+  if (!compiled)
+    compiled =
+        std::make_shared<train::Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state_->function));
+  return *compiled;
+}
+
+}  // namespace plimsoll

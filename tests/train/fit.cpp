@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -272,6 +273,30 @@ TEST(Fit, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_of([] { Model().compile({}); }), HasSubstr("the model is empty"));
   net.compile({.losses = {{"outptu", "mse"}}});
   EXPECT_THAT(error_of([&] { net.fit(data, line); }), HasSubstr("a loss for 'outptu', but the outputs"));
+}
+
+TEST(Fit, AModelThatIsTrainedCanNotBeUsedByItsCallbacks) {
+  const Points points(64);
+  const Dataset data = points.dataset().batch(16);
+  MemoryLine line(64 * MiB);
+  Model net = classifier();
+  net.compile(plain());
+  const auto error_in_callback = [&](const std::function<void()>& call) {
+    return error_of(
+        [&] { net.fit(data, line, {.callbacks = {custom_callback({.after_step = [&](FitRun&) { call(); }})}}); });
+  };
+  const std::pair<const char*, std::function<void()>> calls[] = {
+      {"fit", [&] { net.fit(data, line); }},         {"evaluate", [&] { net.evaluate(data, line); }},
+      {"predict", [&] { net.predict(data, line); }}, {"plan", [&] { net.plan(data, line); }},
+      {"summary", [&] { net.summary(); }},           {"release", [&] { net.release(); }},
+      {"compile", [&] { net.compile(plain()); }}};
+  for (const auto& [name, call] : calls) EXPECT_THAT(error_in_callback(call), HasSubstr("is in use by a call")) << name;
+  EXPECT_THAT(
+      error_of([&] { net.predict(data, line, {.sink = [&](const Results&, int64_t) { net.fit(data, line); }}); }),
+      HasSubstr("is in use by a call"));
+  EXPECT_EQ(net.fit(data, line).epochs.size(), 1U) << "and can be used again after that";
+  // The last handle may go while it is trained.
+  EXPECT_EQ(error_in_callback([&] { net = Model(); }), "");
 }
 
 }  // namespace
