@@ -38,6 +38,15 @@ int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
 
 }  // namespace
 
+Compiled& compiled_of(const Model& model) {
+  if (model.state() == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  std::shared_ptr<Compiled>& compiled = model.state()->compiled;
+  if (!compiled)
+    compiled =
+        std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state()->function));
+  return *compiled;
+}
+
 Compiled::Compiled(Model model) : model_(std::move(model)) {}
 
 Compiled::Turn::Turn(Compiled& compiled) : compiled_(compiled) {
@@ -185,16 +194,3 @@ void Compiled::load_weights(const std::string& path) {
 }
 
 }  // namespace plimsoll::train
-
-namespace plimsoll {
-
-train::Compiled& ModelAccess::compiled(const Model& model) {
-  if (model.state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
-  std::shared_ptr<train::Compiled>& compiled = model.state_->compiled;
-  if (!compiled)
-    compiled =
-        std::make_shared<train::Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state_->function));
-  return *compiled;
-}
-
-}  // namespace plimsoll

@@ -80,13 +80,6 @@ class Compiled {
   std::string given_weights_;     // to be loaded before the next call
 };
 
+Compiled& compiled_of(const Model& model);  // made when it is first asked for
+
 }  // namespace plimsoll::train
-
-namespace plimsoll {
-
-// The state of a model that the folder train may see.
-struct ModelAccess {
-  static train::Compiled& compiled(const Model& model);  // made when it is first asked for
-};
-
-}  // namespace plimsoll

@@ -20,7 +20,7 @@ namespace train {
 namespace {
 
 Compiled& expect_compiled(const Model& model) {
-  Compiled& compiled = ModelAccess::compiled(model);
+  Compiled& compiled = compiled_of(model);
   if (!compiled.is_compiled())
     throw Error(fmt::format("model '{}' is not compiled; call compile with a loss first", model.name()),
                 ErrorKind::Usage);
@@ -112,7 +112,7 @@ class EpochLines final : public Callback {
 }  // namespace train
 
 void Model::compile(const CompileOptions& options) {
-  train::Compiled& compiled = ModelAccess::compiled(*this);
+  train::Compiled& compiled = train::compiled_of(*this);
   const train::Compiled::Turn turn(compiled);
   compiled.compile(options);
 }
@@ -189,15 +189,15 @@ std::string Model::summary(const Dataset& dataset, const MemoryLine& line) const
 }
 
 void Model::release() {
-  train::Compiled& compiled = ModelAccess::compiled(*this);
+  train::Compiled& compiled = train::compiled_of(*this);
   const train::Compiled::Turn turn(compiled);
   compiled.release();
 }
 
-void Model::save_weights(const std::string& path) const { ModelAccess::compiled(*this).save_weights(path); }
+void Model::save_weights(const std::string& path) const { train::compiled_of(*this).save_weights(path); }
 
 void Model::load_weights(const std::string& path) {
-  train::Compiled& compiled = ModelAccess::compiled(*this);
+  train::Compiled& compiled = train::compiled_of(*this);
   const train::Compiled::Turn turn(compiled);
   compiled.load_weights(path);
 }

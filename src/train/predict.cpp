@@ -42,7 +42,7 @@ Dims dims_of_all(const View& view, int64_t batch, int64_t samples) {
 void run_batches(const Model& model, const Dataset& dataset, const MemoryLine& line,
                  const std::function<void(const Results&, int64_t samples)>& sink) {
   const Model alive = model;  // the sink may let go of the last handle
-  Compiled& compiled = ModelAccess::compiled(model);
+  Compiled& compiled = compiled_of(model);
   const Compiled::Turn turn(compiled);
   Training& training = compiled.ready({.purpose = Purpose::Predict, .line = line, .data = {{}, dataset}});
   Inputs inputs(training, dataset);
