@@ -15,7 +15,7 @@ struct LayerRow {
   int64_t weights = 0;
   int64_t untrained = 0;  // statistics, which are no weights but saved with them
   Bytes weight_bytes = 0, gradient_bytes = 0, optimiser_bytes = 0;
-  // Values that the backward pass reads: kept until then, recomputed for it, or read from the scratch file.
+  // Values of the forward pass: held when the backward pass begins, recomputed in it, or read from the scratch file.
   Bytes kept_bytes = 0, recomputed_bytes = 0, spilled_bytes = 0;
 };
 

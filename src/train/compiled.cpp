@@ -3,15 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "memory/file.h"
+#include "memory/output_file.h"
 #include "model/model_state.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
@@ -27,6 +29,18 @@ bool same_samples(const Component& a, const Component& b) {
 
 bool has_component(const ElementSpec& batches, const Component& wanted) {
   return std::any_of(batches.begin(), batches.end(), [&](const Component& c) { return same_samples(c, wanted); });
+}
+
+// In constant memory; a crash leaves the old file or the new one.
+void copy_file(const std::string& from, const std::string& to) {
+  const memory::File source = memory::File::open(from);
+  memory::OutputFile target(to);
+  std::array<char, 16 * KiB> part;
+  for (Bytes at = 0, count = 1; count > 0; at += count) {
+    count = source.read_some(at, std::ssize(part), part.data(), from);
+    target.write(part.data(), count);
+  }
+  target.finish();
 }
 
 int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
@@ -177,9 +191,7 @@ void Compiled::save_weights(const std::string& path) {
   if (newest.empty() || (given_weights_.empty() && !is_in_file_))
     throw Error(fmt::format("model '{}' has no weights to save yet; call fit or load_weights first", model_.name()),
                 ErrorKind::Usage);
-  std::error_code failed;
-  std::filesystem::copy_file(newest, path, std::filesystem::copy_options::overwrite_existing, failed);
-  if (failed) throw Error(fmt::format("can't write '{}': {}", path, failed.message()));
+  copy_file(newest, path);
 }
 
 void Compiled::load_weights(const std::string& path) {

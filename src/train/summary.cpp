@@ -55,7 +55,7 @@ class LayerTable {
     const graph::Body& body = graph.body();
     for (const graph::Node& node : body.nodes()) {
       const std::string_view name = layer_name(body.name(node), training_.model.name());
-      if (name.empty()) continue;
+      if (name.empty() || node.outputs == 0) continue;
       const auto [at, is_new] = numbers_.try_emplace(std::string(name), rows_.size());
       if (is_new) rows_.push_back({.name = std::string(name)});
       rows_[at->second].output = to_string(body.value(node.first_output).type);
@@ -96,49 +96,40 @@ class LayerTable {
     }
   }
 
-  // Values that a task of the forward pass writes and one of the backward pass reads.
+  // Values of the forward pass that are held when the backward pass begins, and those that it has made again. All
+  // micro- batches are alike: the first one is looked at.
   void add_values() {
-    size_t backward = 0;
-    while (backward < problem_.tasks.size() && !is_backward(backward)) ++backward;
-    std::vector<int32_t> writer(problem_.buffers.size(), -1);
-    std::vector<bool> is_read(problem_.buffers.size());
-    for (size_t i = 0; i < problem_.tasks.size(); ++i) {
-      const plan::Task& task = problem_.tasks[i];
-      if (i < backward)
-        for (const plan::BufferId id : task.writes) writer[static_cast<size_t>(id)] = static_cast<int32_t>(i);
-      else
-        for (const plan::BufferId id : task.reads) is_read[static_cast<size_t>(id)] = true;
+    const size_t border = find_border();
+    for (const plan::Life& life : plan_.lives) {
+      if (life.buffer == plan::kWorkspace || problem_.buffers[static_cast<size_t>(life.buffer)].tag != Tag::Activations)
+        continue;
+      if (life.first_action < static_cast<int32_t>(border) && life.last_action >= static_cast<int32_t>(border))
+        row_of(problem_.buffers[static_cast<size_t>(life.buffer)].name).kept_bytes += life.bytes;
     }
-    const std::vector<Fate> fates = find_fates();
-    for (size_t id = 0; id < problem_.buffers.size(); ++id) {
-      if (writer[id] < 0 || !is_read[id]) continue;
-      report::LayerRow& row = row_of(problem_.tasks[static_cast<size_t>(writer[id])].name);
-      const Bytes bytes = placed_bytes(problem_.buffers[id], samples_);
-      (fates[id] == Fate::Recomputed ? row.recomputed_bytes
-       : fates[id] == Fate::Spilled  ? row.spilled_bytes
-                                     : row.kept_bytes) += bytes;
-    }
-  }
-
-  bool is_backward(size_t task) const {
-    const NodeId origin = training_.main_step().program.tasks[task].origin;
-    return origin >= 0 && training_.graph.body().node(origin).is_backward;
-  }
-
-  enum class Fate : uint8_t { Kept, Recomputed, Spilled };
-  // Of each buffer, in the first micro-batch: those of others are the same.
-  std::vector<Fate> find_fates() const {
-    std::vector<Fate> fates(problem_.buffers.size(), Fate::Kept);
     std::vector<bool> is_written(problem_.buffers.size());
-    for (const plan::Action& action : plan_.actions) {
+    for (size_t i = 0; i < plan_.actions.size(); ++i) {
+      const plan::Action& action = plan_.actions[i];
       if (action.micro_batch != 0) continue;
       for (const plan::BufferId id : work_of(problem_, plan_, action).writes) {
-        const auto number = static_cast<size_t>(id);
-        if (is_written[number]) fates[number] = is_transfer(problem_, action) ? Fate::Spilled : Fate::Recomputed;
-        is_written[number] = true;
+        const plan::Buffer& buffer = problem_.buffers[static_cast<size_t>(id)];
+        if (i < border)
+          is_written[static_cast<size_t>(id)] = true;
+        else if (is_written[static_cast<size_t>(id)] && buffer.tag == Tag::Activations)
+          (is_transfer(problem_, action) ? row_of(buffer.name).spilled_bytes : row_of(buffer.name).recomputed_bytes) +=
+              placed_bytes(buffer, samples_);
       }
     }
-    return fates;
+  }
+
+  // The number of the first action of the backward pass.
+  size_t find_border() const {
+    for (size_t i = 0; i < plan_.actions.size(); ++i) {
+      const plan::Action& action = plan_.actions[i];
+      if (is_transfer(problem_, action)) continue;
+      const NodeId origin = training_.main_step().program.tasks[static_cast<size_t>(action.task)].origin;
+      if (origin >= 0 && training_.graph.body().node(origin).is_backward) return i;
+    }
+    return plan_.actions.size();
   }
 
   const Training& training_;
