@@ -43,6 +43,21 @@ void copy_file(const std::string& from, const std::string& to) {
   target.finish();
 }
 
+// Steps of validation are fed like those of training.
+void expect_same_samples(const ModelSpec& model, const SessionNeed& need) {
+  for (const Component& component : need.data.train->element()) {
+    const bool is_fed =
+        std::find(model.components.begin(), model.components.end(), component.name) != model.components.end();
+    const bool is_left_out = component.name == need.weights.component && !need.weights.weigh_validation;
+    if (is_fed && !is_left_out && !has_component(need.data.test->element(), component))
+      throw Error(
+          fmt::format("fit: the validation data has {} where the training data has {}; both must have the same "
+                      "'{}'",
+                      to_string(need.data.test->element()), to_string(need.data.train->element()), component.name),
+          ErrorKind::Usage);
+  }
+}
+
 int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
   if (!dataset) return 0;
   const BatchCount count = count_batches(*dataset);
@@ -83,6 +98,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.own_model = std::make_shared<const ModelSpec>(
       need.purpose == Purpose::Predict ? make_inference_spec(model_, main.element())
                                        : make_model_spec(model_, options_, main.element(), need.weights));
+  if (need.data.train && need.data.test) expect_same_samples(*spec.own_model, need);
   spec.batch = count_batches(main).batch;
   spec.optimiser = options_.optimiser;
   spec.seed = options_.seed;
@@ -154,8 +170,7 @@ Training& Compiled::ready(const SessionNeed& need) {
     }
   }
   if (!given_weights_.empty()) {
-    load(given_weights_);
-    given_weights_.clear();
+    load(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
     is_in_file_ = false;
   }
   return *training_;

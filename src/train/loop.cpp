@@ -148,6 +148,8 @@ void TrainingLoop::run_epoch() {
   if (!has_more && group_ > 0) apply_group();
   // An epoch that was cut short is reported too, and has no score.
   if (!has_more) is_epoch_over_ = validate();
+  if (epoch_steps_ == 0 && !has_more)
+    throw Error(fmt::format("the training data has no batch in epoch {}", epoch_), ErrorKind::BadData);
   if (epoch_steps_ == 0) return;
   const std::span<const LogValue> all = logs();
   history_.epochs.push_back({epoch_, epoch_steps_, {all.begin(), all.end()}});

@@ -260,6 +260,14 @@ TEST(Fit, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_of([&] { net.fit(points.dataset(), line); }), HasSubstr("add .batch(32) to the dataset"));
   EXPECT_THAT(refusal({.validation_split = 0.5}), HasSubstr("needs a dataset of samples"));
   EXPECT_THAT(refusal({.validation = points.dataset().batch(8)}), HasSubstr("batches of the same size"));
+  EXPECT_THAT(
+      refusal({.validation = Dataset::slices({{"x", points.x, {64, 2}}}).batch(16)}),
+      HasSubstr("the validation data has x f32[16,2] where the training data has x f32[16,2], y i32[16]; both must "
+                "have the same 'y'"));
+  EXPECT_THAT(refusal({.validation = Dataset::slices({{"x", points.x, {128, 1}}, {"y", points.x}}).batch(16)}),
+              HasSubstr("both must have the same 'x'"));
+  EXPECT_THAT(error_of([&] { net.fit(points.dataset().take(0).batch(16), line); }),
+              HasSubstr("has no batch in epoch 1"));
   EXPECT_THAT(refusal({.class_weight = {{7, 1}}}),
               HasSubstr("weight for class 7, but the model has the classes 0 to 2"));
   EXPECT_THAT(refusal({.sample_weight = "z"}), HasSubstr("the dataset has no 'z' to weigh samples with"));
