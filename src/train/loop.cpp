@@ -63,16 +63,27 @@ void TrainingLoop::restore(const RunState& state) {
   resumed_ = state;
 }
 
+std::span<const EpochLog> TrainingLoop::past_epochs() const {
+  std::span<const EpochLog> past = history_.epochs;
+  // One that was cut short is not over.
+  if (!is_epoch_over_ && !past.empty() && past.back().epoch == epoch_) past = past.first(past.size() - 1);
+  return past;
+}
+
 RunState TrainingLoop::state() const {
-  RunState state{.epoch = epoch_, .epoch_steps = epoch_steps_, .data = train_.state()};
-  state.history = history_.epochs;
+  RunState state = state_without_history();
+  const std::span<const EpochLog> past = past_epochs();
+  state.history.assign(past.begin(), past.end());
+  return state;
+}
+
+RunState TrainingLoop::state_without_history() const {
+  RunState state{.epoch = epoch_, .epoch_steps = epoch_steps_, .run_steps = run_steps_, .data = train_.state()};
   state.seed = options_.seed;
   if (is_epoch_over_) {
     ++state.epoch;
     state.epoch_steps = 0;
     if (options_.steps_per_epoch == 0) state.data = {state.data.dataset, state.data.epoch + 1, 0};
-  } else if (!state.history.empty() && state.history.back().epoch == epoch_) {
-    state.history.pop_back();  // cut short: it is not over
   }
   state.sums = sums_.state();
   if (is_epoch_over_)
@@ -92,9 +103,8 @@ void TrainingLoop::begin() {
   if (resumed_) {
     epoch_ = resumed_->epoch;
     epoch_steps_ = resumed_->epoch_steps;
-    history_.epochs = resumed_->history;
-    run_steps_ = epoch_steps_;
-    for (const EpochLog& epoch : history_.epochs) run_steps_ += epoch.steps;
+    history_.epochs = std::move(resumed_->history);
+    run_steps_ = resumed_->run_steps;
     if (epoch_steps_ > 0) update_means();
   }
   tell(&Callback::before_training);
@@ -115,6 +125,7 @@ History TrainingLoop::run() {
   while (!is_cut() && !is_stopping() && epoch_ + (is_epoch_over_ ? 1 : 0) <= options_.epochs) run_epoch();
   history_.skipped = train_.skipped() + (test_ ? test_->skipped() : 0);
   tell(&Callback::after_training);
+  tell(&Callback::finish);
   return history_;
 }
 
@@ -147,9 +158,13 @@ void TrainingLoop::run_epoch() {
   if (!has_more && group_ > 0) apply_group();
   // An epoch that was cut short is reported too, and has no score.
   if (!has_more) is_epoch_over_ = validate();
+  if (epoch_steps_ == 0 && !has_more)
+    throw Error(fmt::format("the training data has no batch in epoch {}", epoch_), ErrorKind::BadData);
   if (epoch_steps_ == 0) return;
   const std::span<const LogValue> all = logs();
   history_.epochs.push_back({epoch_, epoch_steps_, {all.begin(), all.end()}});
+  if (options_.most_history > 0 && std::ssize(history_.epochs) > options_.most_history)
+    history_.epochs.erase(history_.epochs.begin());
   if (is_epoch_over_) tell(&Callback::after_epoch);
 }
 
@@ -227,10 +242,19 @@ void TrainingLoop::follow_schedule() {
   int64_t updates = 0;
   training_.session->get(training_.passes.updates.step, &updates, sizeof updates);
   const double rate = (*options_.schedule)(updates);
-  if (static_cast<float>(rate) != learning_rate_) set_learning_rate(rate);
+  if (static_cast<float>(rate) != learning_rate_) write_learning_rate(rate);
 }
 
 void TrainingLoop::set_learning_rate(double rate) {
+  if (options_.schedule)
+    throw Error(
+        "the learning rate follows a schedule, which would undo this; leave away the schedule, or who sets the "
+        "rate",
+        ErrorKind::Usage);
+  write_learning_rate(rate);
+}
+
+void TrainingLoop::write_learning_rate(double rate) {
   if (!(rate >= 0 && std::isfinite(rate)))
     throw Error(fmt::format("a learning rate of {} makes no sense; give a number that is not negative", rate),
                 ErrorKind::Usage);
