@@ -36,11 +36,11 @@ TEST_P(Training, IsOneGraphWithSharedVariables) {
   const model::TrainingGraph training = model::build_training(graph, spec, Optimiser::adam());
   EXPECT_EQ(training.input().type(), spec.input());
   EXPECT_EQ(training.labels().type(), spec.labels());
-  for (const Tensor scalar : {training.loss, training.eval_loss, training.learning_rate})
+  for (const Tensor& scalar : {training.loss, training.eval_loss, training.learning_rate})
     EXPECT_EQ(to_string(scalar.type()), "f32[]");
   EXPECT_EQ(training.sums.size(), spec.metrics.size());
   EXPECT_EQ(training.eval_sums.size(), spec.metrics.size());
-  for (const Tensor sum : training.sums) EXPECT_EQ(to_string(sum.type()), "f32[]");
+  for (const Tensor& sum : training.sums) EXPECT_EQ(to_string(sum.type()), "f32[]");
 
   // Every weight is trained, none twice; the inference pass added none.
   Graph alone;

@@ -131,7 +131,7 @@ TEST(Functions, OperatorsOnTensorsAreThoseOfTheList) {
   EXPECT_EQ(op_of(x * y), "mul");
   EXPECT_EQ(op_of(x / y), "div");
   EXPECT_EQ(op_of(-x), "neg");
-  for (const Tensor scaled : {x * 2 - 1, 2 * x, x + 1, 1 + x, 1 - x, x / 4}) EXPECT_EQ(op_of(scaled), "scale");
+  for (const Tensor& scaled : {x * 2 - 1, 2 * x, x + 1, 1 + x, 1 - x, x / 4}) EXPECT_EQ(op_of(scaled), "scale");
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST_F(HomesTest, StoredVariablesAreReadAndWrittenLikeOthers) {
   find(session, true, &state, &ignored);
   find(session, false, &weight, &ignored);
   ASSERT_TRUE(state.is_set() || weight.is_set()) << "nothing is stored";
-  for (const Tensor variable : {state, weight})
+  for (const Tensor& variable : {state, weight})
     if (variable.is_set()) expect_round_trips(session, variable);
   if (ignored.is_set()) expect_round_trips(session, ignored);
 }
