@@ -75,8 +75,8 @@ class Model {
   const std::vector<std::string>& inputs() const;
   const std::vector<std::string>& outputs() const;
 
-  // `training` matters to dropout and batch norm.
-  Tensor operator()(Tensor x, bool training = false,  // for a model of one input and one output
+  // `training` matters to dropout and batch norm. The first is for a model of one input and one output.
+  Tensor operator()(Tensor x, bool training = false,
                     std::source_location where = std::source_location::current()) const;
   NamedTensors operator()(const NamedTensors& inputs, bool training = false,
                           std::source_location where = std::source_location::current()) const;

@@ -57,9 +57,8 @@ namespace plimsoll {
 struct Operand {
   Tensor tensor;
   std::source_location where;
-  Operand(const Tensor& of,  // NOLINT(google-explicit-constructor)
-          std::source_location at = std::source_location::current())
-      : tensor(of), where(at) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Operand(const Tensor& of, std::source_location at = std::source_location::current()) : tensor(of), where(at) {}
 };
 
 inline Tensor operator+(const Operand& a, const Operand& b) { return add(a.tensor, b.tensor, Name(a.where)); }

@@ -138,12 +138,12 @@ using NodeId = int32_t;   // of an operation within its graph
 // Of an operation, and where in the program it was called. Empty: the operator's name, made unique.
 class Name : public std::string_view {
  public:
-  constexpr Name(std::source_location where = std::source_location::current())  // NOLINT(google-explicit-constructor)
-      : where_(where) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr Name(std::source_location where = std::source_location::current()) : where_(where) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
   template <class Text>
   requires std::convertible_to<const Text&, std::string_view>
-  constexpr Name(const Text& text,  // NOLINT(google-explicit-constructor)
-                 std::source_location where = std::source_location::current())
+  constexpr Name(const Text& text, std::source_location where = std::source_location::current())
       : std::string_view(text), where_(where) {}
   constexpr const std::source_location& where() const { return where_; }
 

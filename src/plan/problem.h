@@ -38,7 +38,7 @@ struct Buffer {
   // It is in the caller's memory and has no place in the arena: an input, which is never changed, a variable, or an
   // output.
   bool is_given = false;
-  SpaceId space = kHost;      // which memory it lies in: each has places of its own
+  SpaceId space = kHost;  // which memory it lies in: each has places of its own
   bool operator==(const Buffer&) const = default;
 };
 
