@@ -225,6 +225,9 @@ struct InterleaveOptions {
   int64_t block = 1;  // elements of one before the next has its turn
   // What the datasets are like, in elements and bytes. Null: the first element is read at once, and made one.
   const Dataset* like = nullptr;
+  // That read the open datasets, some elements ahead of their turn, or AUTOTUNE; the order is that of one thread. The
+  // function is called by one at a time.
+  int threads = 1;
 };
 
 struct WindowOptions {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <plimsoll/dataset.h>
 
 namespace plimsoll::dataset {
 
-// As Dataset::files with the components "x" and "y"; a label that is NaN is Error(BadData) of its row.
-Dataset labelled_files(const std::string& x, const std::string& y, const std::string& scratch_folder);
+// As Dataset::files; a number of the component `label` that is NaN is Error(BadData) of its row.
+Dataset labelled_files(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
+                       const std::string& label, const std::string& scratch_folder);
 
 }  // namespace plimsoll::dataset

@@ -185,9 +185,9 @@ Dataset dataset_of(Arguments&&... arguments) {
 
 }  // namespace
 
-Dataset dataset::labelled_files(const std::string& x, const std::string& y, const std::string& scratch_folder) {
-  return dataset_of<FilesOrigin>(std::vector<std::pair<std::string, std::string>>{{"x", x}, {"y", y}}, scratch_folder,
-                                 "y");
+Dataset dataset::labelled_files(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
+                                const std::string& label, const std::string& scratch_folder) {
+  return dataset_of<FilesOrigin>(names_and_paths, scratch_folder, label);
 }
 Dataset Dataset::slices(std::vector<NamedArray> arrays) { return dataset_of<ArraysOrigin>(std::move(arrays)); }
 Dataset Dataset::range(int64_t stop) { return range(0, stop); }

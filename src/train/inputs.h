@@ -16,10 +16,10 @@ struct InputOptions {
   uint64_t seed = 1;
 };
 
-// What is made of a half for batches of that size. `fed` is the type of the step's input: numbers become that here,
+// What is made of a half for batches of that size. `fed` are the types of the step's inputs: numbers become those here,
 // unless they are already.
-Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline, DType fed, int64_t batch,
-                     const InputOptions& options);
+Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline,
+                     const std::vector<DType>& fed, int64_t batch, const InputOptions& options);
 
 // Reads ahead in the data share, which training and test data use in turn.
 class Inputs {
@@ -57,8 +57,8 @@ class Inputs {
   int64_t skipped_ = 0, waited_ns_ = 0;
 };
 
-// The type that the steps are fed: bytes where all data is bytes, else the model's own.
-DType fed_type(const Data& data, const ModelSpec& model);
+// The types of inputs that the steps are fed: bytes where all data is bytes, else the model's own.
+std::vector<DType> fed_types(const Data& data, const ModelSpec& model);
 
 // What Inputs of the spec's data take at most under the line.
 std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch);

@@ -10,6 +10,7 @@
 #include "session/variables.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
+#include "train/roles.h"
 
 namespace plimsoll::train {
 namespace {
@@ -75,10 +76,8 @@ void give_rest_to_data(Training& training) {
 // Bytes stay bytes until the step converts them.
 model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
   model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
-  if (const DType fed = fed_type(spec.data, model); fed != model.input().dtype) {
-    conversion.stored = fed;
-    conversion.scale = kByteScale;
-  }
+  conversion.stored = fed_types(spec.data, model);
+  conversion.scale = kByteScale;
   return conversion;
 }
 
@@ -114,13 +113,12 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
   return requests;
 }
 
-// The first two components of the built-in models' data, and for others those that they name.
 std::vector<FedTensor> list_fed(const Training& training) {
   const ModelSpec& model = training.model;
-  if (model.components.empty()) return {{training.passes.input(), "x"}, {training.passes.labels(), "y"}};
+  const std::vector<std::string> components = model.components.empty() ? component_names(model) : model.components;
   std::vector<FedTensor> fed;
   for (const NamedTensors* tensors : {&training.passes.inputs, &training.passes.targets})
-    for (const auto& [name, tensor] : *tensors) fed.push_back({tensor, model.components.at(fed.size())});
+    for (const auto& [name, tensor] : *tensors) fed.push_back({tensor, components.at(fed.size())});
   return fed;
 }
 

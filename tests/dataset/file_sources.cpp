@@ -188,11 +188,11 @@ TEST(FileSource, ALabelThatIsNoNumberIsAnErrorOfItsRow) {
   const std::string x = dir.write("x.npy", npy("'<f4'", "(40,)", raw(std::vector<float>(40, std::nanf("")))));
   const std::string y = dir.write("y.npy", npy("'<f4'", "(40,)", raw(labels)));
   MemoryLine line;
-  Iteration iteration = dataset::labelled_files(x, y, "").shuffle().skip_corrupt(1).on(line);
+  Iteration iteration = dataset::labelled_files({{"x", x}, {"y", y}}, "y", "").shuffle().skip_corrupt(1).on(line);
   int64_t read = 0;
   for (const ElementView& element : iteration) read += element.as<float>("y")[0] == 1.5F;
   EXPECT_EQ(read, 39);
-  Iteration strict = dataset::labelled_files(x, y, "").on(line);
+  Iteration strict = dataset::labelled_files({{"x", x}, {"y", y}}, "y", "").on(line);
   EXPECT_THAT(refusal([&] {
                 for (const ElementView& element : strict) static_cast<void>(element);
               }),
