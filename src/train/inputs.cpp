@@ -240,6 +240,15 @@ std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& 
   return bytes_of(test) > bytes_of(most) ? test : most;
 }
 
+bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch) {
+  BatchedData batches = spec.batches;
+  const std::vector<DType> fed = fed_types(spec.data, model);
+  if (spec.data.train)
+    batches.train = make_batches(*spec.data.train, model, spec.pipeline, fed, batch, {.trains = true});
+  if (spec.data.test) batches.test = make_batches(*spec.data.test, model, spec.pipeline, fed, batch, {});
+  return (!batches.train || lie_aligned(*batches.train)) && (!batches.test || lie_aligned(*batches.test));
+}
+
 Bytes useful_bytes(const Training& training, Bytes room) {
   const auto useful = [&](const std::optional<Samples>& half, bool trains) -> Bytes {
     if (!half) return 0;

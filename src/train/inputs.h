@@ -63,6 +63,8 @@ std::vector<DType> fed_types(const Data& data, const ModelSpec& model);
 // What Inputs of the spec's data take at most under the line.
 std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch);
 Bytes bytes_of(const std::vector<report::StageRow>& stages);
+// Whether a step may read all batches of the spec's data where they lie.
+bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch);
 // What Inputs have a use for when they may take so much.
 Bytes useful_bytes(const Training& training, Bytes room);
 

@@ -51,9 +51,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place =
-      (!spec.batches.train || lie_aligned(*spec.batches.train)) &&  // slots of the last stage
-      (!spec.batches.test || lie_aligned(*spec.batches.test));
+  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.batch);  // slots of the last stage
   options.seed = spec.seed;
   options.levers = spec.levers;
   options.masks = spec.masks;

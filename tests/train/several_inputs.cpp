@@ -136,6 +136,25 @@ TEST(SeveralInputs, ImagesStayBytesAndAreFlippedTogether) {
   EXPECT_NE(losses_of(data, {.mean = {0.5F}, .deviation = {0.5F}}), losses_of(data));
 }
 
+// Batches of a few bytes lie close together, not where a step could read them in place.
+TEST(SeveralInputs, OfAFewBytesAreFedToo) {
+  const TemporaryDirectory dir;
+  std::string text = "left,right,label\n";
+  for (int i = 0; i < 12; ++i) text += fmt::format("{},{},{}\n", i % 5, i % 3, i % 2);
+  Spec spec;
+  spec.model = "siamese";
+  spec.model_options = tiny_pairs();
+  spec.model_options.image_size = 1;
+  spec.batch = 3;
+  spec.line = GiB;
+  spec.data = open_data({.path = dir.write("few.csv", text)}, find_model(spec.model, spec.model_options));
+  const auto training = make_training(spec);
+  EXPECT_FALSE(training->reads_in_place);
+  TrainingLoop loop(*training, {.epochs = 1});
+  loop.open();
+  EXPECT_EQ(loop.run().epochs.at(0).steps, 4);
+}
+
 TEST(SeveralInputs, WhatIsMissingIsNamed) {
   const TemporaryDirectory dir;
   const Pairs pairs;
