@@ -120,10 +120,11 @@ struct StageReport {
   std::string name;  // "batch(32)"
   Bytes bytes = 0;
   int threads = 0;
-  int64_t elements = 0;    // handed on
-  int64_t busy_ns = 0;     // of all threads of the stage
-  int64_t waiting_ns = 0;  // for another thread
-  int64_t skipped = 0;     // bad elements passed over
+  int64_t elements = 0;           // handed on
+  int64_t busy_ns = 0;            // of all threads of the stage
+  int64_t waiting_ns = 0;         // for another thread
+  int64_t skipped = 0;            // bad elements passed over
+  std::string last_skipped = {};  // what was wrong with the last of them
 };
 
 // Where an iteration stands. The same dataset goes on from here with the same elements, whatever its threads.

@@ -84,7 +84,7 @@ void print_end(const train::Training& training, const History& history, bool is_
                          .planned_peak_bytes = training.session->peak_bytes(),
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit(),
-                         .skipped = history.skipped};
+                         .skipped = {history.skipped, history.last_skipped}};
   for (const EpochLog& epoch : history.epochs)
     if (const auto loss = epoch.log("val_loss"); loss && history.validation_samples > 0)
       facts.test = {*loss, epoch.log("val_accuracy").value_or(std::numeric_limits<double>::quiet_NaN()),

@@ -1,6 +1,7 @@
 // Array files of which one holds labels.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,8 +10,13 @@
 
 namespace plimsoll::dataset {
 
-// As Dataset::files; a number of the component `label` that is NaN is Error(BadData) of its row.
-Dataset labelled_files(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
-                       const std::string& label, const std::string& scratch_folder);
+struct LabelRule {
+  std::string component = {};  // empty: there are no labels
+  int64_t classes = 0;         // whole numbers are below; 0: any
+};
+
+// As Dataset::files; a label that is NaN, or of no class, is Error(BadData) of its row.
+Dataset labelled_files(const std::vector<std::pair<std::string, std::string>>& names_and_paths, const LabelRule& labels,
+                       const std::string& scratch_folder);
 
 }  // namespace plimsoll::dataset

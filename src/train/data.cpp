@@ -32,13 +32,6 @@ constexpr const char* kUsualFiles[][4] = {
     {"x_train.npy", "y_train.npy", "x_test.npy", "y_test.npy"},
 };
 constexpr const char* kUsualArrays[] = {"x_train", "y_train", "x_test", "y_test"};
-constexpr std::string_view kTrainNames[] = {"train", "training"};
-constexpr std::string_view kTestNames[] = {"test", "val", "valid", "validation"};
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 [[noreturn]] void fail(const std::string& what) { throw Error(what, ErrorKind::BadData); }
 
 std::string in_folder(const std::string& folder, const char* name) {
@@ -63,16 +56,6 @@ DataFiles find_pairs(const std::string& path, data::DataKind kind) {
     DataFiles files{in_folder(path, names[0]), in_folder(path, names[1]), in_folder(path, names[2]),
                     in_folder(path, names[3])};
     if (!files.train_x.empty() || !files.test_x.empty()) return files;
-  }
-  return {};
-}
-
-// The entry of a folder whose name without its ending is one of these; empty: none.
-std::string find_entry(const std::string& folder, std::span<const std::string_view> names) {
-  std::error_code error;
-  for (fs::directory_iterator walk(folder, error); !error && walk != fs::directory_iterator(); walk.increment(error)) {
-    const std::string name = walk->path().filename().string();
-    if (is_one_of(name.substr(0, name.find('.')), names)) return walk->path().string();
   }
   return {};
 }
@@ -126,8 +109,8 @@ class HalfOpener {
     expect_no_image_maps(paths.front());
     std::vector<std::pair<std::string, std::string>> files;
     for (size_t i = 0; i < names.size(); ++i) files.emplace_back(names[i], paths[i]);
-    const std::string& label = names[model_.inputs.size()];
-    return checked({{dataset::labelled_files(files, label, spec_.scratch_folder), paths}, kind});
+    const dataset::LabelRule labels{names[model_.inputs.size()], model_.classes};
+    return checked({{dataset::labelled_files(files, labels, spec_.scratch_folder), paths}, kind});
   }
 
   Half unlabelled(const std::string& path) const {
@@ -287,8 +270,8 @@ Places find_places(const std::string& path) {
   const data::DataKind kind = data::find_kind(path);
   if (const Places pairs = places_of(find_pairs(path, kind)); pairs.train.is_given() || pairs.test.is_given())
     return pairs;
-  if (const std::string train = find_entry(path, kTrainNames); !train.empty())
-    return {{train, "", ""}, {find_entry(path, kTestNames), "", ""}};
+  if (const data::Halves halves = data::find_halves(path); !halves.train.empty())
+    return {{halves.train, "", ""}, {halves.test, "", ""}};
   return {{path, "", ""}, {}};
 }
 

@@ -47,16 +47,26 @@ struct Converter {
     std::string path;
     data::Conversion conversion;
     int64_t flipped_width = 0;  // 0: it is not flipped
+    int64_t classes = 0;        // that its whole numbers stand for; 0: none
   };
   std::vector<Part> parts;
 
   void operator()(const ElementView& from, const ElementSlot& to, uint64_t key) const {
     for (size_t i = 0; i < parts.size(); ++i) {
       write(from, i, parts[i], to.data(i));
+      if (parts[i].classes > 0) expect_classes(parts[i], to.as<int32_t>(i));
       if (parts[i].flipped_width == 0 || key % 2 == 0) continue;
       flip(static_cast<std::byte*>(to.data(i)), to.spec()[i].bytes(), parts[i].flipped_width,
            size_of(to.spec()[i].dtype));
     }
+  }
+
+  static void expect_classes(const Part& part, std::span<const int32_t> labels) {
+    for (const int32_t label : labels)
+      if (label < 0 || label >= part.classes)
+        throw Error(fmt::format("'{}': label {} is not in [0, {}); correct it, or give the model more classes",
+                                part.path, label, part.classes),
+                    ErrorKind::BadData);
   }
 
   static void write(const ElementView& from, size_t component, const Part& part, void* to) {
@@ -126,14 +136,19 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
   const ElementSpec& stored = samples.elements.element();
   const ElementSpec spec = fed_sample(stored, model, fed);
   const bool flips = pipeline.flips && options.trains;
+  const auto has_classes = [&](const Component& component, size_t i) {
+    return i >= model.inputs.size() && component.dtype == DType::I32;
+  };
   Dataset all = samples.elements;
   if (options.trains && pipeline.shuffles) all = all.shuffle({.count = pipeline.shuffle_window, .seed = options.seed});
   // What a step takes as it is stored goes straight from the file into its batch.
   if (flips || !is_fed_as_stored(stored, spec)) {
     Converter converter;
     for (size_t i = 0; i < spec.size(); ++i)
-      converter.parts.push_back({samples.paths[i], conversion(stored[i], spec[i].dtype, samples.paths[i]),
-                                 flips ? width_of_images(model, i) : 0});
+      converter.parts.push_back({.path = samples.paths[i],
+                                 .conversion = conversion(stored[i], spec[i].dtype, samples.paths[i]),
+                                 .flipped_width = flips ? width_of_images(model, i) : 0,
+                                 .classes = has_classes(spec[i], i) ? model.classes : 0});
     all = all.random_map(spec, std::move(converter), options.seed);
   }
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
@@ -186,7 +201,10 @@ const ElementView* Inputs::next() {
 
 void Inputs::stop() {
   if (!iteration_) return;
-  for (const StageReport& stage : iteration_->stages()) skipped_ += stage.skipped;
+  for (const StageReport& stage : iteration_->stages()) {
+    skipped_ += stage.skipped;
+    if (stage.skipped > 0) last_skipped_ = stage.last_skipped;
+  }
   stopped_at_ = iteration_->state();
   iteration_.reset();
 }

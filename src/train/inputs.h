@@ -43,9 +43,10 @@ class Inputs {
   int64_t steps_per_epoch() const { return steps_; }  // at most, where bad samples are passed over
   // Samples of a last batch that is not full; 0: there is none; unset: not known.
   std::optional<int64_t> last_batch() const { return last_batch_; }
-  int64_t skipped() const { return skipped_; }      // bad samples, in all epochs that were stopped
-  int64_t waited_ns() const { return waited_ns_; }  // in next()
-  std::vector<report::StageRow> stages() const;     // of the epoch under way
+  int64_t skipped() const { return skipped_; }                       // bad samples, in all epochs that were stopped
+  const std::string& last_skipped() const { return last_skipped_; }  // what was wrong with the last of them
+  int64_t waited_ns() const { return waited_ns_; }                   // in next()
+  std::vector<report::StageRow> stages() const;                      // of the epoch under way
 
  private:
   MemoryLine share_;  // of the line, held by the session
@@ -55,6 +56,7 @@ class Inputs {
   std::optional<Iteration> iteration_;
   DatasetState stopped_at_ = {};
   int64_t skipped_ = 0, waited_ns_ = 0;
+  std::string last_skipped_;
 };
 
 // The types of inputs that the steps are fed: bytes where all data is bytes, else the model's own.

@@ -198,9 +198,19 @@ TEST(Inputs, LabelsThatTheModelCannotTakeAreRefused) {
   TwoForms forms;
   forms.y = forms.dir.write("wide.npy", npy("'<i8'", "(40,)", raw(std::vector<int64_t>(40, int64_t{1} << 40))));
   EXPECT_THAT(error_of([&] { losses_of(forms.spec(forms.bytes_x)); }),
-              HasSubstr("1099511627776 does not fit into i32"));
+              HasSubstr("wide.npy: row 0: label 1099511627776 is not in [0, 3)"));
   forms.y = forms.dir.write("real.npy", npy("'<f4'", "(40,)", raw(std::vector<float>(40, 1.5F))));
   EXPECT_THAT(error_of([&] { losses_of(forms.spec(forms.bytes_x)); }), HasSubstr("f32 cannot become i32"));
+  const auto train_rows = [&](const std::string& label) {
+    std::string text = "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,label\n";
+    for (int i = 0; i < 20; ++i) text += fmt::format("1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,{}\n", i == 11 ? label : "1");
+    Spec spec = small_spec();
+    spec.data = open_data({.path = forms.dir.write("rows.csv", text)}, find_model(spec.model, spec.model_options));
+    losses_of(spec);
+  };
+  EXPECT_THAT(error_of([&] { train_rows("3"); }), HasSubstr("rows.csv': label 3 is not in [0, 3)"));
+  EXPECT_THAT(error_of([&] { train_rows("1099511627776"); }), HasSubstr("1099511627776 does not fit into i32"));
+  train_rows("2");
 }
 
 // 256 numbers a row, as text: reading a batch is work.

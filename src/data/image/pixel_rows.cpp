@@ -60,6 +60,37 @@ void mix_colours(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT co
   }
 }
 
+// Two pixels at once, with the same operations on each number.
+void mix_colour_pairs(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT columns,
+                      const float* HWY_RESTRICT firsts, const float* HWY_RESTRICT lasts, int64_t count,
+                      const ChannelLine& line, float* HWY_RESTRICT into) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  using Pair = hn::CappedTag<float, 8>;
+  if constexpr (HWY_MAX_LANES_D(Pair) == 8) {
+    const Pair d;
+    const hn::Half<Pair> one;
+    const float scales[8] = {line.scale[0], line.scale[1], line.scale[2], 1,
+                             line.scale[0], line.scale[1], line.scale[2], 1};
+    const float offsets[8] = {line.offset[0], line.offset[1], line.offset[2], 0,
+                              line.offset[0], line.offset[1], line.offset[2], 0};
+    const auto scale = hn::LoadU(d, scales), offset = hn::LoadU(d, offsets);
+    const auto load = [&](int32_t left, int32_t right) HWY_ATTR {
+      return hn::Combine(d, hn::LoadU(one, row + 3 * right), hn::LoadU(one, row + 3 * left));
+    };
+    for (; i + 2 <= count; i += 2) {
+      const PixelSpan &left = columns[i], &right = columns[i + 1];
+      auto sum = hn::Mul(load(left.first, right.first), hn::LoadU(d, firsts + 4 * i));
+      sum = hn::MulAdd(load(left.last, right.last), hn::LoadU(d, lasts + 4 * i), sum);
+      const auto finished = hn::MulAdd(sum, scale, offset);
+      hn::StoreU(hn::LowerHalf(one, finished), one, into + 3 * i);
+      hn::StoreU(hn::UpperHalf(one, finished), one, into + 3 * i + 3);
+    }
+  }
+#endif
+  mix_colours(row, columns + i, count - i, line, into + 3 * i);
+}
+
 void mix_grays(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT columns, int64_t count,
                const ChannelLine& line, float* HWY_RESTRICT into) {
   for (int64_t i = 0; i < count; ++i) {
@@ -117,6 +148,7 @@ namespace plimsoll::data {
 HWY_EXPORT(mix_two);
 HWY_EXPORT(add_one);
 HWY_EXPORT(mix_colours);
+HWY_EXPORT(mix_colour_pairs);
 HWY_EXPORT(mix_grays);
 HWY_EXPORT(round_all);
 HWY_EXPORT(split);
@@ -129,13 +161,18 @@ void add_row(const uint8_t* row, float weight, int64_t bytes, float* into) {
   HWY_DYNAMIC_DISPATCH(add_one)(row, weight, bytes, into);
 }
 
-void mix_columns(const float* row, std::span<const PixelSpan> columns, int channels, const ChannelLine& line,
-                 float* into) {
+void mix_columns(const float* row, std::span<const PixelSpan> columns, const SpanWeights& weights, int channels,
+                 const ChannelLine& line, float* into) {
   const auto count = static_cast<int64_t>(columns.size());
-  if (channels == 3)
-    HWY_DYNAMIC_DISPATCH(mix_colours)(row, columns.data(), count, line, into);
-  else
-    HWY_DYNAMIC_DISPATCH(mix_grays)(row, columns.data(), count, line, into);
+  const PixelSpan* const spans = columns.data();
+  if (channels != 3) {
+    HWY_DYNAMIC_DISPATCH(mix_grays)(row, spans, count, line, into);
+  } else if (weights.first.empty()) {
+    HWY_DYNAMIC_DISPATCH(mix_colours)(row, spans, count, line, into);
+  } else {
+    const float *const firsts = weights.first.data(), *const lasts = weights.last.data();
+    HWY_DYNAMIC_DISPATCH(mix_colour_pairs)(row, spans, firsts, lasts, count, line, into);
+  }
 }
 
 void round_to_bytes(const float* row, int64_t count, uint8_t* into) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace plimsoll::data {
 
@@ -30,9 +31,14 @@ struct ChannelLine {
   std::array<float, 3> offset = {0, 0, 0};
 };
 
+// The weights of spans of at most two pixels, each four times: as vectors of colours take them.
+struct SpanWeights {
+  std::vector<float> first, last;  // empty: a span is longer
+};
+
 // Pixel i of `into` is the sum over columns[i], times scale plus offset. Channels are 3 or 1, interleaved.
-void mix_columns(const float* row, std::span<const PixelSpan> columns, int channels, const ChannelLine& line,
-                 float* into);
+void mix_columns(const float* row, std::span<const PixelSpan> columns, const SpanWeights& weights, int channels,
+                 const ChannelLine& line, float* into);
 
 // To the nearest of 0 to 255.
 void round_to_bytes(const float* row, int64_t count, uint8_t* into);

@@ -49,6 +49,7 @@ RowResizer::RowResizer(ResizeMethod method, ImageOutput output)
 
 Bytes RowResizer::fixed_bytes(const ImageOutput& output) {
   return (output.size.width + output.size.height) * Bytes(sizeof(PixelSpan)) +
+         output.size.width * 8 * Bytes(sizeof(float)) +
          (output.size.width * output.channels + kRowPadding) * Bytes(sizeof(float) + 1);
 }
 
@@ -92,15 +93,30 @@ void RowResizer::store(int64_t y, std::byte* into) {
       bytes[c * plane + y * width + x] = rounded_[static_cast<size_t>(x * channels + c)];
 }
 
+void RowResizer::make_tables(const CropBox& box, bool flips) {
+  const ImageSize size{box.height, box.width};
+  if (size == tables_for_ && flips == tables_flip_) return;
+  tables_for_ = size;
+  tables_flip_ = flips;
+  find_spans(method_, box.height, output_.size.height, lines_);
+  find_spans(method_, box.width, output_.size.width, columns_);
+  if (flips) std::reverse(columns_.begin(), columns_.end());
+  if (method_ == ResizeMethod::Area || output_.channels != 3) return;
+  weights_.first.resize(4 * columns_.size());
+  weights_.last.resize(4 * columns_.size());
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    std::fill_n(&weights_.first[4 * i], 4, columns_[i].first_weight);
+    std::fill_n(&weights_.last[4 * i], 4, columns_[i].last_weight);
+  }
+}
+
 void RowResizer::run(ImageRows& rows, const CropBox& box, bool flips, std::byte* into) {
   const int channels = output_.channels;
   row_bytes_ = rows.size().width * channels;
   rows_read_ = 0;
   rows_.resize(static_cast<size_t>(2 * row_bytes_));
   mixed_.resize(static_cast<size_t>(box.width * channels + kRowPadding));
-  find_spans(method_, box.height, output_.size.height, lines_);
-  find_spans(method_, box.width, output_.size.width, columns_);
-  if (flips) std::reverse(columns_.begin(), columns_.end());
+  make_tables(box, flips);
   const ChannelLine line{output_.scale, output_.offset};
   // Rows that are finished as they are written go straight to their place. What is written behind a row is then the
   // next one's, so the last row goes through the padded one.
@@ -109,7 +125,7 @@ void RowResizer::run(ImageRows& rows, const CropBox& box, bool flips, std::byte*
   for (int64_t y = 0; y < output_.size.height; ++y) {
     mix_vertically(rows, lines_[static_cast<size_t>(y)], box.y, box.x * channels, box.width * channels);
     float* const place = reinterpret_cast<float*>(into) + y * output_.size.width * channels;
-    mix_columns(mixed_.data(), columns_, channels, line, y < in_place ? place : finished_.data());
+    mix_columns(mixed_.data(), columns_, weights_, channels, line, y < in_place ? place : finished_.data());
     if (y >= in_place) store(y, into);
   }
   // The rest is decoded all the same: damage there is damage of the file.
