@@ -38,11 +38,12 @@ int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
 
 }  // namespace
 
-Compiled& ModelAccess::compiled(const Model& model) {
-  if (model.state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
-  std::shared_ptr<Compiled>& compiled = model.state_->compiled;
+Compiled& compiled_of(const Model& model) {
+  if (model.state() == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  std::shared_ptr<Compiled>& compiled = model.state()->compiled;
   if (!compiled)
-    compiled = std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state_->function));
+    compiled =
+        std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state()->function));
   return *compiled;
 }
 

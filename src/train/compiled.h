@@ -65,9 +65,6 @@ class Compiled {
   std::string given_weights_;     // to be loaded before the next call
 };
 
-// The state of a model that this folder may see.
-struct ModelAccess {
-  static Compiled& compiled(const Model& model);  // made when it is first asked for
-};
+Compiled& compiled_of(const Model& model);  // made when it is first asked for
 
 }  // namespace plimsoll::train

@@ -19,7 +19,7 @@ namespace train {
 namespace {
 
 Compiled& expect_compiled(const Model& model) {
-  Compiled& compiled = ModelAccess::compiled(model);
+  Compiled& compiled = compiled_of(model);
   if (!compiled.is_compiled())
     throw Error(fmt::format("model '{}' is not compiled; call compile with a loss first", model.name()),
                 ErrorKind::Usage);
@@ -108,7 +108,7 @@ class EpochLines final : public Callback {
 }  // namespace
 }  // namespace train
 
-void Model::compile(const CompileOptions& options) { train::ModelAccess::compiled(*this).compile(options); }
+void Model::compile(const CompileOptions& options) { train::compiled_of(*this).compile(options); }
 
 Forecast Model::plan(const Dataset& dataset, const MemoryLine& line) const { return plan(dataset, line, {}); }
 
@@ -156,8 +156,8 @@ double Evaluation::operator[](std::string_view name) const {
   throw Error(fmt::format("the evaluation has no '{}'; it has {}", name, fmt::join(known, ", ")), ErrorKind::Usage);
 }
 
-void Model::release() { train::ModelAccess::compiled(*this).release(); }
-void Model::save_weights(const std::string& path) const { train::ModelAccess::compiled(*this).save_weights(path); }
-void Model::load_weights(const std::string& path) { train::ModelAccess::compiled(*this).load_weights(path); }
+void Model::release() { train::compiled_of(*this).release(); }
+void Model::save_weights(const std::string& path) const { train::compiled_of(*this).save_weights(path); }
+void Model::load_weights(const std::string& path) { train::compiled_of(*this).load_weights(path); }
 
 }  // namespace plimsoll

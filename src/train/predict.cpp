@@ -41,8 +41,7 @@ Dims dims_of_all(const View& view, int64_t batch, int64_t samples) {
 
 void run_batches(const Model& model, const Dataset& dataset, const MemoryLine& line,
                  const std::function<void(const Results&, int64_t samples)>& sink) {
-  Training& training =
-      ModelAccess::compiled(model).ready({.purpose = Purpose::Predict, .line = line, .data = {{}, dataset}});
+  Training& training = compiled_of(model).ready({.purpose = Purpose::Predict, .line = line, .data = {{}, dataset}});
   Inputs inputs(training, dataset);
   BatchFeeds feeds(training.fed, dataset.element());
   inputs.start_epoch(0);
