@@ -2,6 +2,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/image/pixel_rows.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -60,32 +61,27 @@ void mix_colours(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT co
   }
 }
 
-// Two pixels at once, with the same operations on each number.
+// Two pixels at once where vectors are wide enough, with the same operations on each number.
 void mix_colour_pairs(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT columns,
-                      const float* HWY_RESTRICT firsts, const float* HWY_RESTRICT lasts, int64_t count,
-                      const ChannelLine& line, float* HWY_RESTRICT into) {
+                      [[maybe_unused]] const PixelPair* HWY_RESTRICT pairs, int64_t count, const ChannelLine& line,
+                      float* HWY_RESTRICT into) {
   int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  using Pair = hn::CappedTag<float, 8>;
-  if constexpr (HWY_MAX_LANES_D(Pair) == 8) {
-    const Pair d;
-    const hn::Half<Pair> one;
-    const float scales[8] = {line.scale[0], line.scale[1], line.scale[2], 1,
-                             line.scale[0], line.scale[1], line.scale[2], 1};
-    const float offsets[8] = {line.offset[0], line.offset[1], line.offset[2], 0,
-                              line.offset[0], line.offset[1], line.offset[2], 0};
-    const auto scale = hn::LoadU(d, scales), offset = hn::LoadU(d, offsets);
-    const auto load = [&](int32_t left, int32_t right) HWY_ATTR {
-      return hn::Combine(d, hn::LoadU(one, row + 3 * right), hn::LoadU(one, row + 3 * left));
-    };
-    for (; i + 2 <= count; i += 2) {
-      const PixelSpan &left = columns[i], &right = columns[i + 1];
-      auto sum = hn::Mul(load(left.first, right.first), hn::LoadU(d, firsts + 4 * i));
-      sum = hn::MulAdd(load(left.last, right.last), hn::LoadU(d, lasts + 4 * i), sum);
-      const auto finished = hn::MulAdd(sum, scale, offset);
-      hn::StoreU(hn::LowerHalf(one, finished), one, into + 3 * i);
-      hn::StoreU(hn::UpperHalf(one, finished), one, into + 3 * i + 3);
-    }
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
+  const hn::CappedTag<float, 8> d;
+  const hn::Half<decltype(d)> one;
+  const float scales[4] = {line.scale[0], line.scale[1], line.scale[2], 1};
+  const float offsets[4] = {line.offset[0], line.offset[1], line.offset[2], 0};
+  const auto scale = hn::LoadDup128(d, scales), offset = hn::LoadDup128(d, offsets);
+  constexpr int32_t kColours[8] = {0, 1, 2, 4, 5, 6, 3, 7};
+  const auto colours = hn::SetTableIndices(d, kColours);
+  const auto load = [&](int32_t left, int32_t right)
+                        HWY_ATTR { return hn::Combine(d, hn::LoadU(one, row + right), hn::LoadU(one, row + left)); };
+  for (; i + 2 <= count; i += 2) {
+    const PixelPair& pair = pairs[i / 2];
+    auto sum = hn::Mul(load(pair.first[0], pair.first[1]), hn::LoadU(d, pair.first_weights));
+    sum = hn::MulAdd(load(pair.last[0], pair.last[1]), hn::LoadU(d, pair.last_weights), sum);
+    // What is written behind the six is overwritten by the next pair.
+    hn::StoreU(hn::TableLookupLanes(hn::MulAdd(sum, scale, offset), colours), d, into + 3 * i);
   }
 #endif
   mix_colours(row, columns + i, count - i, line, into + 3 * i);
@@ -120,6 +116,16 @@ void round_all(const float* HWY_RESTRICT row, int64_t count, uint8_t* HWY_RESTRI
   }
 }
 
+void stream(const float* HWY_RESTRICT from, int64_t count, float* HWY_RESTRICT to) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr uintptr_t kLine = 64;
+  int64_t i = 0;
+  for (; i < count && reinterpret_cast<uintptr_t>(to + i) % kLine != 0; ++i) to[i] = from[i];
+  for (; i + lanes <= count; i += lanes) hn::Stream(hn::LoadU(d, from + i), d, to + i);
+  for (; i < count; ++i) to[i] = from[i];
+}
+
 void split(const float* HWY_RESTRICT row, int64_t pixels, float* HWY_RESTRICT first, float* HWY_RESTRICT second,
            float* HWY_RESTRICT third) {
   const Floats d;
@@ -152,6 +158,7 @@ HWY_EXPORT(mix_colour_pairs);
 HWY_EXPORT(mix_grays);
 HWY_EXPORT(round_all);
 HWY_EXPORT(split);
+HWY_EXPORT(stream);
 
 void mix_two_rows(const uint8_t* a, float a_weight, const uint8_t* b, float b_weight, int64_t bytes, float* into) {
   HWY_DYNAMIC_DISPATCH(mix_two)(a, a_weight, b, b_weight, bytes, into);
@@ -161,23 +168,26 @@ void add_row(const uint8_t* row, float weight, int64_t bytes, float* into) {
   HWY_DYNAMIC_DISPATCH(add_one)(row, weight, bytes, into);
 }
 
-void mix_columns(const float* row, std::span<const PixelSpan> columns, const SpanWeights& weights, int channels,
+void mix_columns(const float* row, std::span<const PixelSpan> columns, std::span<const PixelPair> pairs, int channels,
                  const ChannelLine& line, float* into) {
   const auto count = static_cast<int64_t>(columns.size());
   const PixelSpan* const spans = columns.data();
   if (channels != 3) {
     HWY_DYNAMIC_DISPATCH(mix_grays)(row, spans, count, line, into);
-  } else if (weights.first.empty()) {
+  } else if (pairs.empty()) {
     HWY_DYNAMIC_DISPATCH(mix_colours)(row, spans, count, line, into);
   } else {
-    const float *const firsts = weights.first.data(), *const lasts = weights.last.data();
-    HWY_DYNAMIC_DISPATCH(mix_colour_pairs)(row, spans, firsts, lasts, count, line, into);
+    HWY_DYNAMIC_DISPATCH(mix_colour_pairs)(row, spans, pairs.data(), count, line, into);
   }
 }
 
 void round_to_bytes(const float* row, int64_t count, uint8_t* into) {
   HWY_DYNAMIC_DISPATCH(round_all)(row, count, into);
 }
+
+void stream_floats(const float* from, int64_t count, float* to) { HWY_DYNAMIC_DISPATCH(stream)(from, count, to); }
+
+void finish_streaming() { hwy::FlushStream(); }
 
 void split_channels(const float* row, int64_t pixels, float* first, float* second, float* third) {
   HWY_DYNAMIC_DISPATCH(split)(row, pixels, first, second, third);

@@ -57,7 +57,7 @@ class RowResizer {
   const ResizeMethod method_;
   const ImageOutput output_;
   std::vector<PixelSpan> lines_, columns_;
-  SpanWeights weights_;              // of columns_
+  std::vector<PixelPair> pairs_;     // of columns_
   ImageSize tables_for_ = {-1, -1};  // and flipped
   bool tables_flip_ = false;
   std::vector<uint8_t> rows_;  // the last two, each in the place of its parity
