@@ -177,9 +177,11 @@ Dataset first_of(const Dataset& dataset, const InterleaveFunction& function) {
 
 Dataset Dataset::interleave(InterleaveFunction function, const InterleaveOptions& options) const {
   if (!function) throw Error("interleave needs a function", ErrorKind::Usage);
-  if (options.cycle < 1 || options.block < 1)
-    throw Error(fmt::format("interleave: a cycle of {} and blocks of {} make no sense; give at least 1", options.cycle,
-                            options.block),
+  constexpr int64_t kMostOpen = 1 << 16;
+  if (options.cycle < 1 || options.cycle > kMostOpen || options.block < 1)
+    throw Error(fmt::format("interleave: a cycle of {} and blocks of {} make no sense; give at least 1 and a cycle of "
+                            "at most {}",
+                            options.cycle, options.block, kMostOpen),
                 ErrorKind::Usage);
   if (options.threads < 1 && options.threads != AUTOTUNE)
     throw Error(fmt::format("interleave: {} threads make no sense; give at least 1, or AUTOTUNE", options.threads),

@@ -14,7 +14,7 @@ namespace plimsoll::dataset {
 namespace {
 
 // Elements of one dataset that wait for their turn: two blocks, so that one is read while the other is handed on.
-int64_t slots_of_place(const Interleaving& as) { return std::clamp<int64_t>(2 * as.block, 2, 16); }
+int64_t slots_of_place(const Interleaving& as) { return 2 * std::min<int64_t>(as.block, 8); }
 
 // One of the datasets that take turns. A place is the work of one thread at a time.
 struct Place {

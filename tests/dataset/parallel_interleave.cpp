@@ -141,6 +141,10 @@ TEST(ParallelInterleave, AutotuneAddsThreadsWhereThereIsRoom) {
 
 TEST(ParallelInterleave, RefusesThreadsThatMakeNoSense) {
   const InterleaveFunction make = [](const ElementView&) { return Dataset::range(1); };
+  EXPECT_THAT([&] { Dataset::range(3).interleave(make, {.cycle = int64_t{1} << 60}); },
+              ThrowsMessage<Error>(HasSubstr("a cycle of at most 65536")));
+  EXPECT_EQ(collect(Dataset::range(3).interleave(make, {.cycle = 2, .block = int64_t{1} << 62, .threads = 2})).size(),
+            3U);
   for (const int threads : {0, -2})
     EXPECT_THAT([&] { Dataset::range(3).interleave(make, {.threads = threads}); },
                 ThrowsMessage<Error>(HasSubstr("at least 1, or AUTOTUNE")));
