@@ -74,7 +74,8 @@ struct EndFacts {
   double loss;       // of the last step
   std::optional<ScoreFacts> test;
   Bytes planned_peak_bytes, measured_peak_bytes, line_bytes;
-  SkippedFacts skipped = {};  // in all epochs
+  SkippedFacts skipped = {};     // in all epochs
+  std::string stop_reason = {};  // of a callback; empty: none stopped it
 };
 std::string end_text(const EndFacts& facts);
 std::string end_json(const EndFacts& facts);

@@ -254,9 +254,10 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
   for (int64_t taken = 1; taken <= kBatches; ++taken) {
     ASSERT_NE(batch, nullptr);
     // Its thread hands it on within some steps more, though others want the processor.
-    for (int more = 0; more<3; more += batches_made(inputs)> taken ? 1 : 0) {
+    for (int more = 0; more < 3;) {
       training->session->run_like(Training::kTrain, feeds.of(*batch));
       ASSERT_LT(Clock::now() - started, std::chrono::minutes(2)) << "batch " << taken << " is not made beside a step";
+      if (batches_made(inputs) > taken) ++more;
     }
     batch = inputs.next();
   }
