@@ -232,6 +232,14 @@ int64_t batches_made(const Inputs& inputs) {
   return 0;
 }
 
+// For batches that were not there: a machine that is busy with other work also takes the processor in between.
+int64_t waited_for_batches(const Inputs& inputs) {
+  for (const report::StageRow& stage : inputs.stages())
+    if (stage.name.starts_with("prefetch(")) return stage.waiting_ns;
+  ADD_FAILURE() << "no stage reads ahead";
+  return 0;
+}
+
 // Steps are repeated until the next batch is made, which is what it is to be slower than the input, on however busy a
 // machine. Input that is read between the steps would never be made.
 TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
@@ -249,7 +257,7 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
   BatchFeeds feeds(training->fed, inputs.element());
   inputs.start_epoch(1);
   const ElementView* batch = inputs.next();
-  const int64_t waited_before = inputs.waited_ns();
+  const int64_t waited_before = waited_for_batches(inputs);
   const Clock::time_point started = Clock::now();
   for (int64_t taken = 1; taken <= kBatches; ++taken) {
     ASSERT_NE(batch, nullptr);
@@ -262,7 +270,7 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
     batch = inputs.next();
   }
   const auto all = std::chrono::nanoseconds(Clock::now() - started).count();
-  EXPECT_LT(inputs.waited_ns() - waited_before, all / 50);
+  EXPECT_LT(waited_for_batches(inputs) - waited_before, all / 50);
 }
 
 }  // namespace
