@@ -80,11 +80,16 @@ bool has_component(const std::optional<Dataset>& dataset, const std::string& nam
   return false;
 }
 
+// The history grows with the epochs: the plan has room for that of so many, with about eight numbers each.
+constexpr int64_t kMostEpochsPlanned = 10'000;
+constexpr Bytes kBytesOfEpoch = 400;
+
 SessionNeed need_of(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) {
   check(options);
   SessionNeed need{
       .purpose = Purpose::Train, .line = line, .data = data_of(dataset, options), .scratch = options.scratch};
   for (const auto& callback : options.callbacks) need.callback_bytes += callback->bytes();
+  need.callback_bytes += std::min(options.epochs, kMostEpochsPlanned) * kBytesOfEpoch;
   need.weights = {options.class_weight, options.sample_weight, has_component(need.data.test, options.sample_weight)};
   const BatchCount train = count_batches(*need.data.train);
   if (need.data.test) {
