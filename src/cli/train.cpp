@@ -111,7 +111,7 @@ void print_end(const train::Training& training, const History& history, const Ep
                          .planned_peak_bytes = training.session->peak_bytes(),
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit(),
-                         .skipped = history.skipped};
+                         .skipped = {history.skipped, history.last_skipped}};
   if (is_finished) facts.stop_reason = history.stop_reason;
   if (scored != nullptr && history.validation_samples > 0)
     facts.test = {*scored->log("val_loss"),

@@ -124,6 +124,7 @@ History TrainingLoop::run() {
   begin();
   while (!is_cut() && !is_stopping() && epoch_ + (is_epoch_over_ ? 1 : 0) <= options_.epochs) run_epoch();
   history_.skipped = train_.skipped() + (test_ ? test_->skipped() : 0);
+  history_.last_skipped = train_.skipped() > 0 || !test_ ? train_.last_skipped() : test_->last_skipped();
   tell(&Callback::after_training);
   tell(&Callback::finish);
   return history_;
