@@ -11,18 +11,13 @@
 namespace plimsoll::data {
 namespace {
 
-class LabelSource final : public Source {
+class LabelSource final : public SourceOver {
  public:
   explicit LabelSource(std::unique_ptr<Source> from)
-      : from_(std::move(from)), sample_elements_(from_->sample_bytes() / size_of(from_->dtype())) {}
+      : SourceOver(std::move(from)), sample_elements_(inner().sample_bytes() / size_of(inner().dtype())) {}
 
-  const std::string& name() const override { return from_->name(); }
-  int64_t samples() const override { return from_->samples(); }
-  DType dtype() const override { return from_->dtype(); }
-  const std::vector<int64_t>& sample_shape() const override { return from_->sample_shape(); }
-  Bytes sample_bytes() const override { return from_->sample_bytes(); }
   void read(int64_t first, int64_t count, void* into) const override {
-    from_->read(first, count, into);
+    inner().read(first, count, into);
     for (int64_t i = 0; i < count * sample_elements_; ++i)
       if (is_nan(into, i))
         throw Error(fmt::format("{}: row {}: the label is not a number (NaN); correct it, or leave the row out", name(),
@@ -37,7 +32,6 @@ class LabelSource final : public Source {
     return std::isnan(dtype() == DType::F16 ? from_f16(bits) : from_bf16(bits));
   }
 
-  const std::unique_ptr<Source> from_;
   const int64_t sample_elements_;
 };
 

@@ -19,10 +19,10 @@ using dataset::Rows;
 using dataset::Slots;
 using dataset::Stream;
 
-class PerfectShuffle final : public dataset::IndexedStream {
+class PerfectShuffle final : public dataset::IndexedOver {
  public:
   PerfectShuffle(dataset::Meter& meter, std::unique_ptr<Stream> input, const ShuffleOptions& options)
-      : IndexedStream(meter), input_(std::move(input)), from_(*input_->indexed()), options_(options) {
+      : IndexedOver(meter, std::move(input)), options_(options) {
     rewind(0);
   }
 
@@ -41,14 +41,11 @@ class PerfectShuffle final : public dataset::IndexedStream {
     }
   }
   void rewind(uint64_t epoch) override {
-    IndexedStream::rewind(epoch);
-    input_->rewind(epoch);
+    IndexedOver::rewind(epoch);
     order_.emplace(std::max<int64_t>(count(), 1), options_.seed, options_.reshuffle ? int64_t(epoch) : 0);
   }
 
  private:
-  const std::unique_ptr<Stream> input_;
-  const dataset::Indexed& from_;
   const ShuffleOptions options_;
   std::optional<data::Permutation> order_;
 };

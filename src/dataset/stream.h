@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "dataset/rows.h"
 
@@ -97,6 +98,23 @@ class IndexedStream : public Stream, public Indexed {
 
  private:
   int64_t position_ = 0;
+};
+
+// One over another stream that has random access.
+class IndexedOver : public IndexedStream {
+ public:
+  IndexedOver(Meter& meter, std::unique_ptr<Stream> input)
+      : IndexedStream(meter), input_(std::move(input)), from_(*input_->indexed()) {}
+  void rewind(uint64_t epoch) override {
+    IndexedStream::rewind(epoch);
+    input_->rewind(epoch);
+  }
+
+ private:
+  const std::unique_ptr<Stream> input_;
+
+ protected:
+  const Indexed& from_;
 };
 
 }  // namespace plimsoll::dataset
