@@ -50,10 +50,10 @@ class PerfectShuffle final : public dataset::IndexedOver {
   std::optional<data::Permutation> order_;
 };
 
-// Draws of a window: which of its places is given out next.
-class Draws {
+// Which place of a window is given out next.
+class WindowDraws {
  public:
-  explicit Draws(const ShuffleOptions& options) : options_(options) { rewind(0); }
+  explicit WindowDraws(const ShuffleOptions& options) : options_(options) { rewind(0); }
   void rewind(uint64_t epoch) {
     key_ = mix_bits(options_.seed, options_.reshuffle ? epoch : 0);
     drawn_ = 0;
@@ -116,7 +116,7 @@ class IndexWindow final : public Stream {
 
   const std::unique_ptr<Stream> input_;
   const dataset::Indexed& from_;
-  Draws draws_;
+  WindowDraws draws_;
   const Reservation held_;
   std::vector<int64_t> window_;
   int64_t filled_ = 0;
@@ -176,7 +176,7 @@ class ElementWindow final : public Stream {
 
   const std::unique_ptr<Stream> input_;
   const ElementSpec& spec_;
-  Draws draws_;
+  WindowDraws draws_;
   Slots window_;
   int64_t filled_ = 0;
   std::optional<int64_t> free_place_;  // of the element drawn last

@@ -110,10 +110,8 @@ class IndexedOver : public IndexedStream {
     input_->rewind(epoch);
   }
 
- private:
-  const std::unique_ptr<Stream> input_;
-
  protected:
+  const std::unique_ptr<Stream> input_;
   const Indexed& from_;
 };
 
