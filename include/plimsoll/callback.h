@@ -71,7 +71,7 @@ class FitRun {
   std::optional<double> log(std::string_view name) const { return find_log(logs(), name); }
 
   virtual double learning_rate() const = 0;
-  virtual void set_learning_rate(double rate) = 0;
+  virtual void set_learning_rate(double rate) = 0;  // throws Error(Usage) where the rate follows a schedule
   // Takes no further step. The first reason stays.
   virtual void stop(std::string reason) = 0;
   virtual bool is_stopping() const = 0;
@@ -98,7 +98,10 @@ class Callback {
   virtual void after_validation_step(FitRun& /*run*/) {}
   virtual void after_epoch(FitRun& /*run*/) {}  // with its validation; not for an epoch that was cut short
   virtual void after_training(FitRun& /*run*/) {}
+  virtual void finish(FitRun& /*run*/) {}  // after all have heard that, and the last checkpoint: weights may be changed
 
+  // What it holds while a training goes on: the plan leaves room for it under a line that covers the process.
+  virtual Bytes bytes() const { return 0; }
   // True: it comes after all others, whatever its place among them, and sees what they made of the same event.
   virtual bool runs_last() const { return false; }
 

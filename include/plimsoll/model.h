@@ -36,10 +36,6 @@ struct FitOptions;
 struct History;
 struct PredictOptions;
 struct Prediction;
-namespace train {
-class Compiled;
-struct ModelAccess;
-}  // namespace train
 
 using layers::Layer;
 
@@ -110,9 +106,11 @@ class Model {
   // Takes effect at the next call. Throws Error(BadData).
   void load_weights(const std::string& path);
 
- private:
-  friend struct train::ModelAccess;
+  // What the handles share, for the engine.
   struct State;
+  const std::shared_ptr<State>& state() const { return state_; }
+
+ private:
   std::shared_ptr<State> state_;
 };
 

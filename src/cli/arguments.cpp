@@ -111,7 +111,7 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.seed = arguments.seed;
   spec.purpose = purpose;
   if (purpose == train::Purpose::Profile && arguments.steps > 0) spec.profile_steps = arguments.steps;
-  spec.loads_weights = !arguments.weights.empty() || arguments.resume;
+  spec.loads_weights = !arguments.weights.empty() || arguments.resume || !arguments.early_stopping.empty();
   spec.finds_bad_numbers = arguments.debug_nan;
   spec.predicts = arguments.predicts;
   if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;
@@ -186,6 +186,24 @@ CheckpointOptions checkpoint_options_of(const Arguments& arguments) {
     throw Error(
         fmt::format("--checkpoint-every '{}' is no interval; give 500 (steps), 2epochs, 30s, 10min or 1h", text),
         ErrorKind::Usage);
+  return options;
+}
+
+std::optional<EarlyStopping> early_stopping_of(const Arguments& arguments) {
+  const std::string& text = arguments.early_stopping;
+  if (text.empty()) return std::nullopt;
+  // The best weights stay in the run; without one they are a temporary file.
+  EarlyStopping options{.restore_best_weights = true, .folder = arguments.run};
+  const size_t colon = text.find(':');
+  if (colon != std::string::npos) options.monitor = text.substr(0, colon);
+  const char* const begin = text.data() + (colon == std::string::npos ? 0 : colon + 1);
+  const char* const end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(begin, end, options.patience);
+  if (status != std::errc() || stop != end || options.patience < 1 || options.monitor.empty())
+    throw Error(fmt::format("--early-stopping '{}' is no number of epochs; give 3, or val_accuracy:3 to watch another "
+                            "number than val_loss",
+                            text),
+                ErrorKind::Usage);
   return options;
 }
 

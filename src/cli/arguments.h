@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <plimsoll/checkpoint.h>
+#include <plimsoll/train.h>
 #include "memory/default_line.h"
 #include "report/config_file.h"
 #include "train/inputs.h"
@@ -22,6 +24,7 @@ struct Arguments {
   double learning_rate = 0;  // 0: the optimiser's own
   double momentum = 0;
   double global_clip_norm = 0;
+  std::string schedule;  // of the learning rate: "cosine:steps=1000"; empty: constant
   uint64_t seed = 1;
   int threads = 0;  // 0: all
 
@@ -51,12 +54,13 @@ struct Arguments {
 
   // The run.
   int64_t epochs = 1;
-  int64_t steps = 0;      // stop after so many; 0: whole epochs
-  std::string weights;    // to start from
-  std::string save;       // to write at the end
-  bool predicts = false;  // labels are not needed, outputs are
-  std::string output;     // predict: the file to write
-  std::string run;        // the folder to keep the run in
+  int64_t steps = 0;           // stop after so many; 0: whole epochs
+  std::string early_stopping;  // "3", "val_accuracy:3": epochs without an improvement; empty: none
+  std::string weights;         // to start from
+  std::string save;            // to write at the end
+  bool predicts = false;       // labels are not needed, outputs are
+  std::string output;          // predict: the file to write
+  std::string run;             // the folder to keep the run in
   int64_t histogram_epochs = 0;
   bool resume = false;           // go on with the run of that folder
   double flag_rate = 0;          // the learning rate of the command line itself, not of a config; 0: none
@@ -94,6 +98,8 @@ train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);
 
 // Of --checkpoint-every and --keep. Throws Error(Usage) for a word that is no interval.
 CheckpointOptions checkpoint_options_of(const Arguments& arguments);
+// Of --early-stopping; unset without it. Throws Error(Usage) for words that are no number of epochs.
+std::optional<EarlyStopping> early_stopping_of(const Arguments& arguments);
 
 // The line of --memory in bytes; without it, what the machine and its limits allow.
 memory::DefaultLine line_of(const Arguments& arguments);

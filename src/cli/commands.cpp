@@ -57,6 +57,9 @@ void add_line(CLI::App& app, Arguments& s) {
 // Flags with which only training can fit.
 void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
+  start_group(app, kMemoryGroup);
+  app.add_option("--policy", s.policy, "Lossy: mixed_float16 or mixed_bfloat16 keep activations in 16 bits")
+      ->option_text("NAME");
   start_group(app, kMemoryGroup, Listing::Rare);
   app.add_option("--split", s.split,
                  "Changes results: batch_norm normalises each micro-batch on its own, so that it does not forbid "
@@ -68,9 +71,6 @@ void add_training_line(CLI::App& app, Arguments& s) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',')
       ->option_text("WHAT,...");
-  app.add_option("--policy", s.policy,
-                 "Lossy: mixed_float16 or mixed_bfloat16 keep activations in 16 bits between uses")
-      ->option_text("NAME");
   app.add_option("--state-bits", s.state_bits,
                  "Lossy: keep an element of the optimiser's state in 16 or 8 bits (8: adam alone)")
       ->check(CLI::IsMember({32, 16, 8}));
@@ -113,12 +113,12 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
       app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
           ->check(CLI::PositiveNumber);
   if (!lists_rate) rate->group("");
+  app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)")
+      ->check(CLI::PositiveNumber);
   start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
-  app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update of the weights")
-      ->check(CLI::PositiveNumber);
 }
 
 void add_config(CLI::App& app, Arguments& s) {
@@ -244,15 +244,26 @@ void add_train_verb(CLI::App& app, Command& command) {
   add_model(*verb, s);
   add_batch(*verb, s);
   add_training(*verb, s, true);
+  start_group(*verb, kStepGroup);
+  verb->add_option(
+          "--schedule", s.schedule,
+          "Of the learning rate, by updates: cosine:steps=1000,warmup=100. Also "
+          "exponential:steps=1000,factor=0.9, polynomial:steps=1000,end=1e-4, restarts:steps=1000 (cosine, again "
+          "and again), piecewise:1000=0.01,2000=0.001")
+      ->option_text("KIND:...");
   add_training_line(*verb, s);
   add_auto_batch(*verb, s);
   add_data(*verb, s, true);
   add_run(*verb, s);
   start_group(*verb, kRunGroup);
   verb->add_option("--weights", s.weights, "Start from these weights")->option_text("FILE");
-  verb->add_option("--run", s.run, "Keep config, plan, metrics (CSV, JSON) and TensorBoard event files in this folder")
+  verb->add_option("--run", s.run, "Keep config, plan, metrics, checkpoints and TensorBoard events here")
       ->option_text("DIR");
   verb->add_flag("--resume", s.resume, "Go on from the newest good checkpoint of --run, with its config");
+  verb->add_option(
+          "--early-stopping", s.early_stopping,
+          "Stop after N epochs without a better val_loss, or MONITOR. The best weights are those that are saved")
+      ->option_text("[MONITOR:]N");
   add_config(*verb, s);
   add_output(*verb, s);
   start_group(*verb, kRunGroup, Listing::Rare);

@@ -16,6 +16,7 @@
 #include "session/weights_file.h"
 #include "train/batch_search.h"
 #include "train/checkpoint_store.h"
+#include "train/improvement.h"
 #include "train/loop.h"
 #include "train/run_directory.h"
 
@@ -57,6 +58,14 @@ train::Spec spec_with_training_data(const Arguments& arguments) {
   return spec;
 }
 
+train::LoopOptions loop_options_of(const Arguments& arguments, const train::Spec& spec) {
+  train::LoopOptions options{.epochs = arguments.epochs, .steps = arguments.steps, .seed = arguments.seed};
+  options.advice = "try a smaller --lr, or --clip 1";
+  if (!arguments.schedule.empty())
+    options.schedule = RateSchedule::parse(arguments.schedule, train::optimiser_of(spec).learning_rate);
+  return options;
+}
+
 void print_plan(const train::Training& training, bool as_json) {
   const report::PlanFacts facts = train::plan_facts(training);
   print_now(stdout, as_json ? report::plan_json(facts) + "\n" : report::plan_text(facts, {3, "--all"}));
@@ -77,7 +86,22 @@ void print_start(const train::StartingPoint& start, const Arguments& arguments) 
   print_now(stdout, arguments.json ? report::start_json(facts) + "\n" : report::start_text(facts));
 }
 
-void print_end(const train::Training& training, const History& history, bool is_finished, bool as_json) {
+// The epoch of the weights that training ends with.
+const EpochLog* last_scored(const History& history, const std::optional<EarlyStopping>& stopping) {
+  const EpochLog* last = nullptr;
+  train::Improvement best(stopping ? stopping->monitor : "", 0, "auto");
+  for (const EpochLog& epoch : history.epochs) {
+    if (!epoch.log("val_loss")) continue;
+    const double value = stopping ? epoch.log(stopping->monitor).value_or(0) : 0;
+    if (stopping && !best.is_better(value)) continue;
+    best.set_best(value);
+    last = &epoch;
+  }
+  return last;
+}
+
+void print_end(const train::Training& training, const History& history, const EpochLog* scored, bool is_finished,
+               bool as_json) {
   report::EndFacts facts{.is_finished = is_finished,
                          .loss = history.last_loss,
                          .test = {},
@@ -85,10 +109,11 @@ void print_end(const train::Training& training, const History& history, bool is_
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit(),
                          .skipped = history.skipped};
-  for (const EpochLog& epoch : history.epochs)
-    if (const auto loss = epoch.log("val_loss"); loss && history.validation_samples > 0)
-      facts.test = {*loss, epoch.log("val_accuracy").value_or(std::numeric_limits<double>::quiet_NaN()),
-                    history.validation_samples};
+  if (is_finished) facts.stop_reason = history.stop_reason;
+  if (scored != nullptr && history.validation_samples > 0)
+    facts.test = {*scored->log("val_loss"),
+                  scored->log("val_accuracy").value_or(std::numeric_limits<double>::quiet_NaN()),
+                  history.validation_samples};
   print_now(stdout, as_json ? report::end_json(facts) + "\n" : report::end_text(facts));
 }
 
@@ -117,7 +142,7 @@ bool resume(train::TrainingLoop& loop, const std::string& checkpoints, const Arg
   report::ResumeFacts facts;
   if (loaded) {
     loop.restore(loaded->run);
-    if (arguments.flag_rate > 0) loop.set_learning_rate(arguments.flag_rate);
+    if (arguments.flag_rate > 0 && arguments.schedule.empty()) loop.set_learning_rate(arguments.flag_rate);
     facts = {loaded->place.path, loop.steps(), loaded->run.epoch, loaded->run.epoch_steps, loaded->damaged};
   }
   for (const std::string& damaged : facts.damaged) print_error(fmt::format("plimsoll: {}\n", damaged));
@@ -148,13 +173,17 @@ int run_train(const Arguments& arguments) {
   std::optional<train::RunDirectory> run;
   if (!arguments.run.empty()) run.emplace(arguments.run, arguments.resume);
   if (arguments.resume && !run) throw Error("--resume needs the folder of a run: give --run DIR", ErrorKind::Usage);
+  const std::optional<EarlyStopping> stopping = early_stopping_of(arguments);
   const train::Spec spec = spec_with_training_data(arguments);
+  const train::LoopOptions options = loop_options_of(arguments, spec);
+  if (stopping && !spec.data.test && stopping->monitor.starts_with("val_"))
+    throw Error(fmt::format("--early-stopping watches {}, but there is no data to validate with: give --val PATH",
+                            stopping->monitor),
+                ErrorKind::Usage);
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
   print_plan(*training, arguments.json);
   stop_if_asked();
-  train::LoopOptions options{.epochs = arguments.epochs, .steps = arguments.steps, .seed = arguments.seed};
-  options.advice = "try a smaller --lr, or --clip 1";
   const auto screen = std::make_shared<Screen>(form);
   Callbacks callbacks{screen};
   std::optional<train::RunTexts> texts;
@@ -164,6 +193,7 @@ int run_train(const Arguments& arguments) {
     for (const auto& log : run->logs(*texts, arguments.histogram_epochs)) callbacks.push_back(log);
     callbacks.push_back(checkpoint(run->checkpoints(), checkpoint_options_of(arguments)));
   }
+  if (stopping) callbacks.push_back(early_stopping(*stopping));
   train::TrainingLoop loop(*training, options, callbacks);
   loop.open();
   stop_if_asked();
@@ -177,7 +207,7 @@ int run_train(const Arguments& arguments) {
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
-  print_end(*training, history, !screen->has_stopped(), arguments.json);
+  print_end(*training, history, last_scored(history, stopping), !screen->has_stopped(), arguments.json);
   memory::expect_line_kept(training->line->limit());
   train::expect_logs_written(callbacks);
   if (screen->has_stopped()) throw_stopped(arguments);

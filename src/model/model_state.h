@@ -17,6 +17,10 @@ struct Home {
 
 }  // namespace plimsoll::model
 
+namespace plimsoll::train {
+class Compiled;
+}
+
 namespace plimsoll {
 
 struct Model::State {

@@ -86,10 +86,10 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   return result;
 }
 
-TrainingGraph build_inference(Graph& graph, const ModelSpec& spec) {
+TrainingGraph build_inference(Graph& graph, const ModelSpec& spec, bool training) {
   TrainingGraph result;
   result.inputs = add_placeholders(graph, spec.inputs);
-  result.outputs = spec.model(spec.prepare ? spec.prepare(result.inputs) : result.inputs, false);
+  result.outputs = spec.model(spec.prepare ? spec.prepare(result.inputs) : result.inputs, training);
   return result;
 }
 

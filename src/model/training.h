@@ -39,7 +39,7 @@ struct TrainingGraph {
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
                              const InputConversion& conversion = {}, int64_t accumulate = 1);
 
-// The inference pass alone, from the model's inputs to its outputs.
-TrainingGraph build_inference(Graph& graph, const ModelSpec& spec);
+// The inference pass alone, from the model's inputs to its outputs; or the forward pass as training has it.
+TrainingGraph build_inference(Graph& graph, const ModelSpec& spec, bool training = false);
 
 }  // namespace plimsoll::model

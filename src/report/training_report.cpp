@@ -130,8 +130,9 @@ std::string resume_json(const ResumeFacts& facts) {
 
 std::string end_text(const EndFacts& facts) {
   std::string text;
+  if (!facts.stop_reason.empty()) text = fmt::format("stopped {}\n", facts.stop_reason);
   if (facts.test && !std::isnan(facts.test->accuracy))
-    text = fmt::format("test    accuracy {:.2f} % on {} samples\n", 100 * facts.test->accuracy, facts.test->samples);
+    text += fmt::format("test    accuracy {:.2f} % on {} samples\n", 100 * facts.test->accuracy, facts.test->samples);
   text += skipped_text(facts.skipped);
   return text + fmt::format("peak    planned {}\n        measured {} (VmHWM)\n        line {}\n",
                             format_exact_bytes(facts.planned_peak_bytes), format_exact_bytes(facts.measured_peak_bytes),
@@ -146,6 +147,7 @@ std::string end_json(const EndFacts& facts) {
                      {"planned_peak_bytes", facts.planned_peak_bytes},
                      {"measured_peak_bytes", facts.measured_peak_bytes},
                      {"line_bytes", facts.line_bytes}};
+  if (!facts.stop_reason.empty()) end["stop_reason"] = facts.stop_reason;
   if (facts.test) end["test_loss"] = facts.test->loss;
   if (facts.test && !std::isnan(facts.test->accuracy)) end["test_accuracy"] = facts.test->accuracy;
   return end.dump();

@@ -68,7 +68,8 @@ struct EndFacts {
   double loss;       // of the last step
   std::optional<ScoreFacts> test;
   Bytes planned_peak_bytes, measured_peak_bytes, line_bytes;
-  int64_t skipped = 0;  // bad samples that were passed over, in all epochs
+  int64_t skipped = 0;           // bad samples that were passed over, in all epochs
+  std::string stop_reason = {};  // of a callback; empty: none stopped it
 };
 std::string end_text(const EndFacts& facts);
 std::string end_json(const EndFacts& facts);

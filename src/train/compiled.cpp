@@ -3,15 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "memory/file.h"
+#include "memory/output_file.h"
 #include "model/model_state.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
@@ -29,6 +31,33 @@ bool has_component(const ElementSpec& batches, const Component& wanted) {
   return std::any_of(batches.begin(), batches.end(), [&](const Component& c) { return same_samples(c, wanted); });
 }
 
+// In constant memory; a crash leaves the old file or the new one.
+void copy_file(const std::string& from, const std::string& to) {
+  const memory::File source = memory::File::open(from);
+  memory::OutputFile target(to);
+  std::array<char, 16 * KiB> part;
+  for (Bytes at = 0, count = 1; count > 0; at += count) {
+    count = source.read_some(at, std::ssize(part), part.data(), from);
+    target.write(part.data(), count);
+  }
+  target.finish();
+}
+
+// Steps of validation are fed like those of training.
+void expect_same_samples(const ModelSpec& model, const SessionNeed& need) {
+  for (const Component& component : need.data.train->element()) {
+    const bool is_fed =
+        std::find(model.components.begin(), model.components.end(), component.name) != model.components.end();
+    const bool is_left_out = component.name == need.weights.component && !need.weights.weigh_validation;
+    if (is_fed && !is_left_out && !has_component(need.data.test->element(), component))
+      throw Error(
+          fmt::format("fit: the validation data has {} where the training data has {}; both must have the same "
+                      "'{}'",
+                      to_string(need.data.test->element()), to_string(need.data.train->element()), component.name),
+          ErrorKind::Usage);
+  }
+}
+
 int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
   if (!dataset) return 0;
   const BatchCount count = count_batches(*dataset);
@@ -38,15 +67,24 @@ int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
 
 }  // namespace
 
-Compiled& ModelAccess::compiled(const Model& model) {
-  if (model.state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
-  std::shared_ptr<Compiled>& compiled = model.state_->compiled;
+Compiled& compiled_of(const Model& model) {
+  if (model.state() == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  std::shared_ptr<Compiled>& compiled = model.state()->compiled;
   if (!compiled)
-    compiled = std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state_->function));
+    compiled =
+        std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state()->function));
   return *compiled;
 }
 
 Compiled::Compiled(Model model) : model_(std::move(model)) {}
+
+Compiled::Turn::Turn(Compiled& compiled) : compiled_(compiled) {
+  if (compiled.is_busy_.exchange(true))
+    throw Error(fmt::format("model '{}' is in use by a call that is not over yet, such as the fit that called this "
+                            "callback; use it after that call",
+                            compiled.model_.name()),
+                ErrorKind::Usage);
+}
 
 void Compiled::compile(CompileOptions options) {
   release();
@@ -60,6 +98,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.own_model = std::make_shared<const ModelSpec>(
       need.purpose == Purpose::Predict ? make_inference_spec(model_, main.element())
                                        : make_model_spec(model_, options_, main.element(), need.weights));
+  if (need.data.train && need.data.test) expect_same_samples(*spec.own_model, need);
   spec.batch = count_batches(main).batch;
   spec.optimiser = options_.optimiser;
   spec.seed = options_.seed;
@@ -72,6 +111,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.policy = options_.policy;
   spec.accumulate = options_.accumulate;
   spec.scratch_folder = need.scratch;
+  spec.log_bytes = need.callback_bytes;
   bool is_known = true;
   spec.last_batches.train = last_batch(need.data.train, is_known);
   spec.last_batches.evaluate = last_batch(need.data.test, is_known);
@@ -92,6 +132,7 @@ bool Compiled::knows_last_batch(const Dataset& dataset,
 
 bool Compiled::serves(const SessionNeed& need) const {
   if (!training_ || !(need.line == made_for_->line) || need.scratch != made_for_->scratch) return false;
+  if (need.callback_bytes > made_for_->callback_bytes) return false;
   const Purpose can = made_for_->purpose;
   if (need.purpose == Purpose::Train && (can != Purpose::Train || !(need.weights == made_for_->weights))) return false;
   if (need.purpose == Purpose::Evaluate && can == Purpose::Predict) return false;
@@ -115,7 +156,7 @@ bool Compiled::serves(const SessionNeed& need) const {
 }
 
 Training& Compiled::ready(const SessionNeed& need) {
-  remember(need);
+  if (need.purpose == Purpose::Train) remember(need);
   if (!serves(need)) {
     release();
     training_ = make_training(spec_for(need));
@@ -129,8 +170,7 @@ Training& Compiled::ready(const SessionNeed& need) {
     }
   }
   if (!given_weights_.empty()) {
-    load(given_weights_);
-    given_weights_.clear();
+    load(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
     is_in_file_ = false;
   }
   return *training_;
@@ -166,9 +206,7 @@ void Compiled::save_weights(const std::string& path) {
   if (newest.empty() || (given_weights_.empty() && !is_in_file_))
     throw Error(fmt::format("model '{}' has no weights to save yet; call fit or load_weights first", model_.name()),
                 ErrorKind::Usage);
-  std::error_code failed;
-  std::filesystem::copy_file(newest, path, std::filesystem::copy_options::overwrite_existing, failed);
-  if (failed) throw Error(fmt::format("can't write '{}': {}", path, failed.message()));
+  copy_file(newest, path);
 }
 
 void Compiled::load_weights(const std::string& path) {

@@ -1,6 +1,7 @@
 // What compile made of a model: its options, and the session that holds its weights between calls.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@ struct SessionNeed {
   BatchedData data = {};  // of a fit; else the dataset is `data.test`
   SampleWeights weights = {};
   std::string scratch = {};
+  Bytes callback_bytes = 0;
 
   const Dataset& main_data() const { return data.train ? *data.train : *data.test; }
 };
@@ -46,7 +48,19 @@ class Compiled {
 
   void save_weights(const std::string& path);
   void load_weights(const std::string& path);
-  const std::optional<SessionNeed>& last_need() const { return last_; }
+  // One call on the model: another one meanwhile, as from a callback of fit, is an Error(Usage).
+  class Turn {
+   public:
+    explicit Turn(Compiled& compiled);
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { compiled_.is_busy_ = false; }
+
+   private:
+    Compiled& compiled_;
+  };
+
+  const std::optional<SessionNeed>& last_need() const { return last_; }  // to train
   void remember(const SessionNeed& need) { last_.emplace(need); }
 
  private:
@@ -57,6 +71,7 @@ class Compiled {
   const Model model_;  // a copy that shares nothing with the model that owns this
   CompileOptions options_;
   bool is_compiled_ = false;
+  std::atomic<bool> is_busy_ = false;
   std::unique_ptr<Training> training_;
   std::optional<SessionNeed> made_for_, last_;
   TemporaryFile file_;
@@ -65,9 +80,6 @@ class Compiled {
   std::string given_weights_;     // to be loaded before the next call
 };
 
-// The state of a model that this folder may see.
-struct ModelAccess {
-  static Compiled& compiled(const Model& model);  // made when it is first asked for
-};
+Compiled& compiled_of(const Model& model);  // made when it is first asked for
 
 }  // namespace plimsoll::train

@@ -28,10 +28,10 @@ std::string data_json(const data::DataFacts& facts, const data::TableSummary& su
                       {"not_a_number", field.nan_count},
                       {"first", field.first}});
   const OrderedJson all{{"path", facts.path},
-                 {"kind", data::name_of(facts.kind)},
-                 {"parts", parts},
-                 {"classes", facts.classes},
-                 {"statistics", {{"elements", summary.elements}, {"fields", fields}}}};
+                        {"kind", data::name_of(facts.kind)},
+                        {"parts", parts},
+                        {"classes", facts.classes},
+                        {"statistics", {{"elements", summary.elements}, {"fields", fields}}}};
   return all.dump(indent);
 }
 

@@ -22,7 +22,8 @@ class EarlyStop final : public Callback {
   }
   std::string name() const override { return "early_stopping"; }
 
-  void before_training(FitRun&) override {
+  void before_training(FitRun& run) override {
+    run_ = &run;
     improvement_.reset();
     wait_ = best_epoch_ = 0;
   }
@@ -38,13 +39,13 @@ class EarlyStop final : public Callback {
       if (options_.restore_best_weights) run.save_weights(file());
       if (!options_.baseline || improvement_.is_better(*value, *options_.baseline)) wait_ = 0;
     }
-    if (wait_ >= options_.patience && wait_ > 0 && run.epoch() > 1)
-      run.stop(fmt::format("{} did not improve in {} epochs; the best was {:.6g} in epoch {}", options_.monitor, wait_,
-                           improvement_.best(), best_epoch_));
+    if (run.epoch() > 1) stop_if_waited(run);
   }
 
-  void after_training(FitRun& run) override {
+  // A checkpoint of a training that was stopped holds its newest weights, not the best.
+  void finish(FitRun& run) override {
     if (options_.restore_best_weights && best_epoch_ > 0 && best_epoch_ != run.epoch()) run.load_weights(file());
+    run_ = nullptr;
   }
 
   std::string state() const override { return fmt::format("{:a} {} {}", improvement_.best(), wait_, best_epoch_); }
@@ -58,9 +59,16 @@ class EarlyStop final : public Callback {
       throw Error(
           fmt::format("the best weights, of epoch {}, are gone; give early stopping a folder that stays", best_epoch_),
           ErrorKind::Usage);
+    stop_if_waited(*run_);  // the training had ended, unless it has more patience now
   }
 
  private:
+  void stop_if_waited(FitRun& run) const {
+    if (wait_ >= options_.patience && wait_ > 0)
+      run.stop(fmt::format("{} did not improve in {} epochs; the best was {:.6g} in epoch {}", options_.monitor, wait_,
+                           improvement_.best(), best_epoch_));
+  }
+
   std::string file() {
     if (!options_.folder.empty()) return options_.folder + "/best.safetensors";
     if (temporary_.path().empty()) temporary_.create("", "plimsoll-best");
@@ -70,6 +78,7 @@ class EarlyStop final : public Callback {
   const EarlyStopping options_;
   Improvement improvement_;
   TemporaryFile temporary_;
+  FitRun* run_ = nullptr;   // the training under way
   int64_t wait_ = 0;        // epochs without an improvement
   int64_t best_epoch_ = 0;  // 0: none yet
 };

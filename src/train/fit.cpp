@@ -13,13 +13,14 @@
 #include "train/evaluate.h"
 #include "train/forecast.h"
 #include "train/loop.h"
+#include "train/summary.h"
 
 namespace plimsoll {
 namespace train {
 namespace {
 
 Compiled& expect_compiled(const Model& model) {
-  Compiled& compiled = ModelAccess::compiled(model);
+  Compiled& compiled = compiled_of(model);
   if (!compiled.is_compiled())
     throw Error(fmt::format("model '{}' is not compiled; call compile with a loss first", model.name()),
                 ErrorKind::Usage);
@@ -37,6 +38,7 @@ void check(const FitOptions& options) {
   expect_option(options.batch >= 0 && options.workers >= 0, "batch and workers can't be negative");
   expect_option(options.validation_split >= 0 && options.validation_split < 1,
                 "validation_split is a part of the samples: at least 0 and below 1");
+  for (const auto& callback : options.callbacks) expect_option(callback != nullptr, "a callback is null");
   expect_option(options.validation_split == 0 || !options.validation, "give validation data or a split, not both");
   expect_option(options.validation_split == 0 || options.batch > 0,
                 "validation_split needs a dataset of samples and the size of a batch: give batch, and leave out "
@@ -82,6 +84,7 @@ SessionNeed need_of(const Dataset& dataset, const MemoryLine& line, const FitOpt
   check(options);
   SessionNeed need{
       .purpose = Purpose::Train, .line = line, .data = data_of(dataset, options), .scratch = options.scratch};
+  for (const auto& callback : options.callbacks) need.callback_bytes += callback->bytes();
   need.weights = {options.class_weight, options.sample_weight, has_component(need.data.test, options.sample_weight)};
   const BatchCount train = count_batches(*need.data.train);
   if (need.data.test) {
@@ -108,12 +111,17 @@ class EpochLines final : public Callback {
 }  // namespace
 }  // namespace train
 
-void Model::compile(const CompileOptions& options) { train::ModelAccess::compiled(*this).compile(options); }
+void Model::compile(const CompileOptions& options) {
+  train::Compiled& compiled = train::compiled_of(*this);
+  const train::Compiled::Turn turn(compiled);
+  compiled.compile(options);
+}
 
 Forecast Model::plan(const Dataset& dataset, const MemoryLine& line) const { return plan(dataset, line, {}); }
 
 Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) const {
   train::Compiled& compiled = train::expect_compiled(*this);
+  const train::Compiled::Turn turn(compiled);
   const train::SessionNeed need = train::need_of(dataset, line, options);
   compiled.remember(need);
   compiled.release();  // what its session holds will be free for the one that is planned
@@ -123,12 +131,12 @@ Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOp
 History Model::fit(const Dataset& dataset, const MemoryLine& line) { return fit(dataset, line, {}); }
 
 History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) {
+  const Model alive = *this;  // a callback may let go of the last handle
   train::Compiled& compiled = train::expect_compiled(*this);
+  const train::Compiled::Turn turn(compiled);
   train::Training& training = compiled.ready(train::need_of(dataset, line, options));
   Callbacks callbacks = options.callbacks;
   if (options.verbose) callbacks.insert(callbacks.begin(), std::make_shared<train::EpochLines>());
-  for (const auto& callback : callbacks)
-    if (!callback) throw Error("fit: a callback is null", ErrorKind::Usage);
   train::LoopOptions loop_options{.epochs = options.epochs,
                                   .initial_epoch = options.initial_epoch,
                                   .steps_per_epoch = options.steps_per_epoch,
@@ -142,6 +150,7 @@ History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOpti
 
 Evaluation Model::evaluate(const Dataset& dataset, const MemoryLine& line) {
   train::Compiled& compiled = train::expect_compiled(*this);
+  const train::Compiled::Turn turn(compiled);
   train::Training& training =
       compiled.ready({.purpose = train::Purpose::Evaluate, .line = line, .data = {{}, dataset}});
   train::Inputs inputs(training, dataset);
@@ -156,8 +165,41 @@ double Evaluation::operator[](std::string_view name) const {
   throw Error(fmt::format("the evaluation has no '{}'; it has {}", name, fmt::join(known, ", ")), ErrorKind::Usage);
 }
 
-void Model::release() { train::ModelAccess::compiled(*this).release(); }
-void Model::save_weights(const std::string& path) const { train::ModelAccess::compiled(*this).save_weights(path); }
-void Model::load_weights(const std::string& path) { train::ModelAccess::compiled(*this).load_weights(path); }
+std::string Model::summary(int64_t batch) const {
+  train::Compiled& compiled = train::expect_compiled(*this);
+  if (batch < 0) throw Error("summary: a batch can't be negative", ErrorKind::Usage);
+  if (!compiled.last_need())
+    throw Error(fmt::format("model '{}' was shown no training data yet; call plan or fit first, or "
+                            "summary(dataset, line)",
+                            name()),
+                ErrorKind::Usage);
+  train::Spec spec = compiled.spec_for(*compiled.last_need());
+  if (batch > 0 && batch != spec.batch) {
+    spec.batch = batch;
+    spec.last_batches = {};
+  }
+  const train::Compiled::Turn turn(compiled);
+  compiled.release();  // as for plan
+  return train::summarise(spec);
+}
+
+std::string Model::summary(const Dataset& dataset, const MemoryLine& line) const {
+  train::expect_compiled(*this).remember(train::need_of(dataset, line, {}));
+  return summary();
+}
+
+void Model::release() {
+  train::Compiled& compiled = train::compiled_of(*this);
+  const train::Compiled::Turn turn(compiled);
+  compiled.release();
+}
+
+void Model::save_weights(const std::string& path) const { train::compiled_of(*this).save_weights(path); }
+
+void Model::load_weights(const std::string& path) {
+  train::Compiled& compiled = train::compiled_of(*this);
+  const train::Compiled::Turn turn(compiled);
+  compiled.load_weights(path);
+}
 
 }  // namespace plimsoll

@@ -80,6 +80,7 @@ class CsvLog final : public LogCallback<report::MetricsCsv> {
  public:
   CsvLog(std::string path, const CsvLogOptions& options) : path_(std::move(path)), options_(options) {}
   std::string name() const override { return "csv_log"; }
+  Bytes bytes() const override { return report::MetricsCsv::kBytes; }
 
  private:
   void open(FitRun& run, std::optional<report::MetricsCsv>& file) override {
@@ -97,6 +98,7 @@ class JsonLog final : public LogCallback<report::MetricsJson> {
  public:
   JsonLog(std::string path, bool append) : path_(std::move(path)), append_(append) {}
   std::string name() const override { return "json_log"; }
+  Bytes bytes() const override { return report::MetricsJson::kBytes; }
 
  private:
   void open(FitRun& run, std::optional<report::MetricsJson>& file) override {
@@ -113,6 +115,7 @@ class EventLog final : public LogCallback<report::EventFile> {
  public:
   EventLog(std::string folder, const EventFilesOptions& options) : folder_(std::move(folder)), options_(options) {}
   std::string name() const override { return "event_files"; }
+  Bytes bytes() const override { return report::EventFile::kBytes; }
 
   void after_step(FitRun& run) override {
     if (options_.seconds_between <= 0) return;

@@ -115,6 +115,7 @@ History TrainingLoop::run() {
   while (!is_cut() && !is_stopping() && epoch_ + (is_epoch_over_ ? 1 : 0) <= options_.epochs) run_epoch();
   history_.skipped = train_.skipped() + (test_ ? test_->skipped() : 0);
   tell(&Callback::after_training);
+  tell(&Callback::finish);
   return history_;
 }
 
@@ -147,6 +148,8 @@ void TrainingLoop::run_epoch() {
   if (!has_more && group_ > 0) apply_group();
   // An epoch that was cut short is reported too, and has no score.
   if (!has_more) is_epoch_over_ = validate();
+  if (epoch_steps_ == 0 && !has_more)
+    throw Error(fmt::format("the training data has no batch in epoch {}", epoch_), ErrorKind::BadData);
   if (epoch_steps_ == 0) return;
   const std::span<const LogValue> all = logs();
   history_.epochs.push_back({epoch_, epoch_steps_, {all.begin(), all.end()}});
@@ -227,10 +230,19 @@ void TrainingLoop::follow_schedule() {
   int64_t updates = 0;
   training_.session->get(training_.passes.updates.step, &updates, sizeof updates);
   const double rate = (*options_.schedule)(updates);
-  if (static_cast<float>(rate) != learning_rate_) set_learning_rate(rate);
+  if (static_cast<float>(rate) != learning_rate_) write_learning_rate(rate);
 }
 
 void TrainingLoop::set_learning_rate(double rate) {
+  if (options_.schedule)
+    throw Error(
+        "the learning rate follows a schedule, which would undo this; leave away the schedule, or who sets the "
+        "rate",
+        ErrorKind::Usage);
+  write_learning_rate(rate);
+}
+
+void TrainingLoop::write_learning_rate(double rate) {
   if (!(rate >= 0 && std::isfinite(rate)))
     throw Error(fmt::format("a learning rate of {} makes no sense; give a number that is not negative", rate),
                 ErrorKind::Usage);

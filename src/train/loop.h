@@ -79,6 +79,7 @@ class TrainingLoop final : public FitRun {
   size_t training_logs() const { return sums_.names().size() + 1; }
   void update_means();
   void read_learning_rate();
+  void write_learning_rate(double rate);
   void follow_schedule();
   bool validate();
   bool has_epoch_steps() const { return options_.steps_per_epoch > 0 && epoch_steps_ >= options_.steps_per_epoch; }

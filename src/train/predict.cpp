@@ -41,8 +41,10 @@ Dims dims_of_all(const View& view, int64_t batch, int64_t samples) {
 
 void run_batches(const Model& model, const Dataset& dataset, const MemoryLine& line,
                  const std::function<void(const Results&, int64_t samples)>& sink) {
-  Training& training =
-      ModelAccess::compiled(model).ready({.purpose = Purpose::Predict, .line = line, .data = {{}, dataset}});
+  const Model alive = model;  // the sink may let go of the last handle
+  Compiled& compiled = compiled_of(model);
+  const Compiled::Turn turn(compiled);
+  Training& training = compiled.ready({.purpose = Purpose::Predict, .line = line, .data = {{}, dataset}});
   Inputs inputs(training, dataset);
   BatchFeeds feeds(training.fed, dataset.element());
   inputs.start_epoch(0);

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "attack/effort.h"
+#include "support/sanitizer.h"
 #include "support/small_run.h"
 
 namespace plimsoll::testing {
@@ -131,6 +133,49 @@ TEST(KilledRuns, AFullDiskKeepsTheOldCheckpointAndIsExitCodeFive) {
   EXPECT_EQ(rest.exit_code, 0) << rest.errors;
   EXPECT_THAT(rest.output, HasSubstr(fmt::format(": {} steps done", step)));
   EXPECT_EQ(rest.errors.find("is passed over"), std::string::npos);
+}
+
+// The space of a scratch file is taken before the first step. Where a disk is full all the same, as one that is mounted
+// over a network may be, the write of a step fails: calls are made to fail here, since a small disk in memory is
+// refused.
+TEST(KilledRuns, ADiskThatIsFullDuringASpillKeepsTheCheckpoint) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
+  const SmallRun small;
+  const std::string net = fmt::format("--layers 12 --width 256 --epochs 4 --scratch {} ", small.in("."));
+  const Outcome refused = run_program(small.command("refused", net + "--memory 1MiB --no-remedies --json"));
+  ASSERT_EQ(refused.exit_code, 3) << refused.errors;
+  const auto line = nlohmann::json::parse(refused.output).value("smallest_line_bytes", int64_t{0}) + 2'000'000;
+  const std::string flags = fmt::format("{} --memory {} ", net, line);
+  const auto run_with = [&](const std::string& setting, const std::string& run, const std::string& more) {
+    return run_program(small.command(run, flags + more),
+                       fmt::format("env LD_PRELOAD={} {}", PLIMSOLL_FAIL_CALLS, setting));
+  };
+  const Outcome whole =
+      run_with("PLIMSOLL_FAIL_COUNTS=" + small.in("counts"), "whole", "--save " + small.in("whole.st"));
+  ASSERT_EQ(whole.exit_code, 0) << whole.errors;
+  ASSERT_THAT(whole.output, HasSubstr("streams"));
+  std::ifstream lines(small.in("counts"));
+  std::string call;
+  int64_t count = 0, writes = 0;
+  while (lines >> call >> count)
+    if (call == "write") writes = count;
+  ASSERT_GT(writes, 500) << "most of them are those of steps";
+
+  int in_steps = 0;
+  for (const int64_t percent : {40, 57, 80}) {
+    const std::string run = fmt::format("run{}", percent);
+    const Outcome full = run_with(fmt::format("PLIMSOLL_FAIL=write:{}:ENOSPC:on", percent * writes / 100), run, "");
+    EXPECT_EQ(full.exit_code, 5) << full.output << full.errors;
+    EXPECT_THAT(full.errors, HasSubstr("No space left on device"));
+    in_steps += full.errors.find("of the scratch file failed") != std::string::npos;
+    const int64_t step = small.newest_step(run);
+    EXPECT_GT(step, 0);
+    const Outcome rest = run_program(small.resume(run, "--save " + small.in("rest.st")));
+    ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+    EXPECT_THAT(rest.output, HasSubstr(fmt::format(": {} steps done", step)));
+    EXPECT_TRUE(SmallRun::content(small.in("rest.st")) == SmallRun::content(small.in("whole.st"))) << percent;
+  }
+  EXPECT_GT(in_steps, 0) << "all of them hit checkpoints";
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ class PlayedRun final : public FitRun {
       rates.push_back(rate_);
     }
     callback.after_training(*this);
+    callback.finish(*this);
     return epoch_;
   }
 
@@ -159,6 +160,8 @@ TEST(Schedule, IsFollowedByUpdates) {
   // Updates 0 to 2 are below the boundary, also where the third is one of a second fit.
   EXPECT_THAT(net.fit(data, line)["learning_rate"], ElementsAre(DoubleNear(1e-3, 1e-8)));
   EXPECT_THAT(net.fit(data, line)["learning_rate"], ElementsAre(DoubleNear(1e-4, 1e-8)));
+  const auto other = custom_callback({.after_epoch = [](FitRun& run) { run.set_learning_rate(1); }});
+  EXPECT_THAT(error_of([&] { net.fit(data, line, {.callbacks = {other}}); }), HasSubstr("follows a schedule"));
 }
 
 }  // namespace

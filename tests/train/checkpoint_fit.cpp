@@ -52,11 +52,12 @@ Trained train(const Numbers& numbers, const std::string& folder, int64_t most = 
                                           },
                                       .after_training = [&](FitRun& run) { run.save_weights(file); }});
   Trained trained;
-  trained.history = net.fit(numbers.shuffled(), line,
-                            {.epochs = 10,
-                             .validation = numbers.shuffled(),
-                             .callbacks = {checkpoint(folder, {.every_steps = 20, .resume = true}),
-                                           reduce_on_plateau({.patience = 2}), stops}});
+  trained.history = net.fit(
+      numbers.shuffled(), line,
+      {.epochs = 10,
+       .validation = numbers.shuffled(),
+       .callbacks = {checkpoint(folder, {.every_steps = 20, .resume = true}), reduce_on_plateau({.patience = 2}),
+                     early_stopping({.patience = 10, .restore_best_weights = true, .folder = folder}), stops}});
   std::ifstream stream(file, std::ios::binary);
   trained.weights.assign(std::istreambuf_iterator<char>(stream), {});
   return trained;

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -259,6 +260,14 @@ TEST(Fit, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_of([&] { net.fit(points.dataset(), line); }), HasSubstr("add .batch(32) to the dataset"));
   EXPECT_THAT(refusal({.validation_split = 0.5}), HasSubstr("needs a dataset of samples"));
   EXPECT_THAT(refusal({.validation = points.dataset().batch(8)}), HasSubstr("batches of the same size"));
+  EXPECT_THAT(
+      refusal({.validation = Dataset::slices({{"x", points.x, {64, 2}}}).batch(16)}),
+      HasSubstr("the validation data has x f32[16,2] where the training data has x f32[16,2], y i32[16]; both must "
+                "have the same 'y'"));
+  EXPECT_THAT(refusal({.validation = Dataset::slices({{"x", points.x, {128, 1}}, {"y", points.x}}).batch(16)}),
+              HasSubstr("both must have the same 'x'"));
+  EXPECT_THAT(error_of([&] { net.fit(points.dataset().take(0).batch(16), line); }),
+              HasSubstr("has no batch in epoch 1"));
   EXPECT_THAT(refusal({.class_weight = {{7, 1}}}),
               HasSubstr("weight for class 7, but the model has the classes 0 to 2"));
   EXPECT_THAT(refusal({.sample_weight = "z"}), HasSubstr("the dataset has no 'z' to weigh samples with"));
@@ -272,6 +281,30 @@ TEST(Fit, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_of([] { Model().compile({}); }), HasSubstr("the model is empty"));
   net.compile({.losses = {{"outptu", "mse"}}});
   EXPECT_THAT(error_of([&] { net.fit(data, line); }), HasSubstr("a loss for 'outptu', but the outputs"));
+}
+
+TEST(Fit, AModelThatIsTrainedCanNotBeUsedByItsCallbacks) {
+  const Points points(64);
+  const Dataset data = points.dataset().batch(16);
+  MemoryLine line(64 * MiB);
+  Model net = classifier();
+  net.compile(plain());
+  const auto error_in_callback = [&](const std::function<void()>& call) {
+    return error_of(
+        [&] { net.fit(data, line, {.callbacks = {custom_callback({.after_step = [&](FitRun&) { call(); }})}}); });
+  };
+  const std::pair<const char*, std::function<void()>> calls[] = {
+      {"fit", [&] { net.fit(data, line); }},         {"evaluate", [&] { net.evaluate(data, line); }},
+      {"predict", [&] { net.predict(data, line); }}, {"plan", [&] { net.plan(data, line); }},
+      {"summary", [&] { net.summary(); }},           {"release", [&] { net.release(); }},
+      {"compile", [&] { net.compile(plain()); }}};
+  for (const auto& [name, call] : calls) EXPECT_THAT(error_in_callback(call), HasSubstr("is in use by a call")) << name;
+  EXPECT_THAT(
+      error_of([&] { net.predict(data, line, {.sink = [&](const Results&, int64_t) { net.fit(data, line); }}); }),
+      HasSubstr("is in use by a call"));
+  EXPECT_EQ(net.fit(data, line).epochs.size(), 1U) << "and can be used again after that";
+  // The last handle may go while it is trained.
+  EXPECT_EQ(error_in_callback([&] { net = Model(); }), "no error");
 }
 
 }  // namespace

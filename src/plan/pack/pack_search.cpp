@@ -30,7 +30,8 @@ enum class Focus {
 
 class OffsetSearch {
  public:
-  OffsetSearch(const Boxes& boxes, Bytes capacity, size_t memory) : boxes_(boxes), capacity_(capacity), refuted_(memory, 0) {
+  OffsetSearch(const Boxes& boxes, Bytes capacity, size_t memory)
+      : boxes_(boxes), capacity_(capacity), refuted_(memory, 0) {
     for (const Box& box : boxes_) sections_ = std::max(sections_, box.upper);
     const size_t sections = static_cast<size_t>(sections_);
     covers_.resize(sections);
