@@ -63,6 +63,8 @@ CASES = {
     "interleave_wide": lambda: r(3).interleave(lambda x: r(x * 10, x * 10 + 4), 5, 1),
     "interleave_with_empty": lambda: r(7).interleave(lambda x: r((x % 3) * 2), 2, 3),
     "interleave_batched": lambda: r(4).interleave(lambda x: r(x, x + 5), 2, 2).batch(3),
+    "interleave_parallel": lambda: r(6).interleave(lambda x: r(x * 10, x * 10 + x % 4 * 3), 3, 2, num_parallel_calls=3),
+    "interleave_parallel_wide": lambda: r(3).interleave(lambda x: r(x * 10, x * 10 + 4), 5, 1, num_parallel_calls=2),
     "flat_map": lambda: r(5).flat_map(lambda x: r(x)),
     "zip": lambda: Data.zip((r(3), r(10, 15))).map(lambda a, b: tf.stack([a, b])),
     "concatenate": lambda: r(3).concatenate(r(7, 9)),

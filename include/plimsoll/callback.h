@@ -44,6 +44,7 @@ struct History {
   std::string stop_reason = {};                                 // of who stopped it; empty: it went to its end
   double last_loss = std::numeric_limits<double>::quiet_NaN();  // of the last step; NaN: there was none
   int64_t skipped = 0;                                          // bad samples that were passed over, in all epochs
+  std::string last_skipped = {};                                // what was wrong with the last of them
   int64_t validation_samples = 0;                               // of the last validation
 
   bool has_trained() const { return last_loss == last_loss; }

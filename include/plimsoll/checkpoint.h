@@ -3,8 +3,8 @@
 //   callbacks = {checkpoint("runs/1", {.every_steps = 500, .keep = 5})}
 //
 // Each is a directory, runs/1/000007-step-350, that appears under its name as a whole: manifest.json with sizes and
-// checksums, weights.safetensors and optimiser.safetensors. Training that goes on from one ends with the same bits as
-// training that was never stopped, also under another line or with other numbers of threads.
+// checksums, weights.safetensors, optimiser.safetensors and history.jsonl. Training that goes on from one ends with the
+// same bits as training that was never stopped, also under another line or with other numbers of threads.
 #pragma once
 
 #include <cstdint>

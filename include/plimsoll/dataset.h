@@ -120,10 +120,11 @@ struct StageReport {
   std::string name;  // "batch(32)"
   Bytes bytes = 0;
   int threads = 0;
-  int64_t elements = 0;    // handed on
-  int64_t busy_ns = 0;     // of all threads of the stage
-  int64_t waiting_ns = 0;  // for another thread
-  int64_t skipped = 0;     // bad elements passed over
+  int64_t elements = 0;           // handed on
+  int64_t busy_ns = 0;            // of all threads of the stage
+  int64_t waiting_ns = 0;         // for another thread
+  int64_t skipped = 0;            // bad elements passed over
+  std::string last_skipped = {};  // what was wrong with the last of them
 };
 
 // Where an iteration stands. The same dataset goes on from here with the same elements, whatever its threads.
@@ -225,6 +226,9 @@ struct InterleaveOptions {
   int64_t block = 1;  // elements of one before the next has its turn
   // What the datasets are like, in elements and bytes. Null: the first element is read at once, and made one.
   const Dataset* like = nullptr;
+  // That read the open datasets, some elements ahead of their turn, or AUTOTUNE; the order is that of one thread. The
+  // function is called by one at a time.
+  int threads = 1;
 };
 
 struct WindowOptions {

@@ -147,7 +147,7 @@ struct ModelSpec {
   MakeObjective objective;
   std::vector<MetricSums> metrics = {};      // of the objective's sums
   MakeObjective training_objective = {};     // where that of training differs: samples are weighed
-  std::vector<std::string> components = {};  // of a batch: that of each input, then of each target; none: x and y
+  std::vector<std::string> components = {};  // of a batch, for each input and target; none: x, y, or their names
   std::function<NamedTensors(const NamedTensors& fed)> prepare = {};  // makes the model's inputs of what is fed
 
   const std::string& name() const { return model.name(); }

@@ -111,7 +111,8 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.seed = arguments.seed;
   spec.purpose = purpose;
   if (purpose == train::Purpose::Profile && arguments.steps > 0) spec.profile_steps = arguments.steps;
-  spec.loads_weights = !arguments.weights.empty() || arguments.resume || !arguments.early_stopping.empty();
+  // A run that is resumed needs no larger line than when it began.
+  spec.loads_weights = !arguments.weights.empty() || !arguments.run.empty() || !arguments.early_stopping.empty();
   spec.finds_bad_numbers = arguments.debug_nan;
   spec.predicts = arguments.predicts;
   if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;

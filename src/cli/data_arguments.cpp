@@ -7,6 +7,7 @@
 
 #include <plimsoll/error.h>
 #include "cli/arguments.h"
+#include "train/roles.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -60,6 +61,13 @@ void set_normalisation(const std::string& value, const ModelSpec& model, train::
   }
 }
 
+void set_flips(const ModelSpec& model, train::Pipeline& pipeline) {
+  const auto takes_image = [](const NamedType& input) { return train::is_image(input.type); };
+  if (std::ranges::none_of(model.inputs, takes_image))
+    refuse(fmt::format("--map flip: {} takes no images", model.name()));
+  pipeline.flips = true;
+}
+
 }  // namespace
 
 train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model) {
@@ -76,7 +84,7 @@ train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model) 
   for (const std::string& text : arguments.map) {
     const Word word = split(text);
     if (word.name == "flip")
-      pipeline.flips = true;
+      set_flips(model, pipeline);
     else if (word.name == "normalise" || word.name == "normalize")
       set_normalisation(word.value, model, pipeline);
     else if (word.name != "resize" && word.name != "crop")

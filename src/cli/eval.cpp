@@ -20,7 +20,8 @@ int run_eval(const Arguments& arguments) {
   session::load_weights(*training->session, training->graph, arguments.weights);
   const train::Score score = evaluate(*training, test, {.is_stop_asked = is_stop_asked});
   stop_if_asked();
-  const report::ScoreFacts facts{score.value("loss"), score.value("accuracy"), score.samples, test.skipped()};
+  const report::ScoreFacts facts{
+      score.value("loss"), score.value("accuracy"), score.samples, {test.skipped(), test.last_skipped()}};
   const report::InputFacts data = train::data_facts(*training);
   if (!arguments.json) fmt::print("data    {}\n", report::data_text(data));
   const Bytes peak = peak_resident_bytes(), line = training->line->limit();

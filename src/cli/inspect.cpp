@@ -78,16 +78,26 @@ int inspect_plan(const Arguments& arguments) {
   return fault.empty() ? 0 : 1;
 }
 
-int inspect_data(const Arguments& arguments) {
-  const data::DataFacts facts = data::detect(arguments.model);
+void inspect_data(const std::string& path, bool as_json) {
+  const data::DataFacts facts = data::detect(path);
   const bool has_elements = facts.kind != data::DataKind::Arrays;
   data::TableSummary summary;
-  if (has_elements) summary = data::summarise(*data::open_table(arguments.model));
-  if (!arguments.json) {
+  if (has_elements) summary = data::summarise(*data::open_table(path));
+  if (as_json)
+    fmt::print("{}\n", train::data_json(facts, summary, kIndent));
+  else
     fmt::print("{}{}", describe(facts), has_elements ? describe(summary) : "");
+}
+
+// Halves one after the other, as training takes them; in JSON as two values.
+int inspect_data(const Arguments& arguments) {
+  const data::Halves halves = data::find_halves(arguments.model);
+  if (halves.train.empty()) {
+    inspect_data(arguments.model, arguments.json);
     return 0;
   }
-  fmt::print("{}\n", train::data_json(facts, summary, kIndent));
+  inspect_data(halves.train, arguments.json);
+  if (!halves.test.empty()) inspect_data(halves.test, arguments.json);
   return 0;
 }
 
@@ -102,7 +112,8 @@ int run_inspect(const Arguments& arguments) {
   if (!is_file && std::find(models.begin(), models.end(), name) != models.end()) return inspect_model(arguments);
   if (report::is_run_directory(name)) return show_run(arguments, name);
   const bool is_folder = std::filesystem::is_directory(name, failure);
-  if ((is_folder || data::split_npz_path(name)) && data::find_kind(name) != data::DataKind::None)
+  if ((is_folder || data::split_npz_path(name)) &&
+      (data::find_kind(name) != data::DataKind::None || !data::find_halves(name).train.empty()))
     return inspect_data(arguments);
   // Says what is wrong with a path that leads nowhere or to no regular file.
   if (!is_file && (name.find_first_of("/.") != std::string::npos ||

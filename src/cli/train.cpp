@@ -59,7 +59,10 @@ train::Spec spec_with_training_data(const Arguments& arguments) {
 }
 
 train::LoopOptions loop_options_of(const Arguments& arguments, const train::Spec& spec) {
-  train::LoopOptions options{.epochs = arguments.epochs, .steps = arguments.steps, .seed = arguments.seed};
+  // Metrics of all epochs are in the files of a run.
+  constexpr int64_t kMostHistory = 1000;
+  train::LoopOptions options{
+      .epochs = arguments.epochs, .steps = arguments.steps, .most_history = kMostHistory, .seed = arguments.seed};
   options.advice = "try a smaller --lr, or --clip 1";
   if (!arguments.schedule.empty())
     options.schedule = RateSchedule::parse(arguments.schedule, train::optimiser_of(spec).learning_rate);
@@ -108,7 +111,7 @@ void print_end(const train::Training& training, const History& history, const Ep
                          .planned_peak_bytes = training.session->peak_bytes(),
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit(),
-                         .skipped = history.skipped};
+                         .skipped = {history.skipped, history.last_skipped}};
   if (is_finished) facts.stop_reason = history.stop_reason;
   if (scored != nullptr && history.validation_samples > 0)
     facts.test = {*scored->log("val_loss"),

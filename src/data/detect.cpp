@@ -134,6 +134,14 @@ std::unique_ptr<Table> open_arrays(const std::string& path, DataKind kind, const
   return std::make_unique<ArrayTable>(path, std::move(sources));
 }
 
+// Where one column alone holds words, these are the classes.
+CsvOptions with_classes(CsvOptions options) {
+  const auto holds_words = [](const CsvColumn& column) { return column.type == CsvType::Category; };
+  if (std::ranges::count_if(options.columns, holds_words) == 1)
+    options.label = std::ranges::find_if(options.columns, holds_words)->column;
+  return options;
+}
+
 std::string field_text(const TableField& field) {
   return fmt::format("{} {}[{}]", field.name, plimsoll::name_of(field.dtype), fmt::join(field.shape, ","));
 }
@@ -168,6 +176,25 @@ DataKind find_kind(const std::string& path) {
   return fs::is_directory(path, error) ? kind_of_folder(path) : kind_of_file(path);
 }
 
+Halves find_halves(const std::string& folder) {
+  constexpr std::string_view kTrainNames[] = {"train", "training"};
+  constexpr std::string_view kTestNames[] = {"test", "val", "valid", "validation"};
+  Halves halves;
+  bool has_other_folder = false;
+  std::error_code error, no_folder;
+  for (fs::directory_iterator walk(folder, error); !error && walk != fs::directory_iterator(); walk.increment(error)) {
+    const std::string name = walk->path().filename().string(), stem = name.substr(0, name.find('.'));
+    if (std::ranges::find(kTrainNames, stem) != std::end(kTrainNames))
+      halves.train = walk->path().string();
+    else if (std::ranges::find(kTestNames, stem) != std::end(kTestNames))
+      halves.test = walk->path().string();
+    else
+      has_other_folder = has_other_folder || (walk->is_directory(no_folder) && !name.starts_with('.'));
+  }
+  const bool is_class = has_other_folder && fs::is_directory(halves.train, no_folder);
+  return halves.train.empty() || is_class ? Halves{} : halves;
+}
+
 std::vector<std::string> list_files(const std::string& path, DataKind kind) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path};
@@ -188,7 +215,7 @@ std::unique_ptr<Table> open_table(const std::string& path, const SourceOptions& 
     case DataKind::Npz:
       return open_arrays(path, kind, options);
     case DataKind::Csv:
-      return open_csv(path, guess_csv(path, options.scratch_dir));
+      return open_csv(path, with_classes(guess_csv(path, options.scratch_dir)));
     case DataKind::TfRecord: {
       const std::vector<std::string> paths = list_files(path, kind);
       return open_tf_records(paths, guess_features(paths[0]));

@@ -18,6 +18,13 @@ std::string_view name_of(DataKind kind);  // "a CSV file"
 // By names and the first bytes alone; None for what is no data.
 DataKind find_kind(const std::string& path);
 
+// Training and test data that lie in a folder under their names: "train" or "training", "test" or "val" ... with any
+// ending. Empty where there is no training data, or where "train" is a class: a folder among others.
+struct Halves {
+  std::string train, test;
+};
+Halves find_halves(const std::string& folder);
+
 // Files of a kind in a folder, in the order of their names; for the path of a file, that file.
 std::vector<std::string> list_files(const std::string& path, DataKind kind);
 

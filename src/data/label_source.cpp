@@ -13,16 +13,22 @@ namespace {
 
 class LabelSource final : public SourceOver {
  public:
-  explicit LabelSource(std::unique_ptr<Source> from)
-      : SourceOver(std::move(from)), sample_elements_(inner().sample_bytes() / size_of(inner().dtype())) {}
+  LabelSource(std::unique_ptr<Source> from, int64_t classes)
+      : SourceOver(std::move(from)),
+        classes_(classes),
+        sample_elements_(inner().sample_bytes() / size_of(inner().dtype())) {}
 
   void read(int64_t first, int64_t count, void* into) const override {
     inner().read(first, count, into);
-    for (int64_t i = 0; i < count * sample_elements_; ++i)
-      if (is_nan(into, i))
-        throw Error(fmt::format("{}: row {}: the label is not a number (NaN); correct it, or leave the row out", name(),
-                                first + i / sample_elements_),
-                    ErrorKind::BadData);
+    const bool are_real = is_float(dtype());
+    for (int64_t i = 0; i < count * sample_elements_; ++i) {
+      if (are_real && is_nan(into, i))
+        refuse(first + i / sample_elements_, "the label is not a number (NaN); correct it, or leave the row out");
+      if (are_real) continue;
+      if (const int64_t label = whole_number(into, i); label < 0 || label >= classes_)
+        refuse(first + i / sample_elements_,
+               fmt::format("label {} is not in [0, {}); correct it, or give the model more classes", label, classes_));
+    }
   }
 
  private:
@@ -31,15 +37,29 @@ class LabelSource final : public SourceOver {
     const uint16_t bits = static_cast<const uint16_t*>(numbers)[i];
     return std::isnan(dtype() == DType::F16 ? from_f16(bits) : from_bf16(bits));
   }
+  int64_t whole_number(const void* numbers, int64_t i) const {
+    switch (size_of(dtype())) {
+      case 8:
+        return static_cast<const int64_t*>(numbers)[i];
+      case 4:
+        return static_cast<const int32_t*>(numbers)[i];
+      default:
+        return dtype() == DType::I8 ? static_cast<const int8_t*>(numbers)[i] : static_cast<const uint8_t*>(numbers)[i];
+    }
+  }
+  [[noreturn]] void refuse(int64_t row, const std::string& what) const {
+    throw Error(fmt::format("{}: row {}: {}", name(), row, what), ErrorKind::BadData);
+  }
 
+  const int64_t classes_;
   const int64_t sample_elements_;
 };
 
 }  // namespace
 
-std::unique_ptr<Source> refuse_nan_labels(std::unique_ptr<Source> source) {
-  if (!is_float(source->dtype())) return source;
-  return std::make_unique<LabelSource>(std::move(source));
+std::unique_ptr<Source> check_labels(std::unique_ptr<Source> source, int64_t classes) {
+  if (!is_float(source->dtype()) && classes == 0) return source;
+  return std::make_unique<LabelSource>(std::move(source), classes);
 }
 
 }  // namespace plimsoll::data

@@ -1,4 +1,4 @@
-// Labels of an array: one that is no number is refused where it is read.
+// Labels of an array: one that is no number, or of no class, is refused where it is read.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace plimsoll::data {
 
-// Reading throws Error(BadData) that names the file and the row of a label that is NaN. Integers are never, and come
-// back as they are.
-std::unique_ptr<Source> refuse_nan_labels(std::unique_ptr<Source> source);
+// Reading throws Error(BadData) that names the file and the row of a label that is NaN or, where it is a whole number,
+// not in [0, classes); 0 classes: any.
+std::unique_ptr<Source> check_labels(std::unique_ptr<Source> source, int64_t classes);
 
 }  // namespace plimsoll::data

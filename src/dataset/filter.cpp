@@ -80,7 +80,7 @@ class CorruptStream final : public Stream {
         return input_->pull(rows);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::BadData) throw;
-        ++meter().skipped;
+        meter().count_skipped(error.what());
         if (++skipped_ > most_)
           throw Error(fmt::format("more than {} bad elements, the last: {}", most_, error.what()), ErrorKind::BadData);
       }

@@ -1,68 +1,88 @@
 // interleave and flat_map: each element becomes a dataset; several of these are open at once and take turns.
+#include "dataset/interleave.h"
+
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
 #include "base/random.h"
-#include "dataset/origin.h"
+
+namespace plimsoll::dataset {
+
+int64_t OpenDataset::pull(const Rows& rows, Meter& meter) {
+  const auto started = std::chrono::steady_clock::now();
+  const int64_t filled = stream->pull(rows);
+  meter.busy_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - started).count();
+  give_shapes(recipe->element(), rows.front(filled));
+  return filled;
+}
+
+std::unique_ptr<OpenDataset> DatasetOpener::open_next() {
+  is_over_ = is_over_ || input_->pull(element_.rows()) == 0;
+  if (is_over_) return nullptr;
+  ++taken_;
+  auto open = std::make_unique<OpenDataset>();
+  open->recipe = recipe_of(as_.function(element_.rows().view(from_, 0)));
+  if (common_spec(as_.element(), open->recipe->element(), "interleave") != as_.element())
+    throw Error(fmt::format("interleave: element {} became a dataset of {}, which is no {}; give a dataset like it as "
+                            "InterleaveOptions::like",
+                            taken_ - 1, to_string(open->recipe->element()), to_string(as_.element())),
+                ErrorKind::BadData);
+  Build build{line_, open->meters, open->tunable};
+  open->stream = open->recipe->start(build);
+  open->stream->rewind(mix_bits(epoch_, static_cast<uint64_t>(taken_)) >> 1U);
+  return open;
+}
+
+void DatasetOpener::rewind(uint64_t epoch) {
+  input_->rewind(epoch);
+  epoch_ = epoch;
+  taken_ = 0;
+  is_over_ = false;
+}
+
+}  // namespace plimsoll::dataset
 
 namespace plimsoll {
 namespace {
 
+using dataset::Interleaving;
+using dataset::OpenDataset;
 using dataset::Rows;
 using dataset::Slots;
 using dataset::Stream;
 
-// A dataset that was made of an element, under way.
-struct Open {
-  dataset::RecipePtr recipe;
-  std::deque<dataset::Meter> meters = {};
-  std::vector<Stream*> tunable = {};
-  std::unique_ptr<Stream> stream = {};
-};
-
 class InterleaveStream final : public Stream {
  public:
-  InterleaveStream(dataset::Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input, const ElementSpec& from_spec,
-                   const ElementSpec& spec, const InterleaveFunction& function, int64_t cycle, int64_t block)
+  InterleaveStream(dataset::Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input, const ElementSpec& from,
+                   const Interleaving& as)
       : Stream(meter),
-        line_(line),
-        input_(std::move(input)),
-        from_spec_(from_spec),
-        spec_(spec),
-        function_(function),
-        block_(block),
-        element_(from_spec, 1, line),
-        open_(static_cast<size_t>(cycle)) {}
+        opener_(std::move(input), from, as, line),
+        block_(as.block),
+        open_(static_cast<size_t>(as.cycle)) {}
 
   int64_t skip(int64_t count, const Rows& scratch) override {
     int64_t skipped = 0;
     while (skipped < count) {
-      const int64_t wanted = count - skipped;
       const int64_t passed =
-          advance(wanted, [&](Open& open, int64_t most) { return open.stream->skip(most, scratch); });
+          advance(count - skipped, [&](OpenDataset& open, int64_t most) { return open.stream->skip(most, scratch); });
       if (passed == 0) break;
       skipped += passed;
     }
     return skipped;
   }
   void rewind(uint64_t epoch) override {
-    input_->rewind(epoch);
     std::ranges::fill(open_, nullptr);
-    epoch_ = epoch;
-    taken_ = place_ = in_block_ = 0;
-    is_input_over_ = false;
+    opener_.rewind(epoch);
+    place_ = in_block_ = 0;
   }
 
  protected:
   int64_t fill(const Rows& rows) override {
-    return advance(rows.count(), [&](Open& open, int64_t most) {
-      const int64_t filled = open.stream->pull(rows.front(most));
-      give_shapes(open.recipe->element(), rows.front(filled));
-      return filled;
-    });
+    return advance(rows.count(), [&](OpenDataset& open, int64_t most) { return open.pull(rows.front(most), meter()); });
   }
 
  private:
@@ -70,7 +90,7 @@ class InterleaveStream final : public Stream {
   template <class Take>
   int64_t advance(int64_t most, const Take& take) {
     while (true) {
-      std::unique_ptr<Open>& open = open_[static_cast<size_t>(place_)];
+      std::unique_ptr<OpenDataset>& open = open_[static_cast<size_t>(place_)];
       if (open != nullptr) {
         const int64_t taken = take(*open, std::min(most, block_ - in_block_));
         if (taken > 0) {
@@ -80,8 +100,8 @@ class InterleaveStream final : public Stream {
         }
         open.reset();
         to_next_place();
-      } else if (!is_input_over_) {
-        open = open_next();
+      } else if (!opener_.is_over()) {
+        open = opener_.open_next();
       } else {
         if (std::ranges::all_of(open_, [](const auto& place) { return place == nullptr; })) return 0;
         to_next_place();
@@ -93,73 +113,50 @@ class InterleaveStream final : public Stream {
     in_block_ = 0;
   }
 
-  std::unique_ptr<Open> open_next() {
-    is_input_over_ = input_->pull(element_.rows()) == 0;
-    if (is_input_over_) return nullptr;
-    ++taken_;
-    auto open =
-        std::make_unique<Open>(Open{.recipe = dataset::recipe_of(function_(element_.rows().view(from_spec_, 0)))});
-    if (dataset::common_spec(spec_, open->recipe->element(), "interleave") != spec_)
-      throw Error(
-          fmt::format("interleave: element {} became a dataset of {}, which is no {}; give a dataset like it as "
-                      "InterleaveOptions::like",
-                      taken_ - 1, to_string(open->recipe->element()), to_string(spec_)),
-          ErrorKind::BadData);
-    dataset::Build build{line_, open->meters, open->tunable};
-    open->stream = open->recipe->start(build);
-    open->stream->rewind(mix_bits(epoch_, static_cast<uint64_t>(taken_)) >> 1U);
-    return open;
-  }
-
-  MemoryLine& line_;
-  const std::unique_ptr<Stream> input_;
-  const ElementSpec& from_spec_;
-  const ElementSpec& spec_;
-  const InterleaveFunction& function_;
+  dataset::DatasetOpener opener_;
   const int64_t block_;
-  Slots element_;
-  std::vector<std::unique_ptr<Open>> open_;
-  uint64_t epoch_ = 0;
-  int64_t taken_ = 0;  // elements of the input
+  std::vector<std::unique_ptr<OpenDataset>> open_;
   int64_t place_ = 0;
   int64_t in_block_ = 0;
-  bool is_input_over_ = false;
 };
 
 class InterleaveRecipe final : public dataset::Recipe {
  public:
-  InterleaveRecipe(const dataset::RecipePtr& input, InterleaveFunction function, int64_t cycle, int64_t block,
-                   dataset::RecipePtr like)
-      : Recipe(like->element(), {input}),
-        function_(std::move(function)),
-        cycle_(cycle),
-        block_(block),
-        like_(std::move(like)) {}
+  InterleaveRecipe(const dataset::RecipePtr& input, Interleaving as)
+      : Recipe(as.element(), {input}), as_(std::move(as)) {}
 
-  std::string text() const override { return fmt::format("interleave(cycle {}, block {})", cycle_, block_); }
+  std::string text() const override { return fmt::format("interleave(cycle {}, block {})", as_.cycle, as_.block); }
   int64_t size() const override { return input().size() == 0 ? 0 : Dataset::kUnknown; }
   dataset::Holding holding() const override {
     dataset::Holding each;
-    for_each_stage(*like_, [&](const Recipe& stage) {
+    for_each_stage(*as_.like, [&](const Recipe& stage) {
       const dataset::Holding holding = stage.holding();
       each.bytes += holding.bytes;
       each.threads += holding.threads;
     });
-    return {.bytes = Slots::bytes(input().element(), 1) + cycle_ * each.bytes,
-            .threads = static_cast<int>(cycle_) * each.threads};
+    const Bytes open = Slots::bytes(input().element(), 1) + as_.cycle * each.bytes;
+    const int threads = static_cast<int>(as_.cycle) * each.threads;
+    if (as_.threads == 1) return {.bytes = open, .threads = threads};
+    const bool is_tuned = as_.threads == AUTOTUNE;
+    const int least = is_tuned ? 1 : as_.threads;
+    return {.bytes = open + dataset::parallel_interleave_bytes(as_, least),
+            .threads = threads + least - 1,
+            .most_bytes =
+                is_tuned ? open + dataset::parallel_interleave_bytes(as_, dataset::most_interleave_threads(as_)) : 0};
   }
 
  protected:
   std::unique_ptr<Stream> make(dataset::Build& build, dataset::Meter& meter,
                                std::vector<std::unique_ptr<Stream>> inputs) const override {
-    return std::make_unique<InterleaveStream>(meter, build.line, std::move(inputs[0]), input().element(), element(),
-                                              function_, cycle_, block_);
+    if (as_.threads == 1)
+      return std::make_unique<InterleaveStream>(meter, build.line, std::move(inputs[0]), input().element(), as_);
+    auto stream = dataset::make_parallel_interleave(meter, build.line, std::move(inputs[0]), input().element(), as_);
+    if (as_.threads == AUTOTUNE) build.tunable.push_back(stream.get());
+    return stream;
   }
 
  private:
-  const InterleaveFunction function_;
-  const int64_t cycle_, block_;
-  const dataset::RecipePtr like_;
+  const Interleaving as_;
 };
 
 // What the first element becomes.
@@ -180,13 +177,20 @@ Dataset first_of(const Dataset& dataset, const InterleaveFunction& function) {
 
 Dataset Dataset::interleave(InterleaveFunction function, const InterleaveOptions& options) const {
   if (!function) throw Error("interleave needs a function", ErrorKind::Usage);
-  if (options.cycle < 1 || options.block < 1)
-    throw Error(fmt::format("interleave: a cycle of {} and blocks of {} make no sense; give at least 1", options.cycle,
-                            options.block),
+  constexpr int64_t kMostOpen = 1 << 16;
+  if (options.cycle < 1 || options.cycle > kMostOpen || options.block < 1)
+    throw Error(fmt::format("interleave: a cycle of {} and blocks of {} make no sense; give at least 1 and a cycle of "
+                            "at most {}",
+                            options.cycle, options.block, kMostOpen),
+                ErrorKind::Usage);
+  if (options.threads < 1 && options.threads != AUTOTUNE)
+    throw Error(fmt::format("interleave: {} threads make no sense; give at least 1, or AUTOTUNE", options.threads),
                 ErrorKind::Usage);
   const Dataset like = options.like ? *options.like : first_of(*this, function);
-  return dataset::make_dataset(
-      std::make_shared<InterleaveRecipe>(recipe_, std::move(function), options.cycle, options.block, like.recipe_));
+  // More threads than datasets have nothing to do.
+  const int threads = options.threads > options.cycle ? static_cast<int>(options.cycle) : options.threads;
+  return dataset::make_dataset(std::make_shared<InterleaveRecipe>(
+      recipe_, Interleaving{std::move(function), like.recipe_, options.cycle, options.block, threads}));
 }
 
 Dataset Dataset::flat_map(InterleaveFunction function) const { return interleave(std::move(function), {.cycle = 1}); }

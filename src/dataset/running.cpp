@@ -103,6 +103,7 @@ std::vector<StageReport> Running::stages() const {
     stages[i].busy_ns = meter.busy_ns;
     stages[i].waiting_ns = meter.waiting_ns;
     stages[i].skipped = meter.skipped;
+    stages[i].last_skipped = meter.last_skipped();
   }
   return stages;
 }

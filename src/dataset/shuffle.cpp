@@ -19,6 +19,8 @@ using dataset::Rows;
 using dataset::Slots;
 using dataset::Stream;
 
+constexpr int64_t kMostWindow = int64_t{1} << 32;  // far from what could overflow when bytes are counted
+
 class PerfectShuffle final : public dataset::IndexedOver {
  public:
   PerfectShuffle(dataset::Meter& meter, std::unique_ptr<Stream> input, const ShuffleOptions& options)
@@ -230,6 +232,12 @@ Dataset Dataset::shuffle(const ShuffleOptions& options) const {
                               format_bytes(Slots::bytes(element(), 1))),
                   ErrorKind::Usage);
   }
+  // A window holds no more than there is.
+  if (const int64_t most = recipe_->most_size(); most > 0) resolved.count = std::min(resolved.count, most);
+  if (resolved.count > kMostWindow)
+    throw Error(
+        fmt::format("shuffle: a window of {} elements can't be held; give at most {}", resolved.count, kMostWindow),
+        ErrorKind::Usage);
   if (resolved.count == 0 && !is_random_access())
     throw Error(fmt::format("shuffle: '{}' can't be read in any order; put shuffle() before it, give a window as in "
                             "shuffle(10'000), or cache() first",

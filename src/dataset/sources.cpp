@@ -102,9 +102,8 @@ class RangeOrigin final : public dataset::Origin {
 
 class FilesOrigin final : public dataset::Origin {
  public:
-  // `label`: the component whose numbers may not be NaN; empty: none.
   FilesOrigin(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
-              const std::string& scratch_folder, const std::string& label = {}) {
+              const std::string& scratch_folder, const dataset::LabelRule& labels = {}) {
     if (names_and_paths.empty()) throw Error("files needs at least one path", ErrorKind::Usage);
     std::vector<std::pair<std::string, int64_t>> lengths;
     for (const auto& [name, path] : names_and_paths) {
@@ -112,7 +111,7 @@ class FilesOrigin final : public dataset::Origin {
       held_bytes_ += data::bytes_to_hold(*opened);
       all_held_ &= data::bytes_to_hold(*opened) > 0;
       sources_.push_back(data::hold_if_small(std::move(opened)));
-      if (name == label) sources_.back() = data::refuse_nan_labels(std::move(sources_.back()));
+      if (name == labels.component) sources_.back() = data::check_labels(std::move(sources_.back()), labels.classes);
       const data::Source& source = *sources_.back();
       const Dims shape = Dims::from(source.sample_shape());
       element_.push_back({name, source.dtype(), shape, shape});
@@ -185,9 +184,9 @@ Dataset dataset_of(Arguments&&... arguments) {
 
 }  // namespace
 
-Dataset dataset::labelled_files(const std::string& x, const std::string& y, const std::string& scratch_folder) {
-  return dataset_of<FilesOrigin>(std::vector<std::pair<std::string, std::string>>{{"x", x}, {"y", y}}, scratch_folder,
-                                 "y");
+Dataset dataset::labelled_files(const std::vector<std::pair<std::string, std::string>>& names_and_paths,
+                                const LabelRule& labels, const std::string& scratch_folder) {
+  return dataset_of<FilesOrigin>(names_and_paths, scratch_folder, labels);
 }
 Dataset Dataset::slices(std::vector<NamedArray> arrays) { return dataset_of<ArraysOrigin>(std::move(arrays)); }
 Dataset Dataset::range(int64_t stop) { return range(0, stop); }

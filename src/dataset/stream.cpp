@@ -9,6 +9,17 @@ thread_local Stopwatch* innermost = nullptr;
 
 }  // namespace
 
+void Meter::count_skipped(const char* why) {
+  ++skipped;
+  const std::lock_guard lock(mutex_);
+  last_skipped_ = why;
+}
+
+std::string Meter::last_skipped() const {
+  const std::lock_guard lock(mutex_);
+  return last_skipped_;
+}
+
 Stopwatch::Stopwatch(std::atomic<int64_t>& counter)
     : counter_(counter), outer_(innermost), start_(std::chrono::steady_clock::now()) {
   innermost = this;

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "dataset/rows.h"
@@ -20,6 +22,13 @@ struct Meter {
   std::atomic<int64_t> skipped = 0;
   std::atomic<int64_t> bytes = 0;
   std::atomic<int> threads = 0;
+
+  void count_skipped(const char* why);
+  std::string last_skipped() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::string last_skipped_;
 };
 
 // Adds the time of its scope to a meter, less that of scopes within it on the same thread: those are other stages, or

@@ -53,6 +53,7 @@ ModelSpec mlp(ModelSettings& settings);
 ModelSpec dense_chain(ModelSettings& settings);
 ModelSpec lenet(ModelSettings& settings);
 ModelSpec fashion(ModelSettings& settings);
+ModelSpec siamese(ModelSettings& settings);
 ModelSpec resnet18(ModelSettings& settings);
 ModelSpec resnet50(ModelSettings& settings);
 ModelSpec mobilenet_v2(ModelSettings& settings);

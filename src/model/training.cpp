@@ -43,14 +43,22 @@ Tensor by_channel(Graph& graph, const std::vector<float>& numbers, const Shape& 
   return graph.constant(DType::F32, across, std::as_bytes(std::span(numbers)));
 }
 
-NamedTensors convert(Graph& graph, const NamedTensors& inputs, const InputConversion& by) {
-  if (!by.stored && by.mean.empty()) return inputs;
-  const auto& [name, fed] = *inputs.begin();
-  Tensor x = cast(fed, DType::F32);
-  if (by.scale != 1) x = scale(x, static_cast<double>(by.scale));
-  if (!by.mean.empty()) x = x - by_channel(graph, by.mean, fed.shape());
-  if (!by.deviation.empty()) x = x / by_channel(graph, by.deviation, fed.shape());
-  return {{name, x}};
+NamedTensors convert(Graph& graph, const NamedTensors& inputs, const ModelSpec& spec, const InputConversion& by) {
+  NamedTensors converted;
+  for (const auto& [name, fed] : inputs) {
+    const DType wanted = spec.inputs.at(converted.size()).type.dtype;
+    const bool is_stored_otherwise = fed.dtype() != wanted;
+    if (!is_stored_otherwise && (by.mean.empty() || wanted != DType::F32)) {
+      converted.add(name, fed);
+      continue;
+    }
+    Tensor x = cast(fed, DType::F32);
+    if (is_stored_otherwise && by.scale != 1) x = scale(x, static_cast<double>(by.scale));
+    if (!by.mean.empty()) x = x - by_channel(graph, by.mean, fed.shape());
+    if (!by.deviation.empty()) x = x / by_channel(graph, by.deviation, fed.shape());
+    converted.add(name, x);
+  }
+  return converted;
 }
 
 }  // namespace
@@ -61,10 +69,10 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
     throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
   std::vector<NamedType> fed = spec.inputs;
-  if (conversion.stored) fed.at(0).type.dtype = *conversion.stored;
+  for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
   result.inputs = add_placeholders(graph, fed);
   result.targets = add_placeholders(graph, spec.targets);
-  const NamedTensors converted = convert(graph, result.inputs, conversion);
+  const NamedTensors converted = convert(graph, result.inputs, spec, conversion);
   const NamedTensors inputs = spec.prepare ? spec.prepare(converted) : converted;
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;

@@ -1,7 +1,6 @@
 // One graph for training a model: forward, backward and update, and the inference pass over the same variables.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include <plimsoll/model.h>
@@ -9,10 +8,11 @@
 
 namespace plimsoll::model {
 
-// What becomes of the numbers that are fed before the model takes them: y = (x * scale - mean) / deviation.
+// What becomes of the numbers that are fed before the model takes them, where it takes reals: y = (x * scale - mean) /
+// deviation.
 struct InputConversion {
-  std::optional<DType> stored = {};  // the placeholder's type; unset: the model's own
-  float scale = 1;
+  std::vector<DType> stored = {};                // of each placeholder; empty: the model's own types
+  float scale = 1;                               // of what is stored otherwise
   std::vector<float> mean = {}, deviation = {};  // one for each channel (the second dimension), or one; empty: none
 };
 
@@ -34,7 +34,7 @@ struct TrainingGraph {
   Tensor labels() const { return targets.only(); }
 };
 
-// The conversion is that of the only input. `accumulate`: batches for each update. Throws Error(Usage) for means that
+// `accumulate`: batches for each update. Throws Error(Usage) for means that
 // do not match the channels.
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
                              const InputConversion& conversion = {}, int64_t accumulate = 1);

@@ -15,6 +15,7 @@ constexpr std::pair<std::string_view, ModelSpec (*)(ModelSettings&)> kModels[] =
     {"mlp", mlp},
     {"lenet", lenet},
     {"fashion", fashion},
+    {"siamese", siamese},
     {"resnet18", resnet18},
     {"resnet50", resnet50},
     {"mobilenet_v2", mobilenet_v2},

@@ -29,8 +29,9 @@ nlohmann::json number_or_null(double number) {
   return std::isnan(number) ? nlohmann::json(nullptr) : nlohmann::json(number);
 }
 
-std::string skipped_text(int64_t skipped) {
-  return skipped > 0 ? fmt::format("skipped {} samples that can't be read\n", skipped) : "";
+std::string skipped_text(const SkippedFacts& skipped) {
+  if (skipped.samples == 0) return "";
+  return fmt::format("skipped {} samples that can't be read, the last: {}\n", skipped.samples, skipped.last);
 }
 
 }  // namespace
@@ -143,7 +144,8 @@ std::string end_json(const EndFacts& facts) {
   nlohmann::json end{{"event", "end"},
                      {"finished", facts.is_finished},
                      {"loss", facts.loss},
-                     {"skipped", facts.skipped},
+                     {"skipped", facts.skipped.samples},
+                     {"last_skipped", facts.skipped.last},
                      {"planned_peak_bytes", facts.planned_peak_bytes},
                      {"measured_peak_bytes", facts.measured_peak_bytes},
                      {"line_bytes", facts.line_bytes}};
@@ -163,10 +165,15 @@ std::string evaluation_text(const ScoreFacts& score, Bytes measured_peak_bytes, 
 
 std::string evaluation_json(const ScoreFacts& score, const InputFacts& data, Bytes measured_peak_bytes,
                             Bytes line_bytes) {
-  nlohmann::json result{{"event", "eval"},          {"version", 1},
-                        {"samples", score.samples}, {"loss", score.loss},
-                        {"skipped", score.skipped}, {"measured_peak_bytes", measured_peak_bytes},
-                        {"line_bytes", line_bytes}, {"data", data_json(data)}};
+  nlohmann::json result{{"event", "eval"},
+                        {"version", 1},
+                        {"samples", score.samples},
+                        {"loss", score.loss},
+                        {"skipped", score.skipped.samples},
+                        {"last_skipped", score.skipped.last},
+                        {"measured_peak_bytes", measured_peak_bytes},
+                        {"line_bytes", line_bytes},
+                        {"data", data_json(data)}};
   if (!std::isnan(score.accuracy)) result["accuracy"] = score.accuracy;
   return result.dump();
 }

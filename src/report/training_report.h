@@ -57,10 +57,16 @@ struct ResumeFacts {
 std::string resume_text(const ResumeFacts& facts);
 std::string resume_json(const ResumeFacts& facts);
 
+// Bad samples that were passed over, and what was wrong with the last of them.
+struct SkippedFacts {
+  int64_t samples = 0;
+  std::string last = {};
+};
+
 struct ScoreFacts {
   double loss, accuracy;  // NaN: the model counts no right answers
   int64_t samples;
-  int64_t skipped = 0;  // bad samples that were passed over
+  SkippedFacts skipped = {};
 };
 
 struct EndFacts {
@@ -68,7 +74,7 @@ struct EndFacts {
   double loss;       // of the last step
   std::optional<ScoreFacts> test;
   Bytes planned_peak_bytes, measured_peak_bytes, line_bytes;
-  int64_t skipped = 0;           // bad samples that were passed over, in all epochs
+  SkippedFacts skipped = {};     // in all epochs
   std::string stop_reason = {};  // of a callback; empty: none stopped it
 };
 std::string end_text(const EndFacts& facts);

@@ -85,7 +85,7 @@ class CheckpointWriter final : public Callback {
       monitored_.set_best(*now);
     }
     const train::TrainingLoop& loop = train::loop_of(run);
-    store_.save(loop.training(), loop.state());
+    store_.save(loop.training(), loop.state_without_history(), loop.past_epochs());
     note_saved(run);
   }
 

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 // JSON has no words for these.
 constexpr const char* kInfinity = "inf";
@@ -100,14 +100,12 @@ EpochLog to_epoch(const Json& json) {
 }
 
 Json from_run(const RunState& run) {
-  Json history = Json::array();
-  for (const EpochLog& epoch : run.history) history.push_back(from_epoch(epoch));
   return {{"epoch", run.epoch},
           {"epoch_steps", run.epoch_steps},
+          {"run_steps", run.run_steps},
           {"seed", run.seed},
           {"data", {{"dataset", run.data.dataset}, {"epoch", run.data.epoch}, {"position", run.data.position}}},
           {"sums", from_pairs(run.sums, from_number)},
-          {"history", std::move(history)},
           {"callbacks", from_pairs(run.callbacks, from_state)}};
 }
 
@@ -115,11 +113,11 @@ RunState to_run(const Json& json) {
   RunState run;
   run.epoch = json.at("epoch");
   run.epoch_steps = json.at("epoch_steps");
+  run.run_steps = json.at("run_steps");
   run.seed = json.at("seed");
   const Json& data = json.at("data");
   run.data = {data.at("dataset"), data.at("epoch"), data.at("position")};
   run.sums = to_pairs<double>(json.at("sums"), to_number);
-  for (const Json& epoch : json.at("history")) run.history.push_back(to_epoch(epoch));
   run.callbacks = to_pairs<std::string>(json.at("callbacks"), to_state);
   return run;
 }
@@ -131,7 +129,29 @@ std::string checksum_of(const Json& manifest) {
   return fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text))));
 }
 
+[[noreturn]] void refuse_names() {
+  throw Error("a name of the model, of a metric or of a callback is not UTF-8 and can't be saved; give another name",
+              ErrorKind::Usage);
+}
+
 }  // namespace
+
+std::string history_line(const EpochLog& epoch) {
+  try {
+    return from_epoch(epoch).dump();
+  } catch (const Json::exception&) {
+    refuse_names();
+  }
+}
+
+EpochLog parse_history_line(const std::string& line, const std::string& path) {
+  const Json json = Json::parse(line, nullptr, false);
+  try {
+    if (json.is_object()) return to_epoch(json);
+  } catch (const std::exception&) {  // of the numbers in it, or of their absence
+  }
+  throw Error(fmt::format("'{}' is no history of a training: a line is damaged", path), ErrorKind::BadData);
+}
 
 std::string manifest_text(const CheckpointManifest& manifest) {
   Json files = Json::array();
@@ -146,8 +166,7 @@ std::string manifest_text(const CheckpointManifest& manifest) {
     json["crc32c"] = checksum_of(json);
     return json.dump(1) + "\n";
   } catch (const Json::exception&) {
-    throw Error("a name of the model, of a metric or of a callback is not UTF-8 and can't be saved; give another name",
-                ErrorKind::Usage);
+    refuse_names();
   }
 }
 

@@ -24,7 +24,7 @@ struct CheckpointFile {
 struct CheckpointManifest {
   int64_t steps = 0;  // of training
   CheckpointFacts facts;
-  RunState run;
+  RunState run;  // without its history, which is a file of its own
   std::vector<CheckpointFile> files;
 };
 
@@ -32,5 +32,9 @@ struct CheckpointManifest {
 std::string manifest_text(const CheckpointManifest& manifest);
 // Throws Error(BadData) that names the path for a text that is damaged or of another version.
 CheckpointManifest parse_manifest(const std::string& text, const std::string& path);
+
+// One epoch of the history as a line of JSON, which has no end of line yet.
+std::string history_line(const EpochLog& epoch);
+EpochLog parse_history_line(const std::string& line, const std::string& path);  // throws Error(BadData)
 
 }  // namespace plimsoll::train

@@ -1,5 +1,6 @@
 #include "train/checkpoint_store.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string_view>
@@ -19,7 +20,9 @@ namespace {
 using session::WeightsPart;
 
 constexpr const char* kManifest = "manifest.json";
-constexpr Bytes kLargestManifest = 64 * MiB;  // that of a million epochs is smaller
+constexpr Bytes kLargestManifest = 64 * MiB;
+constexpr const char* kHistory = "history.jsonl";
+constexpr size_t kLongestLine = MiB;  // of the history: thousands of metrics are shorter
 
 struct StoredPart {
   const char* name;
@@ -66,6 +69,42 @@ CheckpointFile save_part(Training& training, const std::string& folder, const St
   return file;
 }
 
+// Epoch by epoch: a long history is held once.
+CheckpointFile save_history(std::span<const EpochLog> history, const std::string& folder) {
+  CheckpointFile file{kHistory};
+  memory::OutputFile output(path_in(folder, kHistory));
+  for (const EpochLog& epoch : history) {
+    const std::string line = history_line(epoch) + '\n';
+    file.bytes += static_cast<Bytes>(line.size());
+    file.checksum = crc32c(std::as_bytes(std::span(line)), file.checksum);
+    output.write(line);
+  }
+  output.finish();
+  return file;
+}
+
+std::vector<EpochLog> read_history(const std::string& folder) {
+  const std::string path = path_in(folder, kHistory);
+  const memory::File file = memory::File::open(path);
+  std::vector<EpochLog> history;
+  std::array<char, 16 * KiB> piece;
+  std::string line;
+  for (Bytes at = 0, got = 1; got > 0; at += got) {
+    got = file.read_some(at, std::ssize(piece), piece.data(), path);
+    for (const char c : std::string_view(piece.data(), static_cast<size_t>(got))) {
+      if (c != '\n') {
+        line += c;
+        if (line.size() > kLongestLine)
+          throw Error(fmt::format("'{}' is no history of a training: a line has no end", path), ErrorKind::BadData);
+        continue;
+      }
+      history.push_back(parse_history_line(line, path));
+      line.clear();
+    }
+  }
+  return history;
+}
+
 // In pieces: a file may be larger than memory.
 void expect_whole(const std::string& folder, const CheckpointFile& expected) {
   const std::string path = path_in(folder, expected.name);
@@ -100,14 +139,16 @@ CheckpointManifest read_manifest(const std::string& folder) {
 // A manifest whose files are there as they were written.
 CheckpointManifest read_whole(const std::string& folder) {
   CheckpointManifest manifest = read_manifest(folder);
-  if (manifest.files.size() != std::size(kParts))
-    throw Error(fmt::format("'{}' lists {} files, not {}", folder, manifest.files.size(), std::size(kParts)),
+  const std::string names[] = {kParts[0].name, kParts[1].name, kHistory};
+  if (manifest.files.size() != std::size(names))
+    throw Error(fmt::format("'{}' lists {} files, not {}", folder, manifest.files.size(), std::size(names)),
                 ErrorKind::BadData);
-  for (size_t i = 0; i < std::size(kParts); ++i) {
-    if (manifest.files[i].name != kParts[i].name)
-      throw Error(fmt::format("'{}' lists no {}", folder, kParts[i].name), ErrorKind::BadData);
+  for (size_t i = 0; i < std::size(names); ++i) {
+    if (manifest.files[i].name != names[i])
+      throw Error(fmt::format("'{}' lists no {}", folder, names[i]), ErrorKind::BadData);
     expect_whole(folder, manifest.files[i]);
   }
+  manifest.run.history = read_history(folder);
   return manifest;
 }
 
@@ -151,7 +192,7 @@ void CheckpointStore::open(const Training& training) {
   session::expect_disk_room(fmt::format("a checkpoint in '{}'", path_), path_, bytes);
 }
 
-CheckpointPlace CheckpointStore::save(Training& training, const RunState& run) {
+CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, std::span<const EpochLog> history) {
   if (folder_ == nullptr) throw Error(fmt::format("the checkpoints in '{}' are not open for writing", path_));
   const int64_t steps = training.session->step_count();
   CheckpointPlace place;
@@ -159,6 +200,7 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run) {
     const std::string& folder = folder_->begin();
     CheckpointManifest manifest{steps, checkpoint_facts(training), run, {}};
     for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part));
+    manifest.files.push_back(save_history(history, folder));
     memory::OutputFile file(path_in(folder, kManifest));
     file.write(manifest_text(manifest));
     file.finish();
@@ -174,19 +216,20 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run) {
 
 std::optional<LoadedCheckpoint> CheckpointStore::load_newest(Training& training) const {
   std::vector<std::string> damaged;
-  const std::vector<CheckpointPlace> places = list();
-  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+  std::vector<CheckpointPlace> places = list();
+  std::ranges::reverse(places);  // the newest first
+  for (const CheckpointPlace& place : places) {
     CheckpointManifest manifest;
     try {
-      manifest = read_whole(place->path);
+      manifest = read_whole(place.path);
     } catch (const Error& e) {
-      damaged.push_back(fmt::format("checkpoint '{}' is passed over: {}", place->path, e.what()));
+      damaged.push_back(fmt::format("checkpoint '{}' is passed over: {}", place.path, e.what()));
       continue;
     }
-    expect_same_facts(manifest.facts, checkpoint_facts(training), place->path);
+    expect_same_facts(manifest.facts, checkpoint_facts(training), place.path);
     for (const StoredPart& part : kParts)
-      session::load_weights(*training.session, training.graph, path_in(place->path, part.name), part.part);
-    return LoadedCheckpoint{*place, std::move(manifest.run), std::move(damaged)};
+      session::load_weights(*training.session, training.graph, path_in(place.path, part.name), part.part);
+    return LoadedCheckpoint{place, std::move(manifest.run), std::move(damaged)};
   }
   if (damaged.empty()) return std::nullopt;
   throw Error(fmt::format("no checkpoint in '{}' is whole; {}", path_, damaged.front()), ErrorKind::BadData);

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,9 @@ class CheckpointStore {
   // Streams the variables, one at a time, then removes all but the newest `keep`. On return the checkpoint is on the
   // disk; whatever fails, the earlier ones are as they were. Throws Error: DiskFull, or BadNumbers when a variable is
   // not finite.
-  CheckpointPlace save(Training& training, const RunState& run);
+  CheckpointPlace save(Training& training, const RunState& run) { return save(training, run, run.history); }
+  // The same with a history that lies elsewhere, which may be long.
+  CheckpointPlace save(Training& training, const RunState& run, std::span<const EpochLog> history);
 
   std::vector<CheckpointPlace> list() const { return list_checkpoints(path_); }
   // Sets the variables and the step of an open session from the newest checkpoint whose files are whole; unset: there

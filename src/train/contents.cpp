@@ -5,14 +5,26 @@
 
 namespace plimsoll::train {
 
+namespace {
+
+// The type of the only one, or all with their names.
+std::string list_types(const std::vector<NamedType>& tensors) {
+  if (tensors.size() == 1) return to_string(tensors[0].type);
+  std::string text;
+  for (const auto& [name, type] : tensors) text += (text.empty() ? "" : ", ") + name + " " + to_string(type);
+  return text;
+}
+
+}  // namespace
+
 report::ModelFacts inspect_model(const Spec& spec) {
   const ModelSpec model = model_of(spec);
   Graph graph;
   model::build_training(graph, model, optimiser_of(spec));
   report::ModelFacts facts;
   facts.name = model.name();
-  facts.input = to_string(model.input());
-  facts.labels = to_string(model.labels());
+  facts.input = list_types(model.inputs);
+  facts.labels = list_types(model.targets);
   facts.weights = count_weights(graph);
   facts.nodes = static_cast<int64_t>(graph.body().nodes().size());
   facts.graph_bytes = graph.size_bytes();

@@ -19,6 +19,7 @@
 #include "data/image/image_files.h"
 #include "dataset/labelled_files.h"
 #include "dataset/table_origin.h"
+#include "train/roles.h"
 
 namespace plimsoll::train {
 namespace {
@@ -31,15 +32,6 @@ constexpr const char* kUsualFiles[][4] = {
     {"x_train.npy", "y_train.npy", "x_test.npy", "y_test.npy"},
 };
 constexpr const char* kUsualArrays[] = {"x_train", "y_train", "x_test", "y_test"};
-constexpr std::string_view kTrainNames[] = {"train", "training"};
-constexpr std::string_view kTestNames[] = {"test", "val", "valid", "validation"};
-constexpr std::string_view kLabelNames[] = {"label", "labels", "y", "class", "target", "targets", "image/class/label"};
-constexpr std::string_view kInputNames[] = {"x", "image", "images", "input", "inputs", "features", "image/encoded"};
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 [[noreturn]] void fail(const std::string& what) { throw Error(what, ErrorKind::BadData); }
 
 std::string in_folder(const std::string& folder, const char* name) {
@@ -68,41 +60,6 @@ DataFiles find_pairs(const std::string& path, data::DataKind kind) {
   return {};
 }
 
-// The entry of a folder whose name without its ending is one of these; empty: none.
-std::string find_entry(const std::string& folder, std::span<const std::string_view> names) {
-  std::error_code error;
-  for (fs::directory_iterator walk(folder, error); !error && walk != fs::directory_iterator(); walk.increment(error)) {
-    const std::string name = walk->path().filename().string();
-    if (is_one_of(name.substr(0, name.find('.')), names)) return walk->path().string();
-  }
-  return {};
-}
-
-// Which of several named parts is the input and which the label.
-struct Roles {
-  std::string x, y;
-};
-
-Roles choose_roles(const std::vector<std::string>& names, const std::string& asked, const std::string& path) {
-  Roles roles{"", asked};
-  const auto all = fmt::format("{}", fmt::join(names, ", "));
-  if (asked.empty()) {
-    const auto label =
-        std::ranges::find_if(names, [](const std::string& name) { return is_one_of(name, kLabelNames); });
-    if (label == names.end()) fail(fmt::format("{}: none of {} is named like a label; say which is", path, all));
-    roles.y = *label;
-  } else if (std::ranges::find(names, asked) == names.end()) {
-    fail(fmt::format("{}: has no '{}' to take labels from; it has {}", path, asked, all));
-  }
-  std::vector<std::string> others;
-  std::ranges::copy_if(names, std::back_inserter(others), [&](const std::string& name) { return name != roles.y; });
-  const auto input = std::ranges::find_if(others, [](const std::string& name) { return is_one_of(name, kInputNames); });
-  if (input == others.end() && others.size() != 1)
-    fail(fmt::format("{}: none of {} is named like the one input of a model; name it x", path, all));
-  roles.x = input == others.end() ? others[0] : *input;
-  return roles;
-}
-
 struct Half {
   Samples samples;
   data::DataKind kind = data::DataKind::None;
@@ -121,15 +78,16 @@ class HalfOpener {
       case data::DataKind::TfRecord:
         return tf_records(path);
       case data::DataKind::Images:
-        return table(data::open_image_folder(path, image_options(path)), kind);
+        return table(data::open_image_folder(path, only_image(path)), kind);
       case data::DataKind::ImageList:
-        return table(data::open_image_list(path, image_options(path)), kind);
+        return table(data::open_image_list(path, only_image(path)), kind);
       case data::DataKind::Npz: {
-        const Roles roles = choose_roles(data::list_npz(path), spec_.label, path);
-        return pair(fmt::format("{}:{}", path, roles.x), fmt::format("{}:{}", path, roles.y), kind);
+        Roles arrays = choose_roles(data::list_npz(path), model_, spec_.label, path);
+        for (std::string& array : arrays) array = fmt::format("{}:{}", path, array);
+        return array_files(arrays, kind);
       }
       case data::DataKind::Arrays:
-        return array_files(path);
+        return array_folder(path);
       case data::DataKind::Array:
         if (!spec_.needs_labels) return unlabelled(path);
         fail(fmt::format("{}: an array without labels; give a folder or an archive with both, or both files", path));
@@ -140,12 +98,23 @@ class HalfOpener {
     fail(fmt::format("{}: is no data", path));
   }
 
-  Half pair(const std::string& x, const std::string& y, data::DataKind kind) const {
-    expect_no_image_maps(x);
-    return checked({{dataset::labelled_files(x, y, spec_.scratch_folder), x, y}, kind});
+  // A file for each input and target.
+  Half array_files(const std::vector<std::string>& paths, data::DataKind kind) const {
+    const std::vector<std::string> names = component_names(model_);
+    if (paths.size() != names.size())
+      fail(
+          fmt::format("{}: {} takes {}, more than one array of inputs; give an archive or a folder with arrays of "
+                      "these names",
+                      paths.front(), model_.name(), fmt::join(names, ", ")));
+    expect_no_image_maps(paths.front());
+    std::vector<std::pair<std::string, std::string>> files;
+    for (size_t i = 0; i < names.size(); ++i) files.emplace_back(names[i], paths[i]);
+    const dataset::LabelRule labels{names[model_.inputs.size()], model_.classes};
+    return checked({{dataset::labelled_files(files, labels, spec_.scratch_folder), paths}, kind});
   }
 
   Half unlabelled(const std::string& path) const {
+    expect_one_input(path, "an array");
     expect_no_image_maps(path);
     const Dataset inputs = Dataset::files({{"x", path}}, spec_.scratch_folder);
     const TensorType& labels = model_.labels();
@@ -154,19 +123,21 @@ class HalfOpener {
       std::memcpy(to.data(0), from.data(0), static_cast<size_t>(from.bytes(0)));
       std::memset(to.data(1), 0, static_cast<size_t>(to.spec()[1].bytes()));
     };
-    return checked({{inputs.map(both, add_labels), path, path}, data::DataKind::Array});
+    return checked({{inputs.map(both, add_labels), {path, path}}, data::DataKind::Array});
   }
 
  private:
   Half table(std::shared_ptr<const data::Table> table, data::DataKind kind) const {
-    if (table->fields().size() < 2) fail(fmt::format("{}: has no labels", table->name()));
+    const size_t wanted = component_names(model_).size();
+    if (table->fields().size() < wanted) fail(fmt::format("{}: has no labels", table->name()));
     if (kind == data::DataKind::Csv) expect_no_image_maps(table->name());
     const std::vector<std::string> classes = table->classes();
     if (const auto count = static_cast<int64_t>(classes.size()); model_.classes > 0 && count > model_.classes)
       fail(fmt::format("{}: has {} classes but the model has {}; give the model as many classes", table->name(), count,
                        model_.classes));
     const std::string path = table->name();
-    return checked({{dataset::from_table(std::move(table), fmt::format("read({})", path), spec_.threads), path, path},
+    return checked({{dataset::from_table(std::move(table), fmt::format("read({})", path), spec_.threads),
+                     std::vector<std::string>(wanted, path)},
                     kind,
                     classes});
   }
@@ -175,8 +146,8 @@ class HalfOpener {
     CsvOptions options = data::guess_csv(path, spec_.scratch_folder);
     options.label = spec_.label;
     if (options.label.empty()) {
-      const auto named = std::ranges::find_if(
-          options.columns, [](const CsvColumn& column) { return is_one_of(column.column, kLabelNames); });
+      const auto named =
+          std::ranges::find_if(options.columns, [](const CsvColumn& column) { return is_label_name(column.column); });
       options.label = named == options.columns.end() ? options.columns.back().column : named->column;
     }
     const auto label =
@@ -184,47 +155,62 @@ class HalfOpener {
     // Where the model takes numbers of classes, a row that has another number is the mistake, not the column.
     if (label != options.columns.end() && label->type == CsvType::Float && !is_float(model_.labels().dtype))
       options.label_type = CsvType::Integer;
-    options.columns.clear();
+    if (model_.inputs.size() == 1)
+      options.columns.clear();
+    else
+      options.columns = columns_of_inputs(options.columns, model_, path);
     return options;
   }
 
-  // Features of the first record that are input and label, in this order.
+  // Features of the first record that are inputs and targets, in this order.
   Half tf_records(const std::string& path) const {
     const std::vector<std::string> paths = data::list_files(path, data::DataKind::TfRecord);
     const std::vector<TfFeature> all = data::guess_features(paths[0], {}, spec_.scratch_folder);
     std::vector<std::string> names;
     for (const TfFeature& feature : all) names.push_back(feature.name);
-    const Roles roles = choose_roles(names, spec_.label, path);
-    const auto find = [&](const std::string& name) {
-      return *std::ranges::find_if(all, [&](const TfFeature& feature) { return feature.name == name; });
-    };
-    TfFeature x = find(roles.x), y = find(roles.y);
-    if (x.image) x.image = image_options(path);
-    if (!x.image) expect_no_image_maps(path);
-    y.is_label = true;
-    return table(data::open_tf_records(paths, {x, y}, data::SparseIndex::kBytes, spec_.scratch_folder),
+    std::vector<TfFeature> chosen;
+    bool has_image = false;
+    for (const std::string& name : choose_roles(names, model_, spec_.label, path)) {
+      TfFeature& feature =
+          chosen.emplace_back(*std::ranges::find_if(all, [&](const TfFeature& one) { return one.name == name; }));
+      feature.is_label = chosen.size() > model_.inputs.size();
+      if (!feature.image || feature.is_label) continue;
+      feature.image = image_options(path, model_.inputs[chosen.size() - 1].type);
+      has_image = true;
+    }
+    if (!has_image) expect_no_image_maps(path);
+    return table(data::open_tf_records(paths, chosen, data::SparseIndex::kBytes, spec_.scratch_folder),
                  data::DataKind::TfRecord);
   }
 
-  Half array_files(const std::string& path) const {
+  Half array_folder(const std::string& path) const {
     const std::vector<std::string> files = data::list_files(path, data::DataKind::Array);
     std::vector<std::string> names;
     for (const std::string& file : files) {
       const std::string name = fs::path(file).filename().string();
       names.push_back(name.substr(0, name.find('.')));
     }
-    const Roles roles = choose_roles(names, spec_.label, path);
-    const auto file_of = [&](const std::string& name) {
-      return files[static_cast<size_t>(std::ranges::find(names, name) - names.begin())];
-    };
-    return pair(file_of(roles.x), file_of(roles.y), data::DataKind::Arrays);
+    Roles chosen = choose_roles(names, model_, spec_.label, path);
+    for (std::string& one : chosen) one = files[static_cast<size_t>(std::ranges::find(names, one) - names.begin())];
+    return array_files(chosen, data::DataKind::Arrays);
+  }
+
+  // For files whose samples are one image each.
+  ImageOptions only_image(const std::string& path) const {
+    expect_one_input(path, "images");
+    return image_options(path, model_.input());
+  }
+
+  void expect_one_input(const std::string& path, const char* holds) const {
+    if (model_.inputs.size() == 1) return;
+    fail(fmt::format("{}: holds {}, but {} takes {}; give an archive, records or a table with these names", path, holds,
+                     model_.name(), fmt::join(component_names(model_), ", ")));
   }
 
   // Images as the model takes them, in bytes.
-  ImageOptions image_options(const std::string& path) const {
-    const Shape& shape = model_.input().shape;
-    if (shape.rank() != 4 || model_.input().dtype != DType::F32)
-      fail(fmt::format("{}: holds images, but {} takes {}", path, model_.name(), to_string(model_.input())));
+  ImageOptions image_options(const std::string& path, const TensorType& input) const {
+    const Shape& shape = input.shape;
+    if (!is_image(input)) fail(fmt::format("{}: holds images, but {} takes {}", path, model_.name(), to_string(input)));
     const int64_t channels = shape[1].count();
     if (channels != 1 && channels != 3)
       fail(fmt::format("{}: images have 3 channels, or 1 in gray, but {} takes {}", path, model_.name(), channels));
@@ -246,8 +232,8 @@ class HalfOpener {
 
   Half checked(Half half) const {
     const ElementSpec& spec = half.samples.elements.element();
-    expect_samples(spec[0], model_.input(), half.samples.x_path);
-    expect_samples(spec[1], model_.labels(), half.samples.y_path);
+    const std::vector<TensorType> types = component_types(model_);
+    for (size_t i = 0; i < types.size(); ++i) expect_samples(spec[i], types[i], half.samples.paths[i]);
     return half;
   }
 
@@ -284,8 +270,8 @@ Places find_places(const std::string& path) {
   const data::DataKind kind = data::find_kind(path);
   if (const Places pairs = places_of(find_pairs(path, kind)); pairs.train.is_given() || pairs.test.is_given())
     return pairs;
-  if (const std::string train = find_entry(path, kTrainNames); !train.empty())
-    return {{train, "", ""}, {find_entry(path, kTestNames), "", ""}};
+  if (const data::Halves halves = data::find_halves(path); !halves.train.empty())
+    return {{halves.train, "", ""}, {halves.test, "", ""}};
   return {{path, "", ""}, {}};
 }
 
@@ -307,7 +293,8 @@ Places find_places(const DataSpec& spec) {
 std::optional<Samples> open_half(const HalfPlace& place, const DataSpec& spec, const ModelSpec& model, Data& data) {
   if (!place.is_given()) return std::nullopt;
   const HalfOpener opener(spec, model);
-  Half half = place.path.empty() ? opener.pair(place.x, place.y, data::DataKind::Arrays) : opener.open(place.path);
+  Half half =
+      place.path.empty() ? opener.array_files({place.x, place.y}, data::DataKind::Arrays) : opener.open(place.path);
   if (data.kind.empty()) {
     data.path = spec.path.empty() ? place.x : spec.path;
     const data::DataKind whole = spec.path.empty() ? data::DataKind::Array : data::find_kind(spec.path);

@@ -44,10 +44,10 @@ struct DataSpec {
   int threads = AUTOTUNE;           // that read and decode files which are no plain arrays
 };
 
-// One half of the data, opened: elements of an input and its labels, as they are stored.
+// One half of the data, opened: elements of the inputs and their targets, as they are stored.
 struct Samples {
   Dataset elements;
-  std::string x_path, y_path;  // for messages
+  std::vector<std::string> paths;  // of each component, for messages
 };
 
 // Bytes stand for numbers in [0, 1].

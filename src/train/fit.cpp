@@ -45,7 +45,7 @@ void check(const FitOptions& options) {
                 "Dataset::batch and shuffle");
 }
 
-Dataset batched(Dataset samples, const FitOptions& options) {
+Dataset batched(const Dataset& samples, const FitOptions& options) {
   return samples.batch(options.batch).prefetch(std::max(1, options.workers));
 }
 
@@ -80,11 +80,16 @@ bool has_component(const std::optional<Dataset>& dataset, const std::string& nam
   return false;
 }
 
+// The history grows with the epochs: the plan has room for that of so many, with about eight numbers each.
+constexpr int64_t kMostEpochsPlanned = 10'000;
+constexpr Bytes kBytesOfEpoch = 400;
+
 SessionNeed need_of(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) {
   check(options);
   SessionNeed need{
       .purpose = Purpose::Train, .line = line, .data = data_of(dataset, options), .scratch = options.scratch};
   for (const auto& callback : options.callbacks) need.callback_bytes += callback->bytes();
+  need.callback_bytes += std::min(options.epochs, kMostEpochsPlanned) * kBytesOfEpoch;
   need.weights = {options.class_weight, options.sample_weight, has_component(need.data.test, options.sample_weight)};
   const BatchCount train = count_batches(*need.data.train);
   if (need.data.test) {
@@ -111,6 +116,8 @@ class EpochLines final : public Callback {
 }  // namespace
 }  // namespace train
 
+// What the handles share changes: const by the letter alone.
+// NOLINTBEGIN(readability-make-member-function-const)
 void Model::compile(const CompileOptions& options) {
   train::Compiled& compiled = train::compiled_of(*this);
   const train::Compiled::Turn turn(compiled);
@@ -201,5 +208,7 @@ void Model::load_weights(const std::string& path) {
   const train::Compiled::Turn turn(compiled);
   compiled.load_weights(path);
 }
+
+// NOLINTEND(readability-make-member-function-const)
 
 }  // namespace plimsoll

@@ -9,6 +9,7 @@
 
 #include <plimsoll/error.h>
 #include "data/convert.h"
+#include "train/roles.h"
 
 namespace plimsoll::train {
 namespace {
@@ -40,42 +41,85 @@ void flip(std::byte* image, Bytes bytes, int64_t width, Bytes pixel) {
     }
 }
 
-// Writes the input and the labels of a sample as a step takes them.
+// Writes a sample as a step takes it.
 struct Converter {
-  std::array<std::string, 2> paths;
-  std::array<data::Conversion, 2> conversions;
-  int64_t flipped_width = 0;  // 0: none is flipped
+  struct Part {
+    std::string path;
+    data::Conversion conversion;
+    int64_t flipped_width = 0;  // 0: it is not flipped
+    int64_t classes = 0;        // that its whole numbers stand for; 0: none
+  };
+  std::vector<Part> parts;
 
   void operator()(const ElementView& from, const ElementSlot& to, uint64_t key) const {
-    for (size_t i = 0; i < 2; ++i) write(from, i, conversions[i], paths[i], to.data(i));
-    if (flipped_width == 0 || key % 2 == 0) return;
-    flip(static_cast<std::byte*>(to.data(0)), to.spec()[0].bytes(), flipped_width, size_of(to.spec()[0].dtype));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      write(from, i, parts[i], to.data(i));
+      if (parts[i].classes > 0) expect_classes(parts[i], to.as<int32_t>(i));
+      if (parts[i].flipped_width == 0 || key % 2 == 0) continue;
+      flip(static_cast<std::byte*>(to.data(i)), to.spec()[i].bytes(), parts[i].flipped_width,
+           size_of(to.spec()[i].dtype));
+    }
   }
 
-  static void write(const ElementView& from, size_t component, const data::Conversion& conversion,
-                    const std::string& path, void* to) {
+  static void expect_classes(const Part& part, std::span<const int32_t> labels) {
+    for (const int32_t label : labels)
+      if (label < 0 || label >= part.classes)
+        throw Error(fmt::format("'{}': label {} is not in [0, {}); correct it, or give the model more classes",
+                                part.path, label, part.classes),
+                    ErrorKind::BadData);
+  }
+
+  static void write(const ElementView& from, size_t component, const Part& part, void* to) {
     const DType dtype = from.spec()[component].dtype;
     const Bytes bytes = from.bytes(component);
-    if (dtype == conversion.to) {
+    if (dtype == part.conversion.to) {
       std::memcpy(to, from.data(component), static_cast<size_t>(bytes));
       return;
     }
-    const auto bad = data::convert(dtype, from.data(component), conversion, to, bytes / size_of(dtype));
+    const auto bad = data::convert(dtype, from.data(component), part.conversion, to, bytes / size_of(dtype));
     if (bad)
-      throw Error(fmt::format("'{}': {} does not fit into {}; give numbers of classes", path,
-                              from.as<int64_t>(component)[static_cast<size_t>(*bad)], name_of(conversion.to)),
+      throw Error(fmt::format("'{}': {} does not fit into {}; give numbers of classes", part.path,
+                              from.as<int64_t>(component)[static_cast<size_t>(*bad)], name_of(part.conversion.to)),
                   ErrorKind::BadData);
   }
 };
 
 // No file has elements of more than 8 bytes.
 Samples widest_samples(const ModelSpec& model) {
-  const auto widest = [](const char* name, const TensorType& type) {
-    return Component{name, DType::I64, {element_count(type.shape).count()}, {}};
-  };
-  return {Dataset::generator({widest("x", model.input()), widest("y", model.labels())},
-                             [] { return [](const ElementSlot&) { return false; }; }),
-          "", ""};
+  ElementSpec widest;
+  const std::vector<TensorType> types = component_types(model);
+  const std::vector<std::string> names = component_names(model);
+  for (size_t i = 0; i < types.size(); ++i)
+    widest.push_back({names[i], DType::I64, {element_count(types[i].shape).count()}, {}});
+  return {Dataset::generator(widest, [] { return [](const ElementSlot&) { return false; }; }),
+          std::vector<std::string>(types.size())};
+}
+
+// Components of a sample as the steps are fed.
+ElementSpec fed_sample(const ElementSpec& stored, const ModelSpec& model, const std::vector<DType>& fed) {
+  ElementSpec sample;
+  const std::vector<std::string> names = component_names(model);
+  const std::vector<TensorType> types = component_types(model);
+  for (size_t i = 0; i < names.size(); ++i)
+    sample.push_back({names[i], i < fed.size() ? fed[i] : types[i].dtype, stored[i].shape, {}});
+  return sample;
+}
+
+bool is_fed_as_stored(const ElementSpec& stored, const ElementSpec& fed) {
+  return std::ranges::equal(
+      stored, fed, [](const Component& a, const Component& b) { return a.name == b.name && a.dtype == b.dtype; });
+}
+
+// Of an input that is images; 0 for all else.
+int64_t width_of_images(const ModelSpec& model, size_t component) {
+  if (component >= model.inputs.size() || !is_image(model.inputs[component].type)) return 0;
+  return model.inputs[component].type.shape[3].count();
+}
+
+std::vector<DType> fed_types(const model::TrainingGraph& passes) {
+  std::vector<DType> types;
+  for (const auto& [name, input] : passes.inputs) types.push_back(input.dtype());
+  return types;
 }
 
 std::vector<report::StageRow> rows_of(const std::vector<StageReport>& stages) {
@@ -87,19 +131,24 @@ std::vector<report::StageRow> rows_of(const std::vector<StageReport>& stages) {
 
 }  // namespace
 
-Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline, DType fed, int64_t batch,
-                     const InputOptions& options) {
+Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline,
+                     const std::vector<DType>& fed, int64_t batch, const InputOptions& options) {
   const ElementSpec& stored = samples.elements.element();
-  const ElementSpec spec{{"x", fed, stored[0].shape, {}}, {"y", model.labels().dtype, stored[1].shape, {}}};
+  const ElementSpec spec = fed_sample(stored, model, fed);
   const bool flips = pipeline.flips && options.trains;
+  const auto has_classes = [&](const Component& component, size_t i) {
+    return i >= model.inputs.size() && component.dtype == DType::I32;
+  };
   Dataset all = samples.elements;
   if (options.trains && pipeline.shuffles) all = all.shuffle({.count = pipeline.shuffle_window, .seed = options.seed});
   // What a step takes as it is stored goes straight from the file into its batch.
-  if (flips || stored[0].dtype != fed || stored[1].dtype != spec[1].dtype) {
-    Converter converter{
-        {samples.x_path, samples.y_path},
-        {conversion(stored[0], fed, samples.x_path), conversion(stored[1], spec[1].dtype, samples.y_path)}};
-    converter.flipped_width = flips ? model.input().shape[model.input().shape.rank() - 1].count() : 0;
+  if (flips || !is_fed_as_stored(stored, spec)) {
+    Converter converter;
+    for (size_t i = 0; i < spec.size(); ++i)
+      converter.parts.push_back({.path = samples.paths[i],
+                                 .conversion = conversion(stored[i], spec[i].dtype, samples.paths[i]),
+                                 .flipped_width = flips ? width_of_images(model, i) : 0,
+                                 .classes = has_classes(spec[i], i) ? model.classes : 0});
     all = all.random_map(spec, std::move(converter), options.seed);
   }
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
@@ -113,12 +162,12 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
       samples_(samples.elements.size()),
       steps_(options.trains ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
       last_batch_(options.trains ? 0 : samples_ % training.batch),
-      batches_(make_batches(samples, training.model, training.pipeline, training.passes.input().dtype(), training.batch,
+      batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch,
                             options)) {
   if (options.trains && training.batch > samples_)
     throw Error(fmt::format("{} has {} samples, fewer than a batch of {}, and remainders are dropped; give a smaller "
                             "batch",
-                            samples.x_path, samples_, training.batch),
+                            samples.paths.front(), samples_, training.batch),
                 ErrorKind::Usage);
   // Where bad samples are passed over, nobody knows what is left.
   if (training.pipeline.most_corrupt > 0 && !options.trains) last_batch_.reset();
@@ -139,7 +188,7 @@ void Inputs::start_epoch(int64_t epoch) {
 
 void Inputs::start_at(const DatasetState& state) {
   stop();
-  iteration_.emplace(batches_.on(share_));
+  iteration_.emplace(batches_.on(share_, share_.free()));
   iteration_->seek(state);
 }
 
@@ -152,7 +201,10 @@ const ElementView* Inputs::next() {
 
 void Inputs::stop() {
   if (!iteration_) return;
-  for (const StageReport& stage : iteration_->stages()) skipped_ += stage.skipped;
+  for (const StageReport& stage : iteration_->stages()) {
+    skipped_ += stage.skipped;
+    if (stage.skipped > 0) last_skipped_ = stage.last_skipped;
+  }
   stopped_at_ = iteration_->state();
   iteration_.reset();
 }
@@ -161,13 +213,17 @@ std::vector<report::StageRow> Inputs::stages() const {
   return iteration_ ? rows_of(iteration_->stages()) : rows_of(batches_.stages());
 }
 
-DType fed_type(const Data& data, const ModelSpec& model) {
-  const auto is_bytes = [](const std::optional<Samples>& half) {
-    return !half || half->elements.element()[0].dtype == DType::U8;
-  };
-  const bool stays =
-      model.input().dtype == DType::F32 && !data.is_empty() && is_bytes(data.train) && is_bytes(data.test);
-  return stays ? DType::U8 : model.input().dtype;
+std::vector<DType> fed_types(const Data& data, const ModelSpec& model) {
+  std::vector<DType> types;
+  for (const NamedType& input : model.inputs) {
+    const auto is_bytes = [i = types.size()](const std::optional<Samples>& half) {
+      return !half || half->elements.element()[i].dtype == DType::U8;
+    };
+    const bool stays =
+        input.type.dtype == DType::F32 && !data.is_empty() && is_bytes(data.train) && is_bytes(data.test);
+    types.push_back(stays ? DType::U8 : input.type.dtype);
+  }
+  return types;
 }
 
 namespace {
@@ -189,7 +245,7 @@ std::vector<report::StageRow> planned_stages(const BatchedData& data, int64_t ba
 
 std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch) {
   if (!spec.batches.is_empty()) return planned_stages(spec.batches, batch);
-  const DType fed = fed_type(spec.data, model);
+  const std::vector<DType> fed = fed_types(spec.data, model);
   const auto stages = [&](const Samples& samples, bool trains) {
     return rows_of(make_batches(samples, model, spec.pipeline, fed, batch, {.trains = trains}).stages());
   };
@@ -202,10 +258,19 @@ std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& 
   return bytes_of(test) > bytes_of(most) ? test : most;
 }
 
+bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch) {
+  BatchedData batches = spec.batches;
+  const std::vector<DType> fed = fed_types(spec.data, model);
+  if (spec.data.train)
+    batches.train = make_batches(*spec.data.train, model, spec.pipeline, fed, batch, {.trains = true});
+  if (spec.data.test) batches.test = make_batches(*spec.data.test, model, spec.pipeline, fed, batch, {});
+  return (!batches.train || lie_aligned(*batches.train)) && (!batches.test || lie_aligned(*batches.test));
+}
+
 Bytes useful_bytes(const Training& training, Bytes room) {
   const auto useful = [&](const std::optional<Samples>& half, bool trains) -> Bytes {
     if (!half) return 0;
-    return make_batches(*half, training.model, training.pipeline, training.passes.input().dtype(), training.batch,
+    return make_batches(*half, training.model, training.pipeline, fed_types(training.passes), training.batch,
                         {.trains = trains})
         .useful_bytes(room);
   };

@@ -16,10 +16,10 @@ struct InputOptions {
   uint64_t seed = 1;
 };
 
-// What is made of a half for batches of that size. `fed` is the type of the step's input: numbers become that here,
+// What is made of a half for batches of that size. `fed` are the types of the step's inputs: numbers become those here,
 // unless they are already.
-Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline, DType fed, int64_t batch,
-                     const InputOptions& options);
+Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline,
+                     const std::vector<DType>& fed, int64_t batch, const InputOptions& options);
 
 // Reads ahead in the data share, which training and test data use in turn.
 class Inputs {
@@ -43,9 +43,10 @@ class Inputs {
   int64_t steps_per_epoch() const { return steps_; }  // at most, where bad samples are passed over
   // Samples of a last batch that is not full; 0: there is none; unset: not known.
   std::optional<int64_t> last_batch() const { return last_batch_; }
-  int64_t skipped() const { return skipped_; }      // bad samples, in all epochs that were stopped
-  int64_t waited_ns() const { return waited_ns_; }  // in next()
-  std::vector<report::StageRow> stages() const;     // of the epoch under way
+  int64_t skipped() const { return skipped_; }                       // bad samples, in all epochs that were stopped
+  const std::string& last_skipped() const { return last_skipped_; }  // what was wrong with the last of them
+  int64_t waited_ns() const { return waited_ns_; }                   // in next()
+  std::vector<report::StageRow> stages() const;                      // of the epoch under way
 
  private:
   MemoryLine share_;  // of the line, held by the session
@@ -55,14 +56,17 @@ class Inputs {
   std::optional<Iteration> iteration_;
   DatasetState stopped_at_ = {};
   int64_t skipped_ = 0, waited_ns_ = 0;
+  std::string last_skipped_;
 };
 
-// The type that the steps are fed: bytes where all data is bytes, else the model's own.
-DType fed_type(const Data& data, const ModelSpec& model);
+// The types of inputs that the steps are fed: bytes where all data is bytes, else the model's own.
+std::vector<DType> fed_types(const Data& data, const ModelSpec& model);
 
 // What Inputs of the spec's data take at most under the line.
 std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch);
 Bytes bytes_of(const std::vector<report::StageRow>& stages);
+// Whether a step may read all batches of the spec's data where they lie.
+bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch);
 // What Inputs have a use for when they may take so much.
 Bytes useful_bytes(const Training& training, Bytes room);
 

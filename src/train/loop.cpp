@@ -63,16 +63,27 @@ void TrainingLoop::restore(const RunState& state) {
   resumed_ = state;
 }
 
+std::span<const EpochLog> TrainingLoop::past_epochs() const {
+  std::span<const EpochLog> past = history_.epochs;
+  // One that was cut short is not over.
+  if (!is_epoch_over_ && !past.empty() && past.back().epoch == epoch_) past = past.first(past.size() - 1);
+  return past;
+}
+
 RunState TrainingLoop::state() const {
-  RunState state{.epoch = epoch_, .epoch_steps = epoch_steps_, .data = train_.state()};
-  state.history = history_.epochs;
+  RunState state = state_without_history();
+  const std::span<const EpochLog> past = past_epochs();
+  state.history.assign(past.begin(), past.end());
+  return state;
+}
+
+RunState TrainingLoop::state_without_history() const {
+  RunState state{.epoch = epoch_, .epoch_steps = epoch_steps_, .run_steps = run_steps_, .data = train_.state()};
   state.seed = options_.seed;
   if (is_epoch_over_) {
     ++state.epoch;
     state.epoch_steps = 0;
     if (options_.steps_per_epoch == 0) state.data = {state.data.dataset, state.data.epoch + 1, 0};
-  } else if (!state.history.empty() && state.history.back().epoch == epoch_) {
-    state.history.pop_back();  // cut short: it is not over
   }
   state.sums = sums_.state();
   if (is_epoch_over_)
@@ -92,9 +103,8 @@ void TrainingLoop::begin() {
   if (resumed_) {
     epoch_ = resumed_->epoch;
     epoch_steps_ = resumed_->epoch_steps;
-    history_.epochs = resumed_->history;
-    run_steps_ = epoch_steps_;
-    for (const EpochLog& epoch : history_.epochs) run_steps_ += epoch.steps;
+    history_.epochs = std::move(resumed_->history);
+    run_steps_ = resumed_->run_steps;
     if (epoch_steps_ > 0) update_means();
   }
   tell(&Callback::before_training);
@@ -114,6 +124,7 @@ History TrainingLoop::run() {
   begin();
   while (!is_cut() && !is_stopping() && epoch_ + (is_epoch_over_ ? 1 : 0) <= options_.epochs) run_epoch();
   history_.skipped = train_.skipped() + (test_ ? test_->skipped() : 0);
+  history_.last_skipped = train_.skipped() > 0 || !test_ ? train_.last_skipped() : test_->last_skipped();
   tell(&Callback::after_training);
   tell(&Callback::finish);
   return history_;
@@ -153,6 +164,8 @@ void TrainingLoop::run_epoch() {
   if (epoch_steps_ == 0) return;
   const std::span<const LogValue> all = logs();
   history_.epochs.push_back({epoch_, epoch_steps_, {all.begin(), all.end()}});
+  if (options_.most_history > 0 && std::ssize(history_.epochs) > options_.most_history)
+    history_.epochs.erase(history_.epochs.begin());
   if (is_epoch_over_) tell(&Callback::after_epoch);
 }
 

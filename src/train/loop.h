@@ -26,6 +26,7 @@ struct LoopOptions {
   int64_t steps_per_epoch = 0;                // the data goes on in the next epoch where this one left; 0: all of it
   int64_t validation_steps = 0;               // 0: all of its batches
   int64_t validation_frequency = 1;           // each so many epochs
+  int64_t most_history = 0;                   // the newest so many epochs are remembered; 0: all
   uint64_t seed = 1;                          // of the order of samples
   std::optional<RateSchedule> schedule = {};  // of the learning rate
   // How an error ends that says that the loss is not finite though the data is.
@@ -45,7 +46,9 @@ class TrainingLoop final : public FitRun {
 
   // Where the run is, between two steps; and going on from there, set before run(). The variables are not part of it.
   RunState state() const;
-  void restore(const RunState& state);  // throws Error(Usage) for a state of another model, seed or dataset
+  RunState state_without_history() const;
+  std::span<const EpochLog> past_epochs() const;  // the history of that state
+  void restore(const RunState& state);            // throws Error(Usage) for a state of another model, seed or dataset
   Training& training() const { return training_; }
 
   int64_t epoch() const override { return epoch_; }

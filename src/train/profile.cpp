@@ -8,6 +8,7 @@
 #include "model/synthetic.h"
 #include "train/inputs.h"
 #include "train/machine_peak.h"
+#include "train/roles.h"
 
 namespace plimsoll::train {
 namespace {
@@ -26,27 +27,30 @@ class Feeder {
 // One batch, in place of a slot of the pipeline.
 class SyntheticFeeder final : public Feeder {
  public:
-  explicit SyntheticFeeder(const Training& training)
-      : training_(training),
-        input_bytes_(bytes_of(training.model.input())),
-        slot_(round_up(input_bytes_, kAlignment) + bytes_of(training.model.labels())) {
+  explicit SyntheticFeeder(const Training& training) : slot_(slot_bytes(training)) {
     slot_.commit(slot_.maximum());
-    const ModelSpec& model = training.model;
-    model::fill_synthetic(model.input(), training.batch, model.classes, slot_.data());
-    model::fill_synthetic(model.labels(), training.batch, model.classes, labels());
-    feeds_.emplace_back(training.passes.input(), model.input().dtype, slot_.data(), input_bytes_);
-    feeds_.emplace_back(training.passes.labels(), model.labels().dtype, labels(), bytes_of(model.labels()));
+    const std::vector<TensorType> types = component_types(training.model);
+    std::byte* place = slot_.data();
+    for (size_t i = 0; i < types.size(); ++i) {
+      const Bytes bytes = batch_bytes(types[i], training.batch);
+      model::fill_synthetic(types[i], training.batch, training.model.classes, place);
+      feeds_.emplace_back(training.fed[i].placeholder, types[i].dtype, place, bytes);
+      place += round_up(bytes, kAlignment);
+    }
   }
   std::span<const Feed> next() override { return feeds_; }
 
  private:
-  Bytes bytes_of(const TensorType& type) const {
-    return element_count(type.shape).at(training_.batch) * size_of(type.dtype);
+  static Bytes batch_bytes(const TensorType& type, int64_t batch) {
+    return element_count(type.shape).at(batch) * size_of(type.dtype);
   }
-  std::byte* labels() const { return slot_.data() + round_up(input_bytes_, kAlignment); }
+  static Bytes slot_bytes(const Training& training) {
+    Bytes bytes = 0;
+    for (const TensorType& type : component_types(training.model))
+      bytes += round_up(batch_bytes(type, training.batch), kAlignment);
+    return bytes;
+  }
 
-  const Training& training_;
-  const Bytes input_bytes_;
   memory::Arena slot_;
   std::vector<Feed> feeds_;
 };

@@ -14,9 +14,10 @@ namespace plimsoll::train {
 struct RunState {
   int64_t epoch = 1;                                                // under way
   int64_t epoch_steps = 0;                                          // of it
+  int64_t run_steps = 0;                                            // of all epochs
   DatasetState data = {};                                           // the position in it
   std::vector<std::pair<std::string, double>> sums = {};            // of the epoch so far, exact
-  std::vector<EpochLog> history = {};                               // epochs that are over
+  std::vector<EpochLog> history = {};                               // epochs that are over; in memory alone
   std::vector<std::pair<std::string, std::string>> callbacks = {};  // name, state
   uint64_t seed = 1;
   bool operator==(const RunState&) const = default;

@@ -10,6 +10,7 @@
 #include "session/variables.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
+#include "train/roles.h"
 
 namespace plimsoll::train {
 namespace {
@@ -50,9 +51,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place =
-      (!spec.batches.train || lie_aligned(*spec.batches.train)) &&  // slots of the last stage
-      (!spec.batches.test || lie_aligned(*spec.batches.test));
+  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.batch);  // slots of the last stage
   options.seed = spec.seed;
   options.levers = spec.levers;
   options.masks = spec.masks;
@@ -75,10 +74,8 @@ void give_rest_to_data(Training& training) {
 // Bytes stay bytes until the step converts them.
 model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
   model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
-  if (const DType fed = fed_type(spec.data, model); fed != model.input().dtype) {
-    conversion.stored = fed;
-    conversion.scale = kByteScale;
-  }
+  conversion.stored = fed_types(spec.data, model);
+  conversion.scale = kByteScale;
   return conversion;
 }
 
@@ -114,13 +111,12 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
   return requests;
 }
 
-// The first two components of the built-in models' data, and for others those that they name.
 std::vector<FedTensor> list_fed(const Training& training) {
   const ModelSpec& model = training.model;
-  if (model.components.empty()) return {{training.passes.input(), "x"}, {training.passes.labels(), "y"}};
+  const std::vector<std::string> components = model.components.empty() ? component_names(model) : model.components;
   std::vector<FedTensor> fed;
   for (const NamedTensors* tensors : {&training.passes.inputs, &training.passes.targets})
-    for (const auto& [name, tensor] : *tensors) fed.push_back({tensor, model.components.at(fed.size())});
+    for (const auto& [name, tensor] : *tensors) fed.push_back({tensor, components.at(fed.size())});
   return fed;
 }
 

@@ -103,6 +103,7 @@ TEST(TrainOnData, BadSamplesAreNamedOrSkippedAndCounted) {
   const Outcome skipped = train(dir.path(), "--epochs 2 --on-corrupt skip:1 --json --val " + dir.path());
   EXPECT_EQ(skipped.exit_code, 0) << skipped.errors;
   EXPECT_EQ(skipped.event("end")["skipped"], 4);  // in two epochs of training and two of validation
+  EXPECT_THAT(skipped.event("end")["last_skipped"].get<std::string>(), HasSubstr(path + ": at byte"));
   dir.write("dog/3.jpg", "no image");
   expect_bad_data(train(dir.path(), "--on-corrupt skip:1"), "more than 1 bad elements, the last: ");
 }

@@ -44,7 +44,7 @@ TEST_F(Detect, Arrays) {
 
 TEST_F(Detect, Texts) {
   EXPECT_EQ(described("a.csv", "size;kind;n\n1.5;b;1\n2;a;2\n"),
-            "a.csv: a CSV file, 2 elements of size f32[], kind i64[], n i64[]\n");
+            "a.csv: a CSV file, 2 elements of size f32[], kind i64[], n i64[]; 2 classes: a, b\n");
   EXPECT_EQ(described("b", "1,2\n3,4.5\n"), "b: a CSV file, 2 elements of 0 i64[], 1 f32[]\n");
   EXPECT_EQ(described("c.csv.gz", gzip("a,b\n1,2\n")), "c.csv.gz: a CSV file, 1 elements of a i64[], b i64[]\n");
   EXPECT_EQ(described("one.csv", "a\n1\n2\n3\n"), "one.csv: a CSV file, 3 elements of a i64[]\n");
@@ -74,6 +74,21 @@ TEST_F(Detect, RefusesWhatIsNoData) {
                                   dir_.write("bytes", std::string("\1\2\3\0\5", 5)), dir_.write("nothing", "")})
     EXPECT_THAT(refusal([&] { detect(path); }), HasSubstr(path + ": is no data that can be read"));
   EXPECT_THAT(refusal([&] { detect(dir_.path() + "/gone"); }), HasSubstr("gone: No such file"));
+}
+
+TEST_F(Detect, HalvesAreNotClasses) {
+  namespace fs = std::filesystem;
+  fs::create_directories(dir_.path() + "/a/train");
+  fs::create_directories(dir_.path() + "/a/val");
+  dir_.write("a/readme.txt", "");
+  EXPECT_EQ(find_halves(dir_.path() + "/a").train, dir_.path() + "/a/train");
+  EXPECT_EQ(find_halves(dir_.path() + "/a").test, dir_.path() + "/a/val");
+  // Vehicles.
+  for (const char* name : {"/b/train", "/b/car", "/b/plane"}) fs::create_directories(dir_.path() + name);
+  EXPECT_EQ(find_halves(dir_.path() + "/b").train, "");
+  fs::create_directories(dir_.path() + "/c/test");
+  EXPECT_EQ(find_halves(dir_.path() + "/c").test, "");
+  EXPECT_EQ(find_halves("/no/such").train, "");
 }
 
 }  // namespace

@@ -188,15 +188,34 @@ TEST(FileSource, ALabelThatIsNoNumberIsAnErrorOfItsRow) {
   const std::string x = dir.write("x.npy", npy("'<f4'", "(40,)", raw(std::vector<float>(40, std::nanf("")))));
   const std::string y = dir.write("y.npy", npy("'<f4'", "(40,)", raw(labels)));
   MemoryLine line;
-  Iteration iteration = dataset::labelled_files(x, y, "").shuffle().skip_corrupt(1).on(line);
+  Iteration iteration = dataset::labelled_files({{"x", x}, {"y", y}}, {"y"}, "").shuffle().skip_corrupt(1).on(line);
   int64_t read = 0;
   for (const ElementView& element : iteration) read += element.as<float>("y")[0] == 1.5F;
   EXPECT_EQ(read, 39);
-  Iteration strict = dataset::labelled_files(x, y, "").on(line);
+  Iteration strict = dataset::labelled_files({{"x", x}, {"y", y}}, {"y"}, "").on(line);
   EXPECT_THAT(refusal([&] {
                 for (const ElementView& element : strict) static_cast<void>(element);
               }),
               HasSubstr(y + ": row 17: the label is not a number"));
+}
+
+TEST(FileSource, ALabelOfNoClassIsAnErrorOfItsRow) {
+  const TemporaryDirectory dir;
+  const std::string x = dir.write("x.npy", npy("'<f4'", "(4,)", raw(std::vector<float>(4))));
+  const auto read_all = [&](const std::string& y, int64_t classes) {
+    MemoryLine line;
+    Iteration iteration = dataset::labelled_files({{"x", x}, {"y", y}}, {"y", classes}, "").on(line);
+    for (const ElementView& element : iteration) static_cast<void>(element);
+  };
+  const std::string wide = dir.write("wide.npy", npy("'<i8'", "(4,)", raw(std::vector<int64_t>{0, 2, 7, 1})));
+  const std::string small = dir.write("small.npy", npy("'|i1'", "(4,)", raw(std::vector<int8_t>{0, -1, 1, 2})));
+  const std::string bytes = dir.write("bytes.npy", npy("'|u1'", "(4,)", raw(std::vector<uint8_t>{0, 1, 1, 255})));
+  EXPECT_THAT(refusal([&] { read_all(wide, 3); }), HasSubstr(wide + ": row 2: label 7 is not in [0, 3)"));
+  EXPECT_THAT(refusal([&] { read_all(small, 3); }), HasSubstr(small + ": row 1: label -1 is not in [0, 3)"));
+  EXPECT_THAT(refusal([&] { read_all(bytes, 255); }), HasSubstr(bytes + ": row 3: label 255 is not in [0, 255)"));
+  read_all(wide, 8);
+  read_all(bytes, 256);
+  read_all(small, 0);
 }
 
 }  // namespace

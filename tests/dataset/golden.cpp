@@ -49,9 +49,10 @@ Dataset filtered(const Dataset& dataset, const std::function<bool(int64_t)>& pas
   return dataset.filter([passes](const ElementView& element) { return passes(value_of(element)); });
 }
 
-Dataset interleaved(const Dataset& dataset, int64_t cycle, int64_t block, const std::function<Dataset(int64_t)>& make) {
+Dataset interleaved(const Dataset& dataset, int64_t cycle, int64_t block, const std::function<Dataset(int64_t)>& make,
+                    int threads = 1) {
   return dataset.interleave([make](const ElementView& element) { return make(value_of(element)); },
-                            {.cycle = cycle, .block = block});
+                            {.cycle = cycle, .block = block, .threads = threads});
 }
 
 Dataset doubled(const Dataset& dataset) {
@@ -100,6 +101,10 @@ std::map<std::string, Dataset> cases() {
       {"interleave_wide", interleaved(r(3), 5, 1, [](int64_t x) { return r(x * 10, x * 10 + 4); })},
       {"interleave_with_empty", interleaved(r(7), 2, 3, [](int64_t x) { return r(x % 3 * 2); })},
       {"interleave_batched", interleaved(r(4), 2, 2, [](int64_t x) { return r(x, x + 5); }).batch(3)},
+      {"interleave_parallel", interleaved(
+                                  r(6), 3, 2, [](int64_t x) { return r(x * 10, x * 10 + x % 4 * 3); }, 3)},
+      {"interleave_parallel_wide", interleaved(
+                                       r(3), 5, 1, [](int64_t x) { return r(x * 10, x * 10 + 4); }, 2)},
       {"flat_map", r(5).flat_map([](const ElementView& element) { return r(value_of(element)); })},
       {"zip", stacked(Dataset::zip({r(3), renamed(r(10, 15))}))},
       {"concatenate", r(3).concatenate(r(7, 9))},

@@ -93,6 +93,10 @@ const Stage kStages[] = {
      [](const Dataset& input) {
        return input.interleave([](const ElementView&) { return endless().take(50).prefetch(2); }, {.cycle = 3});
      }},
+    {"ParallelInterleave",
+     [](const Dataset& input) {
+       return input.interleave([](const ElementView&) { return endless().take(50); }, {.cycle = 3, .threads = 3});
+     }},
     {"Repeat", [](const Dataset& input) { return input.take(100).repeat(); }},
     {"Cache", [](const Dataset& input) { return input.take(100).cache().repeat(); }},
     {"TakeSkipShard", [](const Dataset& input) { return input.skip(10).shard(2, 1).take(kElements); }},

@@ -109,6 +109,12 @@ const Chain kChains[] = {
            [](const ElementView& element) { return Dataset::range(element.as<int64_t>(0)[0] * 2).shuffle(); },
            {.cycle = 3, .block = 2});
      }},
+    {"ParallelInterleave",
+     [](int threads) {
+       return Dataset::range(5).interleave(
+           [](const ElementView& element) { return counting(element.as<int64_t>(0)[0] * 2); },
+           {.cycle = 3, .block = 2, .threads = threads});
+     }},
     {"FlatMap",
      [](int) {
        return counting(5).flat_map(

@@ -91,6 +91,15 @@ TEST(DatasetShuffle, RefusesAWindowThatCannotBe) {
   EXPECT_THAT([] { counting(5).shuffle(); }, ThrowsMessage<Error>(HasSubstr("can't be read in any order")));
   EXPECT_THAT([] { counting(5).shuffle(-1); }, ThrowsMessage<Error>(HasSubstr("above 0")));
   EXPECT_THAT([] { counting(5).shuffle({.bytes = 8}); }, ThrowsMessage<Error>(HasSubstr("hold no element")));
+  EXPECT_THAT([] { counting(5).shuffle(int64_t{1} << 61); }, ThrowsMessage<Error>(HasSubstr("can't be held")));
+}
+
+TEST(DatasetShuffle, AWindowHoldsNoMoreThanThereIs) {
+  EXPECT_EQ(Dataset::range(5).shuffle(int64_t{1} << 61).bytes(), Dataset::range(5).shuffle(5).bytes());
+  EXPECT_EQ(flat(Dataset::range(9).shuffle(1000)), flat(Dataset::range(9).shuffle(9)));
+  const Dataset taken = counting(90).take(20);
+  EXPECT_EQ(taken.shuffle(1000).bytes(), taken.shuffle(20).bytes());
+  EXPECT_EQ(flat(taken.shuffle(1000)), flat(taken.shuffle(20)));
 }
 
 }  // namespace

@@ -79,6 +79,8 @@ TEST(DatasetSkipCorrupt, LeavesOutAndCountsSoManyBadElements) {
       const std::vector<StageReport> stages = iteration.stages();
       EXPECT_EQ(stages[2].name, "skip_corrupt(3)");
       EXPECT_EQ(stages[2].skipped, 3);
+      EXPECT_EQ(stages[2].last_skipped, "multiple of ten: 20");
+      EXPECT_EQ(stages[1].last_skipped, "");
       EXPECT_THAT([&] { flat(corrupt(dataset, threads).skip_corrupt(2)); },
                   ThrowsMessage<Error>("more than 2 bad elements, the last: multiple of ten: 20"));
     }

@@ -34,8 +34,8 @@ TEST_P(Training, IsOneGraphWithSharedVariables) {
   const ModelSpec spec = find_model(GetParam(), small(GetParam()));
   Graph graph;
   const model::TrainingGraph training = model::build_training(graph, spec, Optimiser::adam());
-  EXPECT_EQ(training.input().type(), spec.input());
-  EXPECT_EQ(training.labels().type(), spec.labels());
+  for (const auto& [name, type] : spec.inputs) EXPECT_EQ(training.inputs[name].type(), type);
+  for (const auto& [name, type] : spec.targets) EXPECT_EQ(training.targets[name].type(), type);
   for (const Tensor scalar : {training.loss, training.eval_loss, training.learning_rate})
     EXPECT_EQ(to_string(scalar.type()), "f32[]");
   EXPECT_EQ(training.sums.size(), spec.metrics.size());
@@ -44,7 +44,9 @@ TEST_P(Training, IsOneGraphWithSharedVariables) {
 
   // Every weight is trained, none twice; the inference pass added none.
   Graph alone;
-  spec.model(alone.placeholder("input", spec.input().dtype, spec.input().shape));
+  NamedTensors inputs;
+  for (const auto& [name, type] : spec.inputs) inputs.add(name, alone.placeholder(name, type.dtype, type.shape));
+  spec.model(inputs);
   EXPECT_EQ(count_weights(graph), count_weights(alone));
   std::set<ValueId> updated;
   size_t weights = 0;

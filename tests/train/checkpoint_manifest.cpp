@@ -27,7 +27,7 @@ CheckpointManifest sample() {
   manifest.run.seed = 0xffff'ffff'ffff'fff1ULL;
   manifest.run.data = {0x8000'0000'0000'0001ULL, 3, 50};
   manifest.run.sums = {{"loss", 0.1 + 0.2}, {"accuracy", 1e-310}, {"odd", -0.0}, {"samples", 1600}};
-  manifest.run.history = {{1, 150, {{"loss", 2.5}, {"val_loss", kInfinity}, {"low", -kInfinity}}}, {2, 150, {}}};
+  manifest.run.run_steps = 350;
   manifest.run.callbacks = {{"early_stopping", "best 0.5"}, {"odd", std::string("\0\xff\n\"", 4)}, {"none", ""}};
   manifest.files = {{"weights.safetensors", 12'345'678'901, 0xdeadbeef}, {"optimiser.safetensors", 0, 0}};
   return manifest;
@@ -45,9 +45,16 @@ TEST(CheckpointManifest, PrintsAndParsesBackExactly) {
   const CheckpointManifest back = parse_manifest(manifest_text(manifest), "m");
   expect_same(back, manifest);
   EXPECT_TRUE(std::signbit(back.run.sums[2].second));
-  CheckpointManifest with_nan = sample();
-  with_nan.run.history[0].logs[0].value = kNaN;
-  EXPECT_TRUE(std::isnan(parse_manifest(manifest_text(with_nan), "m").run.history[0].logs[0].value));
+}
+
+TEST(CheckpointManifest, AnEpochIsALine) {
+  const EpochLog epoch{1, 150, {{"loss", 2.5}, {"val_loss", kInfinity}, {"low", -kInfinity}, {"sum", 0.1 + 0.2}}};
+  EXPECT_EQ(history_line(epoch).find('\n'), std::string::npos);
+  EXPECT_EQ(parse_history_line(history_line(epoch), "h"), epoch);
+  EXPECT_TRUE(std::isnan(parse_history_line(history_line({1, 1, {{"loss", kNaN}}}), "h").logs[0].value));
+  for (const char* bad : {"", "{}", "[]", "{\"epoch\":1,\"steps\":2,\"logs\":[[1,2]]}", "{\"epoch\":"})
+    EXPECT_THAT(error_of([&] { parse_history_line(bad, "h"); }), HasSubstr("'h' is no history")) << bad;
+  EXPECT_THAT(error_of([&] { history_line({1, 1, {{"\xff", 1}}}); }), HasSubstr("is not UTF-8"));
 }
 
 TEST(CheckpointManifest, AFlippedByteIsFound) {
@@ -73,10 +80,10 @@ TEST(CheckpointManifest, ATruncatedOneIsRefused) {
 
 TEST(CheckpointManifest, AnotherVersionIsNamed) {
   std::string text = manifest_text(sample());
-  const size_t at = text.find("\"version\": 1");
+  const size_t at = text.find("\"version\": 2");
   ASSERT_NE(at, std::string::npos);
   text.replace(at, 12, "\"version\": 9");
-  EXPECT_THAT(error_of([&] { parse_manifest(text, "m"); }), HasSubstr("has version 9, not 1"));
+  EXPECT_THAT(error_of([&] { parse_manifest(text, "m"); }), HasSubstr("has version 9, not 2"));
 }
 
 TEST(CheckpointManifest, ANameThatIsNoTextIsRefused) {

@@ -198,9 +198,19 @@ TEST(Inputs, LabelsThatTheModelCannotTakeAreRefused) {
   TwoForms forms;
   forms.y = forms.dir.write("wide.npy", npy("'<i8'", "(40,)", raw(std::vector<int64_t>(40, int64_t{1} << 40))));
   EXPECT_THAT(error_of([&] { losses_of(forms.spec(forms.bytes_x)); }),
-              HasSubstr("1099511627776 does not fit into i32"));
+              HasSubstr(": label 1099511627776 is not in [0, 3)"));
   forms.y = forms.dir.write("real.npy", npy("'<f4'", "(40,)", raw(std::vector<float>(40, 1.5F))));
   EXPECT_THAT(error_of([&] { losses_of(forms.spec(forms.bytes_x)); }), HasSubstr("f32 cannot become i32"));
+  const auto train_rows = [&](const std::string& label) {
+    std::string text = "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,label\n";
+    for (int i = 0; i < 20; ++i) text += fmt::format("1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,{}\n", i == 11 ? label : "1");
+    Spec spec = small_spec();
+    spec.data = open_data({.path = forms.dir.write("rows.csv", text)}, find_model(spec.model, spec.model_options));
+    losses_of(spec);
+  };
+  EXPECT_THAT(error_of([&] { train_rows("3"); }), HasSubstr("rows.csv': label 3 is not in [0, 3)"));
+  EXPECT_THAT(error_of([&] { train_rows("1099511627776"); }), HasSubstr("1099511627776 does not fit into i32"));
+  train_rows("2");
 }
 
 // 256 numbers a row, as text: reading a batch is work.
@@ -222,6 +232,14 @@ int64_t batches_made(const Inputs& inputs) {
   return 0;
 }
 
+// For batches that were not there: a machine that is busy with other work also takes the processor in between.
+int64_t waited_for_batches(const Inputs& inputs) {
+  for (const report::StageRow& stage : inputs.stages())
+    if (stage.name.starts_with("prefetch(")) return stage.waiting_ns;
+  ADD_FAILURE() << "no stage reads ahead";
+  return 0;
+}
+
 // A step is repeated until the next batch is ready: that makes it slower than the input on any machine. Batches that
 // were read between steps instead of beside them would never be ready.
 TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
@@ -239,18 +257,20 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
   BatchFeeds feeds(training->fed, inputs.element());
   inputs.start_epoch(1);
   const ElementView* batch = inputs.next();
-  const int64_t waited_before = inputs.waited_ns();
+  const int64_t waited_before = waited_for_batches(inputs);
   const Clock::time_point started = Clock::now();
   for (int64_t taken = 1; taken <= kBatches; ++taken) {
     ASSERT_NE(batch, nullptr);
-    do {
+    // Its thread hands it on within some steps more, though others want the processor.
+    for (int more = 0; more < 3;) {
       training->session->run_like(Training::kTrain, feeds.of(*batch));
       ASSERT_LT(Clock::now() - started, std::chrono::minutes(2)) << "batch " << taken << " is not made beside a step";
-    } while (batches_made(inputs) <= taken);
+      if (batches_made(inputs) > taken) ++more;
+    }
     batch = inputs.next();
   }
   const auto all = std::chrono::nanoseconds(Clock::now() - started).count();
-  EXPECT_LT(inputs.waited_ns() - waited_before, all / 50);
+  EXPECT_LT(waited_for_batches(inputs) - waited_before, all / 50);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/image/pixel_rows.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -60,6 +61,32 @@ void mix_colours(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT co
   }
 }
 
+// Two pixels at once where vectors are wide enough, with the same operations on each number.
+void mix_colour_pairs(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT columns,
+                      [[maybe_unused]] const PixelPair* HWY_RESTRICT pairs, int64_t count, const ChannelLine& line,
+                      float* HWY_RESTRICT into) {
+  int64_t i = 0;
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
+  const hn::CappedTag<float, 8> d;
+  const hn::Half<decltype(d)> one;
+  const float scales[4] = {line.scale[0], line.scale[1], line.scale[2], 1};
+  const float offsets[4] = {line.offset[0], line.offset[1], line.offset[2], 0};
+  const auto scale = hn::LoadDup128(d, scales), offset = hn::LoadDup128(d, offsets);
+  constexpr int32_t kColours[8] = {0, 1, 2, 4, 5, 6, 3, 7};
+  const auto colours = hn::SetTableIndices(d, kColours);
+  const auto load = [&](int32_t left, int32_t right)
+                        HWY_ATTR { return hn::Combine(d, hn::LoadU(one, row + right), hn::LoadU(one, row + left)); };
+  for (; i + 2 <= count; i += 2) {
+    const PixelPair& pair = pairs[i / 2];
+    auto sum = hn::Mul(load(pair.first[0], pair.first[1]), hn::LoadU(d, pair.first_weights));
+    sum = hn::MulAdd(load(pair.last[0], pair.last[1]), hn::LoadU(d, pair.last_weights), sum);
+    // What is written behind the six is overwritten by the next pair.
+    hn::StoreU(hn::TableLookupLanes(hn::MulAdd(sum, scale, offset), colours), d, into + 3 * i);
+  }
+#endif
+  mix_colours(row, columns + i, count - i, line, into + 3 * i);
+}
+
 void mix_grays(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT columns, int64_t count,
                const ChannelLine& line, float* HWY_RESTRICT into) {
   for (int64_t i = 0; i < count; ++i) {
@@ -87,6 +114,16 @@ void round_all(const float* HWY_RESTRICT row, int64_t count, uint8_t* HWY_RESTRI
     const float up = inside + 0.5F;  // the same bits as the vectors'
     into[i] = static_cast<uint8_t>(up);
   }
+}
+
+void stream(const float* HWY_RESTRICT from, int64_t count, float* HWY_RESTRICT to) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr uintptr_t kLine = 64;
+  int64_t i = 0;
+  for (; i < count && reinterpret_cast<uintptr_t>(to + i) % kLine != 0; ++i) to[i] = from[i];
+  for (; i + lanes <= count; i += lanes) hn::Stream(hn::LoadU(d, from + i), d, to + i);
+  for (; i < count; ++i) to[i] = from[i];
 }
 
 void split(const float* HWY_RESTRICT row, int64_t pixels, float* HWY_RESTRICT first, float* HWY_RESTRICT second,
@@ -117,9 +154,11 @@ namespace plimsoll::data {
 HWY_EXPORT(mix_two);
 HWY_EXPORT(add_one);
 HWY_EXPORT(mix_colours);
+HWY_EXPORT(mix_colour_pairs);
 HWY_EXPORT(mix_grays);
 HWY_EXPORT(round_all);
 HWY_EXPORT(split);
+HWY_EXPORT(stream);
 
 void mix_two_rows(const uint8_t* a, float a_weight, const uint8_t* b, float b_weight, int64_t bytes, float* into) {
   HWY_DYNAMIC_DISPATCH(mix_two)(a, a_weight, b, b_weight, bytes, into);
@@ -129,18 +168,26 @@ void add_row(const uint8_t* row, float weight, int64_t bytes, float* into) {
   HWY_DYNAMIC_DISPATCH(add_one)(row, weight, bytes, into);
 }
 
-void mix_columns(const float* row, std::span<const PixelSpan> columns, int channels, const ChannelLine& line,
-                 float* into) {
+void mix_columns(const float* row, std::span<const PixelSpan> columns, std::span<const PixelPair> pairs, int channels,
+                 const ChannelLine& line, float* into) {
   const auto count = static_cast<int64_t>(columns.size());
-  if (channels == 3)
-    HWY_DYNAMIC_DISPATCH(mix_colours)(row, columns.data(), count, line, into);
-  else
-    HWY_DYNAMIC_DISPATCH(mix_grays)(row, columns.data(), count, line, into);
+  const PixelSpan* const spans = columns.data();
+  if (channels != 3) {
+    HWY_DYNAMIC_DISPATCH(mix_grays)(row, spans, count, line, into);
+  } else if (pairs.empty()) {
+    HWY_DYNAMIC_DISPATCH(mix_colours)(row, spans, count, line, into);
+  } else {
+    HWY_DYNAMIC_DISPATCH(mix_colour_pairs)(row, spans, pairs.data(), count, line, into);
+  }
 }
 
 void round_to_bytes(const float* row, int64_t count, uint8_t* into) {
   HWY_DYNAMIC_DISPATCH(round_all)(row, count, into);
 }
+
+void stream_floats(const float* from, int64_t count, float* to) { HWY_DYNAMIC_DISPATCH(stream)(from, count, to); }
+
+void finish_streaming() { hwy::FlushStream(); }
 
 void split_channels(const float* row, int64_t pixels, float* first, float* second, float* third) {
   HWY_DYNAMIC_DISPATCH(split)(row, pixels, first, second, third);

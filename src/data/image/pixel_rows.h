@@ -30,9 +30,20 @@ struct ChannelLine {
   std::array<float, 3> offset = {0, 0, 0};
 };
 
-// Pixel i of `into` is the sum over columns[i], times scale plus offset. Channels are 3 or 1, interleaved.
-void mix_columns(const float* row, std::span<const PixelSpan> columns, int channels, const ChannelLine& line,
-                 float* into);
+// Two columns whose spans have at most two pixels, as vectors of colours take them.
+struct PixelPair {
+  int32_t first[2], last[2];                // of floats in the row
+  float first_weights[8], last_weights[8];  // of each pixel four times
+};
+
+// Pixel i of `into` is the sum over columns[i], times scale plus offset. Channels are 3 or 1, interleaved. `pairs` are
+// the same columns; empty: spans are longer.
+void mix_columns(const float* row, std::span<const PixelSpan> columns, std::span<const PixelPair> pairs, int channels,
+                 const ChannelLine& line, float* into);
+
+// Copies past the caches, for what is not read soon. finish_streaming() before another thread reads it.
+void stream_floats(const float* from, int64_t count, float* to);
+void finish_streaming();
 
 // To the nearest of 0 to 255.
 void round_to_bytes(const float* row, int64_t count, uint8_t* into);

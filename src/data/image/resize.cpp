@@ -6,6 +6,12 @@
 #include <cstring>
 
 namespace plimsoll::data {
+namespace {
+
+// A batch of images as large as this is not in the caches any more when a step reads it.
+constexpr Bytes kStreamedBytes = 256 * KiB;
+
+}  // namespace
 
 void find_spans(ResizeMethod method, int64_t from, int64_t to, std::vector<PixelSpan>& into) {
   into.resize(static_cast<size_t>(to));
@@ -49,6 +55,7 @@ RowResizer::RowResizer(ResizeMethod method, ImageOutput output)
 
 Bytes RowResizer::fixed_bytes(const ImageOutput& output) {
   return (output.size.width + output.size.height) * Bytes(sizeof(PixelSpan)) +
+         output.size.width / 2 * Bytes(sizeof(PixelPair)) +
          (output.size.width * output.channels + kRowPadding) * Bytes(sizeof(float) + 1);
 }
 
@@ -78,8 +85,9 @@ void RowResizer::store(int64_t y, std::byte* into) {
       float* const first = floats + y * width;
       split_channels(finished_.data(), width, first, first + plane, first + 2 * plane);
     } else {
-      std::memcpy(floats + y * width * channels, finished_.data(),
-                  static_cast<size_t>(width * channels) * sizeof(float));
+      float* const place = floats + y * width * channels;
+      if (output_.bytes() >= kStreamedBytes) return stream_floats(finished_.data(), width * channels, place);
+      std::memcpy(place, finished_.data(), static_cast<size_t>(width * channels) * sizeof(float));
     }
     return;
   }
@@ -92,26 +100,39 @@ void RowResizer::store(int64_t y, std::byte* into) {
       bytes[c * plane + y * width + x] = rounded_[static_cast<size_t>(x * channels + c)];
 }
 
+void RowResizer::make_tables(const CropBox& box, bool flips) {
+  const ImageSize size{box.height, box.width};
+  if (size == tables_for_ && flips == tables_flip_) return;
+  tables_for_ = size;
+  tables_flip_ = flips;
+  find_spans(method_, box.height, output_.size.height, lines_);
+  find_spans(method_, box.width, output_.size.width, columns_);
+  if (flips) std::reverse(columns_.begin(), columns_.end());
+  if (method_ == ResizeMethod::Area || output_.channels != 3) return;
+  pairs_.resize(columns_.size() / 2);
+  for (size_t i = 0; i < 2 * pairs_.size(); ++i) {
+    PixelPair& pair = pairs_[i / 2];
+    pair.first[i % 2] = 3 * columns_[i].first;
+    pair.last[i % 2] = 3 * columns_[i].last;
+    std::fill_n(pair.first_weights + i % 2 * 4, 4, columns_[i].first_weight);
+    std::fill_n(pair.last_weights + i % 2 * 4, 4, columns_[i].last_weight);
+  }
+}
+
 void RowResizer::run(ImageRows& rows, const CropBox& box, bool flips, std::byte* into) {
   const int channels = output_.channels;
   row_bytes_ = rows.size().width * channels;
   rows_read_ = 0;
   rows_.resize(static_cast<size_t>(2 * row_bytes_));
   mixed_.resize(static_cast<size_t>(box.width * channels + kRowPadding));
-  find_spans(method_, box.height, output_.size.height, lines_);
-  find_spans(method_, box.width, output_.size.width, columns_);
-  if (flips) std::reverse(columns_.begin(), columns_.end());
+  make_tables(box, flips);
   const ChannelLine line{output_.scale, output_.offset};
-  // Rows that are finished as they are written go straight to their place. What is written behind a row is then the
-  // next one's, so the last row goes through the padded one.
-  const bool is_in_place = output_.dtype == DType::F32 && (!output_.channels_first || channels == 1);
-  const int64_t in_place = is_in_place ? output_.size.height - 1 : 0;
   for (int64_t y = 0; y < output_.size.height; ++y) {
     mix_vertically(rows, lines_[static_cast<size_t>(y)], box.y, box.x * channels, box.width * channels);
-    float* const place = reinterpret_cast<float*>(into) + y * output_.size.width * channels;
-    mix_columns(mixed_.data(), columns_, channels, line, y < in_place ? place : finished_.data());
-    if (y >= in_place) store(y, into);
+    mix_columns(mixed_.data(), columns_, pairs_, channels, line, finished_.data());
+    store(y, into);
   }
+  if (output_.bytes() >= kStreamedBytes) finish_streaming();
   // The rest is decoded all the same: damage there is damage of the file.
   if (rows.size().height > rows_read_) row(rows, rows.size().height - 1);
   rows.finish();

@@ -51,10 +51,15 @@ class RowResizer {
   const uint8_t* row(ImageRows& rows, int64_t y);
   void mix_vertically(ImageRows& rows, const PixelSpan& span, int64_t top, int64_t left_byte, int64_t bytes);
   void store(int64_t y, std::byte* into);
+  // For images of one size after the other it is done once.
+  void make_tables(const CropBox& box, bool flips);
 
   const ResizeMethod method_;
   const ImageOutput output_;
   std::vector<PixelSpan> lines_, columns_;
+  std::vector<PixelPair> pairs_;     // of columns_
+  ImageSize tables_for_ = {-1, -1};  // and flipped
+  bool tables_flip_ = false;
   std::vector<uint8_t> rows_;  // the last two, each in the place of its parity
   int64_t row_bytes_ = 0;
   int64_t rows_read_ = 0;
