@@ -12,7 +12,7 @@ namespace plimsoll {
 struct Rival {
   std::string name;
   std::function<void()> run;
-  double share = 1;  // of what it does, that is as much as the kernel does
+  double share = 1;  // the part of the rival's work that the kernel does too
 };
 
 // Copies of so many bytes stay in no cache: they run at the speed of memory.

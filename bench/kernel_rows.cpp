@@ -168,8 +168,8 @@ class Collector {
     for (const BufferId id : task.writes) bytes += size(id);
     for (const BufferId id : task.updates) bytes += 2 * size(id);
     if (row.op == "gather") bytes = 2 * static_cast<double>(row.out[0].bytes);
-    // The statistics of a channel need all of its pixels before the first can be written: what no cache holds passes
-    // twice.
+    // The statistics of a channel need all of its pixels before the first is written: images larger than the cache are
+    // read twice.
     if (is_one_of(row.op, {"batch_norm", "batch_norm_grad"})) {
       constexpr double kCacheBytes = 16e6, kChannels = 8;
       double images = 0;

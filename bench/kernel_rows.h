@@ -30,7 +30,7 @@ struct KernelOperand {
   Bytes bytes = 0;
   DType dtype = DType::F32;
   int64_t below = 1;                                 // whole numbers are less than this
-  const std::vector<std::byte>* constant = nullptr;  // its very bytes
+  const std::vector<std::byte>* constant = nullptr;  // these bytes instead of random numbers
 };
 
 struct KernelRow {

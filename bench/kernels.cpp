@@ -114,7 +114,7 @@ int64_t repeats_of(const Rival& rival) {
   return std::max<int64_t>(1, static_cast<int64_t>(kShortestNs / std::max(1.0, now_ns() - before)));
 }
 
-// The rivals leave the caches full of their own: the first run is not counted.
+// The first run is not counted: rivals leave their own data in the caches.
 double measure_ns(const Rival& rival, int64_t repeats) {
   rival.run();
   const double before = now_ns();

@@ -249,7 +249,7 @@ MODELS = {
 
 
 def data(name, batch, sequence):
-    """A batch of made-up input and labels."""
+    """A batch of synthetic inputs and labels."""
     if name in ('bert-base', 'gpt2-small'):
         words = 30522 if name == 'bert-base' else 50257
         return [numbers.integers(words, size=(batch, sequence), dtype=np.int32) for _ in range(2)]

@@ -215,7 +215,7 @@ def make(name):
 
 
 def data(name, batch, sequence):
-    """A batch of made-up input and labels."""
+    """A batch of synthetic inputs and labels."""
     if name in ('bert-base', 'gpt2-small'):
         words = 30522 if name == 'bert-base' else 50257
         return torch.randint(words, (batch, sequence)), torch.randint(words, (batch, sequence))

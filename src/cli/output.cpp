@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "memory/descriptor.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -14,7 +15,7 @@ int failure = 0;
 
 ErrorKind kind_of(int reason) {
   if (reason == EPIPE) return ErrorKind::Stopped;
-  return reason == ENOSPC || reason == EDQUOT || reason == EFBIG ? ErrorKind::DiskFull : ErrorKind::General;
+  return memory::is_disk_full(reason) ? ErrorKind::DiskFull : ErrorKind::General;
 }
 
 std::string describe(int reason) {

@@ -8,18 +8,13 @@
 namespace plimsoll::data {
 namespace {
 
-class HeldSource final : public Source {
+class HeldSource final : public SourceOver {
  public:
   explicit HeldSource(std::unique_ptr<Source> from)
-      : from_(std::move(from)), samples_(new std::byte[static_cast<size_t>(bytes_to_hold(*from_))]) {
-    from_->read(0, from_->samples(), samples_.get());
+      : SourceOver(std::move(from)), samples_(new std::byte[static_cast<size_t>(bytes_to_hold(inner()))]) {
+    inner().read(0, inner().samples(), samples_.get());
   }
 
-  const std::string& name() const override { return from_->name(); }
-  int64_t samples() const override { return from_->samples(); }
-  DType dtype() const override { return from_->dtype(); }
-  const std::vector<int64_t>& sample_shape() const override { return from_->sample_shape(); }
-  Bytes sample_bytes() const override { return from_->sample_bytes(); }
   void read(int64_t first, int64_t count, void* into) const override {
     assert(first >= 0 && count >= 0 && first <= samples() - count);
     const Bytes bytes = sample_bytes();
@@ -27,7 +22,6 @@ class HeldSource final : public Source {
   }
 
  private:
-  const std::unique_ptr<Source> from_;
   const std::unique_ptr<std::byte[]> samples_;
 };
 

@@ -17,6 +17,7 @@
 
 #include <plimsoll/error.h>
 #include "data/stored_array.h"
+#include "memory/descriptor.h"
 #include "memory/process.h"
 
 namespace plimsoll::data {
@@ -39,7 +40,7 @@ class Scratch {
       if (wrote > 0) {
         done += wrote;
       } else if (wrote < 0 && errno != EINTR) {
-        if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG)
+        if (!memory::is_disk_full(errno))
           throw Error(fmt::format("scratch file in '{}': {}", directory_, std::strerror(errno)));
         give_up();
       }

@@ -11,18 +11,15 @@
 namespace plimsoll::data {
 namespace {
 
-class LabelSource final : public Source {
+class LabelSource final : public SourceOver {
  public:
   LabelSource(std::unique_ptr<Source> from, int64_t classes)
-      : from_(std::move(from)), classes_(classes), sample_elements_(from_->sample_bytes() / size_of(from_->dtype())) {}
+      : SourceOver(std::move(from)),
+        classes_(classes),
+        sample_elements_(inner().sample_bytes() / size_of(inner().dtype())) {}
 
-  const std::string& name() const override { return from_->name(); }
-  int64_t samples() const override { return from_->samples(); }
-  DType dtype() const override { return from_->dtype(); }
-  const std::vector<int64_t>& sample_shape() const override { return from_->sample_shape(); }
-  Bytes sample_bytes() const override { return from_->sample_bytes(); }
   void read(int64_t first, int64_t count, void* into) const override {
-    from_->read(first, count, into);
+    inner().read(first, count, into);
     const bool are_real = is_float(dtype());
     for (int64_t i = 0; i < count * sample_elements_; ++i) {
       if (are_real && is_nan(into, i))
@@ -54,7 +51,6 @@ class LabelSource final : public Source {
     throw Error(fmt::format("{}: row {}: {}", name(), row, what), ErrorKind::BadData);
   }
 
-  const std::unique_ptr<Source> from_;
   const int64_t classes_;
   const int64_t sample_elements_;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <plimsoll/bytes.h>
@@ -23,6 +24,23 @@ class Source {
 
   // Samples first .. first + count - 1, one after the other. Throws Error(BadData) when the file no longer has them.
   virtual void read(int64_t first, int64_t count, void* into) const = 0;
+};
+
+// The samples of another source, read in another way.
+class SourceOver : public Source {
+ public:
+  explicit SourceOver(std::unique_ptr<Source> from) : from_(std::move(from)) {}
+  const std::string& name() const override { return from_->name(); }
+  int64_t samples() const override { return from_->samples(); }
+  DType dtype() const override { return from_->dtype(); }
+  const std::vector<int64_t>& sample_shape() const override { return from_->sample_shape(); }
+  Bytes sample_bytes() const override { return from_->sample_bytes(); }
+
+ protected:
+  const Source& inner() const { return *from_; }
+
+ private:
+  const std::unique_ptr<Source> from_;
 };
 
 struct SourceOptions {

@@ -11,16 +11,13 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "data/refuse.h"
 
 namespace plimsoll::data {
 namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr size_t kMostDimensions = 32;  // numpy's own limit
-
-[[noreturn]] void refuse(const std::string& path, Bytes at, const std::string& what) {
-  throw Error(fmt::format("{}: at byte {}: {}", path, at, what), ErrorKind::BadData);
-}
 
 uint32_t unsigned_at(std::span<const std::byte> front, Bytes at) { return std::to_integer<uint32_t>(front[at]); }
 

@@ -1,58 +1,28 @@
 #include "dataset/row_padding.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/element.h"
 
 namespace plimsoll::dataset {
 namespace {
 
-using Number = std::array<std::byte, 8>;
-
-template <class T>
-Number bytes_of(T value) {
-  Number bytes{};
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
-Number number_of(DType dtype, double value, const std::string& name) {
-  switch (dtype) {
-    case DType::F32:
-      return bytes_of(static_cast<float>(value));
-    case DType::I32:
-      return bytes_of(static_cast<int32_t>(value));
-    case DType::I64:
-      return bytes_of(static_cast<int64_t>(value));
-    case DType::U8:
-      return bytes_of(static_cast<uint8_t>(value));
-    case DType::I8:
-      return bytes_of(static_cast<int8_t>(value));
-    case DType::Bool:
-      return bytes_of(value != 0);
-    case DType::F16:
-    case DType::BF16:
-      break;
-  }
-  if (value == 0) return {};
-  throw Error(fmt::format("padded_batch: '{}' is {} and can be padded with 0 only", name, name_of(dtype)),
+ElementBytes padding_of(DType dtype, double value, const std::string& name) {
+  if (const auto padding = element_bytes(dtype, value)) return *padding;
+  throw Error(fmt::format("padded_batch: '{}' is {} and can't be padded with {}; try 0", name, name_of(dtype), value),
               ErrorKind::Usage);
-}
-
-void fill(std::byte* from, int64_t count, const Number& number, Bytes size) {
-  for (int64_t i = 0; i < count; ++i) std::memcpy(from + i * size, number.data(), static_cast<size_t>(size));
 }
 
 // From the end to the front, so that a number is moved before something is written over it: each lies at the same place
 // or further back than before.
-void spread(std::byte* row, const Dims& shape, const Dims& target, const Number& number, Bytes size) {
+void spread(std::byte* row, const Dims& shape, const Dims& target, const ElementBytes& padding) {
   if (shape == target) return;
   const int last = target.rank() - 1;
-  const Bytes run = shape[last] * size, target_run = target[last] * size;
+  const Bytes size = padding.size, run = shape[last] * size, target_run = target[last] * size;
   const int64_t runs = element_count(target) / std::max<int64_t>(target[last], 1);
   for (int64_t at = runs - 1; at >= 0; --at) {
     // The place of this run in the element, if it has one.
@@ -68,7 +38,7 @@ void spread(std::byte* row, const Dims& shape, const Dims& target, const Number&
     std::byte* const to = row + at * target_run;
     if (is_inside) std::memmove(to, row + source * run, static_cast<size_t>(run));
     const int64_t kept = is_inside ? shape[last] : 0;
-    fill(to + kept * size, target[last] - kept, number, size);
+    fill_elements(to + kept * size, target[last] - kept, padding);
   }
 }
 
@@ -102,7 +72,7 @@ RowPadding::RowPadding(const ElementSpec& spec, const PaddedBatchOptions& option
                               to_string(options.shapes[i])),
                   ErrorKind::Usage);
     target.is_padded = !spec[i].is_fixed() || target.shape != spec[i].shape;
-    if (target.is_padded) number_of(spec[i].dtype, target.value, spec[i].name);
+    if (target.is_padded) padding_of(spec[i].dtype, target.value, spec[i].name);
     targets_.push_back(target);
   }
 }
@@ -147,12 +117,11 @@ void RowPadding::pad(const Component& component, size_t index, const Rows& rows,
                                 to_string(shape_of(row)), to_string(target.shape)),
                     ErrorKind::BadData);
     }
-  const Bytes size = size_of(component.dtype);
-  const Number number = number_of(component.dtype, target.value, component.name);
-  const Bytes bytes = element_count(goal) * size;
+  const ElementBytes padding = padding_of(component.dtype, target.value, component.name);
+  const Bytes bytes = element_count(goal) * padding.size;
   // A row moves towards the front at most to where it starts, so those behind it are safe.
   for (int64_t row = 0; row < rows.count(); ++row) {
-    spread(rows.at(index, row), shape_of(row), goal, number, size);
+    spread(rows.at(index, row), shape_of(row), goal, padding);
     std::memmove(rows.at(index, 0) + row * bytes, rows.at(index, row), static_cast<size_t>(bytes));
   }
   if (shape != nullptr) *shape = goal;

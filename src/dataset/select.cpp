@@ -23,10 +23,10 @@ struct Selection {
   int64_t count_of(int64_t all) const { return all <= first ? 0 : std::min(most, (all - first - 1) / step + 1); }
 };
 
-class IndexedSelection final : public dataset::IndexedStream {
+class IndexedSelection final : public dataset::IndexedOver {
  public:
   IndexedSelection(dataset::Meter& meter, std::unique_ptr<Stream> input, const Selection& selection)
-      : IndexedStream(meter), input_(std::move(input)), from_(*input_->indexed()), selection_(selection) {}
+      : IndexedOver(meter, std::move(input)), selection_(selection) {}
 
   int64_t count() const override { return selection_.count_of(from_.count()); }
   void read(int64_t first, const Rows& rows) const override {
@@ -34,14 +34,8 @@ class IndexedSelection final : public dataset::IndexedStream {
     for (int64_t row = 0; row < rows.count(); ++row)
       from_.read(selection_.first + (first + row) * selection_.step, rows.row(row));
   }
-  void rewind(uint64_t epoch) override {
-    IndexedStream::rewind(epoch);
-    input_->rewind(epoch);
-  }
 
  private:
-  const std::unique_ptr<Stream> input_;
-  const dataset::Indexed& from_;
   const Selection selection_;
 };
 

@@ -21,10 +21,10 @@ using dataset::Stream;
 
 constexpr int64_t kMostWindow = int64_t{1} << 32;  // far from what could overflow when bytes are counted
 
-class PerfectShuffle final : public dataset::IndexedStream {
+class PerfectShuffle final : public dataset::IndexedOver {
  public:
   PerfectShuffle(dataset::Meter& meter, std::unique_ptr<Stream> input, const ShuffleOptions& options)
-      : IndexedStream(meter), input_(std::move(input)), from_(*input_->indexed()), options_(options) {
+      : IndexedOver(meter, std::move(input)), options_(options) {
     rewind(0);
   }
 
@@ -43,22 +43,19 @@ class PerfectShuffle final : public dataset::IndexedStream {
     }
   }
   void rewind(uint64_t epoch) override {
-    IndexedStream::rewind(epoch);
-    input_->rewind(epoch);
+    IndexedOver::rewind(epoch);
     order_.emplace(std::max<int64_t>(count(), 1), options_.seed, options_.reshuffle ? int64_t(epoch) : 0);
   }
 
  private:
-  const std::unique_ptr<Stream> input_;
-  const dataset::Indexed& from_;
   const ShuffleOptions options_;
   std::optional<data::Permutation> order_;
 };
 
-// Draws of a window: which of its places is given out next.
-class Draws {
+// Which place of a window is given out next.
+class WindowDraws {
  public:
-  explicit Draws(const ShuffleOptions& options) : options_(options) { rewind(0); }
+  explicit WindowDraws(const ShuffleOptions& options) : options_(options) { rewind(0); }
   void rewind(uint64_t epoch) {
     key_ = mix_bits(options_.seed, options_.reshuffle ? epoch : 0);
     drawn_ = 0;
@@ -121,7 +118,7 @@ class IndexWindow final : public Stream {
 
   const std::unique_ptr<Stream> input_;
   const dataset::Indexed& from_;
-  Draws draws_;
+  WindowDraws draws_;
   const Reservation held_;
   std::vector<int64_t> window_;
   int64_t filled_ = 0;
@@ -181,7 +178,7 @@ class ElementWindow final : public Stream {
 
   const std::unique_ptr<Stream> input_;
   const ElementSpec& spec_;
-  Draws draws_;
+  WindowDraws draws_;
   Slots window_;
   int64_t filled_ = 0;
   std::optional<int64_t> free_place_;  // of the element drawn last

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "dataset/rows.h"
 
@@ -106,6 +107,21 @@ class IndexedStream : public Stream, public Indexed {
 
  private:
   int64_t position_ = 0;
+};
+
+// One over another stream that has random access.
+class IndexedOver : public IndexedStream {
+ public:
+  IndexedOver(Meter& meter, std::unique_ptr<Stream> input)
+      : IndexedStream(meter), input_(std::move(input)), from_(*input_->indexed()) {}
+  void rewind(uint64_t epoch) override {
+    IndexedStream::rewind(epoch);
+    input_->rewind(epoch);
+  }
+
+ protected:
+  const std::unique_ptr<Stream> input_;
+  const Indexed& from_;
 };
 
 }  // namespace plimsoll::dataset

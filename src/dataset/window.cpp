@@ -44,11 +44,11 @@ void set_shapes(const ElementSpec& spec, const Rows& rows, int64_t row, int64_t 
     }
 }
 
-class IndexedWindows final : public dataset::IndexedStream {
+class IndexedWindows final : public dataset::IndexedOver {
  public:
   IndexedWindows(dataset::Meter& meter, std::unique_ptr<Stream> input, const ElementSpec& spec,
                  const WindowSpec& window)
-      : IndexedStream(meter), input_(std::move(input)), from_(*input_->indexed()), spec_(spec), window_(window) {}
+      : IndexedOver(meter, std::move(input)), spec_(spec), window_(window) {}
 
   int64_t count() const override { return window_.windows(from_.count()); }
   void read(int64_t first, const Rows& rows) const override {
@@ -65,14 +65,8 @@ class IndexedWindows final : public dataset::IndexedStream {
       set_shapes(spec_, rows, row, filled);
     }
   }
-  void rewind(uint64_t epoch) override {
-    IndexedStream::rewind(epoch);
-    input_->rewind(epoch);
-  }
 
  private:
-  const std::unique_ptr<Stream> input_;
-  const dataset::Indexed& from_;
   const ElementSpec& spec_;  // of the input
   const WindowSpec window_;
 };

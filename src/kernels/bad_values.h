@@ -17,7 +17,7 @@ class FirstBad {
     }
   }
 
-  // To be called when the threads have met. `values` is input `input` of the kernel, which must be in [0, end).
+  // Call after the parallel loop. `values` is input `input` of the kernel, which must be in [0, end).
   template <class T>
   void report(const Args& args, const char* what, int input, const T* values, int64_t end) const noexcept {
     const int64_t index = index_.load(std::memory_order_relaxed);

@@ -143,8 +143,8 @@ struct AffineNumbers {
   }
 };
 
-// Results that no cache can hold go around it: the memory they replace need not be read first. Only whole vectors do,
-// which plain planes and their pieces need not be.
+// Results larger than any cache are stored past it, so that the memory they overwrite is not read first. Only whole
+// aligned vectors can be stored so; plain planes and their pieces may end in part of one.
 template <int kBlock>
 bool is_streamed(const ChannelPieces& pieces, const float* x, const float* y) {
   constexpr int64_t kCacheFloats = 4 << 20;

@@ -65,7 +65,7 @@ Forward::primitive_desc forward(const ConvolutionSizes& sizes, const Desc& x, co
   return {desc, attr, cpu_engine(), true};
 }
 
-// The forward pass as it is when nothing constrains it: where gradients take their hints and the kernel its order.
+// The forward pass with every layout free. Gradients take their hints from it, and the filter its layout.
 Forward::primitive_desc plain_forward(const ConvolutionSizes& sizes) {
   return forward(sizes, any_image(sizes.x), any_kernel(sizes), Desc(), any_image(sizes.y), user_scratchpad());
 }
@@ -75,7 +75,7 @@ void expect_made(const PrimitiveDesc& pd) {
   if (!pd) throw Error("oneDNN has no kernel for a convolution of these sizes");
 }
 
-// `make(kernel order)` for any order, or for `wish` if that gives the same implementation: then it costs nothing.
+// `make(layout of the filter)` with oneDNN's choice, or with `wish` where the implementation stays the same.
 template <class Make>
 auto make_with_wish(const Make& make, const Desc& any, const Desc& wish) {
   auto best = make(any);
@@ -95,8 +95,8 @@ bool lies_as(const Desc& desc, const Dims& dims, FormatTag tag) {
   return desc == Desc({dims.begin(), dims.end()}, dnnl::memory::data_type::f32, tag);
 }
 
-// Whether its blocks are also how oneDNN wants images and kernels to lie: then either may be taken for every layer and
-// direction, and nothing is reordered between them.
+// Whether oneDNN wants images and filters in the same blocks: then Winograd's algorithm or oneDNN may be chosen for
+// each layer and direction, and nothing is reordered between them.
 bool lies_in_blocks(const ConvolutionSizes& sizes, const Forward::primitive_desc& plain) {
   return plain && lies_as(plain.src_desc(), sizes.x, FormatTag::nChw8c) &&
          lies_as(plain.dst_desc(), sizes.y, FormatTag::nChw8c) &&
@@ -123,7 +123,8 @@ Prepared prepare_winograd(const Facts& facts, const Winograd& winograd, const Fo
           .workspace_bytes = winograd.workspace_bytes()};
 }
 
-// What our own kernel gradient for one channel would work on, where oneDNN wants the result and the kernel as it does.
+// The sizes for our own filter gradient for one channel, where oneDNN wants result and filter in the layouts that it
+// needs.
 std::optional<OneChannelFilterGrad::Sizes> one_channel_sizes(const ConvolutionSizes& sizes,
                                                              const Forward::primitive_desc& plain) {
   if (!has_one_channel(sizes)) return std::nullopt;
@@ -139,7 +140,7 @@ std::optional<OneChannelFilterGrad::Sizes> one_channel_sizes(const ConvolutionSi
                                      sizes.window};
 }
 
-// The gradient of the kernel by one of our own ways, Winograd's or that for one channel.
+// The filter gradient by one of our own kernels: Winograd's, or that for one channel.
 template <class Way>
 Prepared prepare_own_kernel_grad(const Facts& facts, const Way& way, const Layout& image,
                                  const Forward::primitive_desc& plain) {
@@ -169,8 +170,8 @@ struct SampleBinding {
   bool has_samples;  // in its first dimension
 };
 
-// A primitive that keeps samples apart. By a matrix product of oneDNN, whose bits depend on the number of threads, it
-// is done by one thread for each of a fixed number of groups of samples; `make` describes it for so many.
+// A primitive that keeps samples apart. Where oneDNN computes it by its matrix product, whose bits depend on the number
+// of threads, one thread runs each of a fixed number of groups of samples; `make` describes it for so many samples.
 template <class Primitive, class PrimitiveDesc, class Make>
 Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBinding>& bindings,
                             const std::vector<Layout>& in, const Layout& out, const Make& make) {

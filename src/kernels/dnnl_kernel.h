@@ -43,7 +43,7 @@ class DnnlKernel final : public Kernel {
 // The scratchpad must be planned memory: every primitive is made with these attributes.
 dnnl::primitive_attr user_scratchpad();
 
-// Whether oneDNN does it by its matrix product, which cuts work and sums by the number of threads.
+// Whether oneDNN computes this by its matrix product, whose sums depend on the number of threads.
 template <class PrimitiveDesc>
 bool is_by_product(const PrimitiveDesc& pd) {
   return std::string_view(pd.impl_info_str()).find("gemm") != std::string_view::npos;

@@ -24,7 +24,8 @@ class ImageOrder {
 
   // The same order for values of other sizes or another type.
   Layout layout(DType dtype, const Dims& dims) const;
-  // Stays blocked for single pixels, where Layout would call the order plain: primitives want all values in one.
+  // Images of one pixel stay blocked, which Layout would call plain: a primitive wants all of its operands in one
+  // order.
   DnnlDesc desc(DType dtype, const Dims& dims) const;
 
  private:
@@ -34,7 +35,8 @@ class ImageOrder {
   int64_t block_ = 0;
 };
 
-// Of single pixels plain and blocked are the same bytes: the order that convolutions like, if the channels fill it.
+// For images of one pixel, plain and blocked orders are the same bytes: the blocked one, if the channels fill its
+// blocks.
 ImageOrder blocked_if_free(const ImageOrder& order, const Dims& dims);
 
 // The order of `type` if it is known, else the plain one.

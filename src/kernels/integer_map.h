@@ -1,4 +1,4 @@
-// Element-wise operators over large whole numbers, which the floats of a tile would round: exact, broadcast alike.
+// Element-wise operators on integers that the floats of a tile would round: exact, with the same broadcasting.
 #pragma once
 
 #include <array>

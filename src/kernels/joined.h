@@ -8,8 +8,8 @@
 
 namespace plimsoll::kernels {
 
-// The order in which whole and parts can lie so that joining stays a copy of runs: channels in blocks if all of them
-// are whole blocks and the axis is not the pixels; the plain order otherwise.
+// The order of whole and parts in which joining copies contiguous runs: blocked channels if every part is made of whole
+// blocks and the axis is not a pixel axis, else the plain order.
 ImageOrder joined_order(const ConcreteType& given, const Dims& whole, std::span<const ConcreteType> parts,
                         int64_t axis);
 

@@ -1,4 +1,4 @@
-// What our own ways to the gradient of a convolution's kernel work on.
+// Operands of our own filter gradients of convolutions.
 #pragma once
 
 namespace plimsoll::kernels {

@@ -57,8 +57,8 @@ int64_t most_ranges(const Description& whole, int64_t wanted) {
   return 1;
 }
 
-// The sums of all groups should be small beside the operands: then adding them costs little. Large kernels of small
-// images are not cut; oneDNN shares their channels out.
+// The sums of all groups should be small beside the operands: then adding them costs little. Large filters of small
+// images are not cut; oneDNN divides their channels among the threads.
 Cut cut_of(const Description& whole) {
   const int64_t samples = whole.src_desc().dims()[0];
   const Bytes operands = bytes_of(whole.src_desc()) + bytes_of(whole.diff_dst_desc());
@@ -81,8 +81,8 @@ Desc with_channels(Desc desc, int64_t channels) {
   return desc;
 }
 
-// The most threads to which oneDNN gives channels alone, so that no sum is cut. A cut sum needs room for its parts: the
-// size of the kernel each. What it needs for each thread besides must be too small to hide that.
+// The most threads among which oneDNN divides channels alone, so that no sum is cut. It shows in the scratchpad: a cut
+// sum needs the size of the filter for each part, more than anything else that grows with the threads.
 int threads_without_cut_sums(const std::function<Description()>& make, int most) {
   Bytes alone = 0;
   {

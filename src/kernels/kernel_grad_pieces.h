@@ -1,5 +1,5 @@
-// oneDNN's gradient of a convolution's kernel, cut into pieces by the sizes alone: oneDNN's own way to share the sums
-// out follows the number of threads, and with it the bits of the result.
+// oneDNN's filter gradient of a convolution, cut into pieces that depend on the sizes alone. oneDNN itself cuts the
+// sums by the number of threads, which would change the bits of the result.
 #pragma once
 
 #include <functional>

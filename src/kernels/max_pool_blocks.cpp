@@ -62,8 +62,7 @@ HWY_INLINE void for_windows(const PoolGeometry& g, int64_t block, const Edge& ed
   }
 }
 
-// The pixels of the windows below these: the lines of an image are too short for the processor to see how they follow
-// each other.
+// Prefetches the pixels of the windows below these: rows of an image are too short for the processor's own prefetching.
 template <int kSize>
 HWY_INLINE void fetch_below(const float* corner, int64_t line) {
   for (int i = 0; i < kSize; ++i) hwy::Prefetch(corner + (kSize + i) * line);

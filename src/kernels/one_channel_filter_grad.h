@@ -1,5 +1,5 @@
-// The gradient of the kernel, and of a bias, of a convolution over images of one channel. Vectors hold neighbouring
-// outputs; each pixel of the gradient meets all numbers of the image that its kernel saw.
+// The gradient of the filter, and of a bias, of a convolution over images of one channel. Vectors hold neighbouring
+// output channels; each pixel of dy is multiplied with every pixel under its window (the taps).
 #pragma once
 
 #include <vector>
@@ -30,11 +30,11 @@ class OneChannelFilterGrad {
   void take_band(const Operands& in, int64_t sample, int64_t first_row, const float* band, float* sums) const noexcept;
   void write(const Operands& in, const float* sums) const noexcept;
   int64_t blocks() const { return (n_.outputs + n_.block - 1) / n_.block; }
-  int64_t sum_floats() const;   // of all outputs, of one piece of the work
-  int64_t band_floats() const;  // of the rows of an image that a band of the result sees, zeros around them
+  int64_t sum_floats() const;   // sums over one piece, for all outputs
+  int64_t band_floats() const;  // rows of an image under a band of the result, with their padding
 
   Sizes n_;
-  int64_t taps_;                  // numbers that a pixel meets
+  int64_t taps_;                  // pixels under a window
   std::vector<int64_t> offsets_;  // of the taps in a band, filled up to whole groups
   int64_t band_rows_, bands_, pieces_;
   std::array<int64_t, 2> band_size_;

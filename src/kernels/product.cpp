@@ -193,12 +193,13 @@ struct Lines {
   }
 
  private:
-  // The whole strips of lines that are consecutive; returns their lines. Several side by side, so that the numbers of a
-  // row are read as one stretch: rows are often a power of two apart, and what a cache holds of them does not stay.
+  // Packs the whole strips where lines are consecutive; returns how many lines that are. Several strips go side by
+  // side, so that each row is read as one stretch: rows are often a power of two apart and evict each other from the
+  // cache.
   template <int64_t kWidth>
   int64_t copy_strips(float* to) const {
     constexpr int64_t kTogether = 8;
-    constexpr int64_t kAhead = 8;  // rows: too far apart for the processor to see that they follow each other
+    constexpr int64_t kAhead = 8;  // rows: too far apart for the processor's own prefetching
     const int64_t whole = lines / kWidth;
     for (int64_t first = 0; first < whole; first += kTogether) {
       const int64_t strips = std::min(kTogether, whole - first);

@@ -167,7 +167,7 @@ void fold(Reduce how, const float* block, int64_t columns, int64_t run, double* 
 }
 
 constexpr int64_t kChunk = 16384;  // elements in one run: bounds the error of a sum, and the smallest task
-constexpr int64_t kTasks = 32;     // as many as are worth it; never depends on the number of threads
+constexpr int64_t kTasks = 32;     // at most; does not depend on the number of threads
 constexpr int64_t kTile = 1024;    // columns or outputs whose totals stay in the first-level cache
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

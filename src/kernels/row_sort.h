@@ -1,4 +1,4 @@
-// Row ids with repeats, brought into order: each row of a table then meets its entries together.
+// Sorts row ids that may repeat, so that all entries of one table row are neighbours.
 #pragma once
 
 #include <cstdint>

@@ -166,8 +166,8 @@ HWY_INLINE Floats log_sum_exp(const ShortRows& rows) {
 }
 
 // Reads the rows [first, last) of x, takes their tops and the sums of their exponentials, and calls finish(group, first
-// row, rows from there on). A few groups go through each step together: within one group all waits for the top and then
-// for the sum, others have something to do meanwhile.
+// row, rows from there on). Several groups go through each step together: in one group every operation waits for the
+// top and then for the sum, so the others fill the gaps.
 template <bool kKeep, class Finish>
 HWY_INLINE void for_short_rows(const float* x, int64_t count, int64_t first, int64_t last, const Finish& finish) {
   constexpr int64_t kGroups = 4;

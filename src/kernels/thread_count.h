@@ -1,5 +1,5 @@
-// So many threads until the scope is left. Kernels cut workspace, and oneDNN its work, by their number: when they
-// are prepared and when they run.
+// Sets the number of OpenMP threads until the scope is left. Kernels size their workspace by it, and oneDNN cuts its
+// work by it, both when kernels are prepared and when they run.
 #pragma once
 
 #include <omp.h>

@@ -19,8 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::ScalableTag<float>;
 using Floats = hn::Vec<FloatTag>;
 
-// Whether what lies behind is fetched: a processor sees that tiles follow each other only up to the end of a page, and
-// a function that takes about as long as memory has no time to wait at the next one.
+// Whether the next tiles are prefetched: the processor's own prefetching stops at the end of a page, and a function
+// that takes about as long as its memory traffic can't hide that pause.
 enum class Fetch : uint8_t { No, Ahead };
 
 HWY_INLINE void put(Floats v, float* to, bool streams) {
@@ -49,8 +49,8 @@ HWY_INLINE void map_run(const float* const* in, float* out, size_t count, bool s
   }
 }
 
-// The rest of a tile goes through the same vectors as the whole of it, so that an element's bits never depend on its
-// place.
+// The last elements of a tile go through the same vector code as the others, so that an element's bits never depend on
+// its place.
 template <int N, Fetch kFetch = Fetch::No, class Function>
 HWY_INLINE void map(const Tile& t, const Function& f) {
   const size_t lanes = hn::Lanes(FloatTag());

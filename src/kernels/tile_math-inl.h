@@ -49,7 +49,7 @@ HWY_INLINE Floats exp_of(Floats x) {
   return keep_nan(x, hn::IfThenZeroElse(hn::Lt(x, low), y));
 }
 
-// Zero and infinity are theirs, negative numbers have none.
+// log(0) is -infinity, log(infinity) is infinity, and that of a negative number NaN.
 HWY_INLINE Floats log_of(Floats x) {
   const Floats inf = number(HUGE_VALF);
   Floats y = hn::Log(FloatTag(), x);

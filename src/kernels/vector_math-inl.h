@@ -23,7 +23,8 @@ using Floats = hn::Vec<FloatTag>;
 
 // The first `count` (< one vector) numbers at `from`, then `otherwise`; reads nothing beyond.
 HWY_INLINE Floats load_some(FloatTag d, const float* from, int64_t count, float otherwise = 0) {
-  // Masked loads of floats read nothing beyond in AVX2 too; gathering them in memory first stalls what loads them.
+  // Masked loads read nothing beyond, also with AVX2; copying the floats to the stack first would stall the load after
+  // it.
 #if HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2
   HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
   for (int64_t i = 0; i < static_cast<int64_t>(hn::Lanes(d)); ++i) buffer[i] = i < count ? from[i] : otherwise;
@@ -36,7 +37,7 @@ HWY_INLINE Floats load_some(FloatTag d, const float* from, int64_t count, float 
 
 // In pieces of fixed size: a masked store takes tens of cycles on some processors.
 HWY_INLINE void store_some(FloatTag d, Floats v, float* to, int64_t count) {
-  constexpr size_t kLongestPieces = 16;  // what the pieces below could reach, however short the vector
+  constexpr size_t kLongestPieces = 16;  // the most floats that the pieces below can store
   HWY_ALIGN float buffer[std::max(kLongestPieces, HWY_MAX_BYTES / sizeof(float))];
   hn::Store(v, d, buffer);
   int64_t done = 0;
@@ -96,7 +97,8 @@ HWY_INLINE Floats at_most(Floats limit, Floats x) {
 #endif
 }
 
-// Numbers of this size have no fraction, and n + 127, an exponent's bits, in their lowest bits, once n is added.
+// Adding n to this number rounds n to an integer and leaves n + 127, the bits of the exponent of 2^n, in the lowest
+// bits.
 constexpr float kPowerShift = 12582912.0F + 127;
 HWY_INLINE Floats exponent_in(FloatTag d, Floats shifted) { return hn::Sub(shifted, hn::Set(d, kPowerShift)); }
 HWY_INLINE Floats power_in(FloatTag d, Floats shifted) {

@@ -11,8 +11,7 @@ using namespace graph;  // kernels are written with the words of operators
 Attrs attrs_of(const Window& window);
 Window window_of(const Attrs& attrs);
 
-// Where a window of `kernel` size stops: the size of the output; fails when it does not fit even once, or makes no
-// sense.
+// The size of the output. Fails when the window does not fit once, or when its settings are invalid.
 Size2d output_size(const Infer& n, Size2d image, Size2d kernel);
 
 }  // namespace plimsoll::kernels

@@ -8,7 +8,7 @@ namespace plimsoll::kernels {
 
 constexpr int64_t kSide = 6, kResult = 4, kPoints = kSide * kSide;
 
-// Points that lie a power of two apart would share their place in the cache.
+// Padding: points a power of two apart would compete for the same cache lines.
 constexpr int64_t kApart = 16;
 constexpr int64_t stride_of(int64_t numbers) { return numbers + kApart; }
 
@@ -88,7 +88,7 @@ HWY_INLINE void change_result(const Floats* m, Floats* y) {
   y[3 * kTo] = hn::MulAdd(hn::Set(tag, kRoot / 4), odd, hn::MulAdd(hn::Set(tag, 2 * kRoot), far_odd, m[5 * kFrom]));
 }
 
-// The transposed of change_result: from the gradient of the result.
+// The transpose of change_result, for the gradient of the result.
 template <int kFrom, int kTo>
 HWY_INLINE void change_gradient(const Floats* y, Floats* m) {
   const FloatTag tag;
@@ -101,7 +101,7 @@ HWY_INLINE void change_gradient(const Floats* y, Floats* m) {
   m[5 * kTo] = y3;
 }
 
-// The transposed of change_kernel: to the gradient of the kernel.
+// The transpose of change_kernel, for the gradient of the filter.
 template <int kFrom, int kTo>
 HWY_INLINE void change_kernel_back(const Floats* u, Floats* g) {
   const FloatTag tag;

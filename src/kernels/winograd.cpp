@@ -26,7 +26,7 @@ struct TileOut {
   Activation activation;
 };
 
-// Kernels of 3x3 for eight outputs: numbers at from[3 row + column].
+// Filters of 3x3 for eight outputs: weights at from[3 row + column].
 struct KernelIn {
   const float* from[9];
   float* to;

@@ -1,6 +1,6 @@
-// Convolutions with kernels of 3x3 and stride 1 by Winograd's minimal filtering, F(4x4, 3x3): images are cut into tiles
-// of 6x6 that overlap by two; in another basis a tile and a kernel are multiplied point by point, 36 products for 16
-// results instead of 144. What each thread and the kernel need in that basis lies in workspace of the caller.
+// Convolutions with 3x3 filters and stride 1 by Winograd's minimal filtering, F(4x4, 3x3): images are cut into tiles of
+// 6x6 that overlap by two; after a change of basis a tile and a filter are multiplied point by point, 36 products for
+// 16 results instead of 144. Tiles and filters in that basis lie in workspace of the caller.
 #pragma once
 
 #include <plimsoll/bytes.h>
@@ -28,14 +28,15 @@ class Winograd {
       const int64_t across = tiles_across(), each = tiles_down() * across;
       return {tile / each, tile % each / across * 4, tile % across * 4};
     }
-    // Outputs whose kernels are in the other basis at once: they should stay in a cache that is shared. The fewer, the
-    // more often the image changes its basis.
+    // Output channels whose filters are held in the other basis at once. They should stay in the shared cache; the
+    // fewer they are, the more often the image is transformed.
     int64_t outputs_at_once() const;
   };
-  // Whether it is worth it; a rule of the sizes alone, so that results do not depend on the number of threads.
+  // Whether it is faster than oneDNN; a rule of the sizes alone, so that results do not depend on the number of
+  // threads.
   static bool suits(const Sizes& sizes);
 
-  // `is_backward`: from the gradient of the result to that of the image, with the kernel of the forward pass.
+  // `is_backward`: from the gradient of the result to that of the image, with the filter of the forward pass.
   Winograd(const Sizes& sizes, bool is_backward, Activation activation = Activation::None);
   Bytes workspace_bytes() const;
 
@@ -63,7 +64,7 @@ class Winograd {
   int slots_;  // threads
 };
 
-// The gradient of the kernel, and of a bias, of such a convolution.
+// The gradient of the filter, and of a bias, of such a convolution.
 class WinogradKernelGrad {
  public:
   explicit WinogradKernelGrad(const Winograd::Sizes& sizes);
@@ -73,7 +74,7 @@ class WinogradKernelGrad {
   void run(const Operands& in, void* workspace) const noexcept;
 
  private:
-  // Tiles of the image and of the gradient, and the gradient of the kernel, all by point.
+  // Tiles of the image and of the gradient, and the gradient of the filter, all by point.
   struct Held {
     float *image, *gradient, *kernel;
   };

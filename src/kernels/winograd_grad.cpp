@@ -1,5 +1,4 @@
-// The gradient of the kernel: where the forward pass multiplies point by point and sums over channels, this sums over
-// tiles.
+// The gradient of the filter: products point by point as in the forward pass, but summed over tiles, not channels.
 #include <algorithm>
 
 #include "kernels/parallel.h"
@@ -17,7 +16,7 @@
 namespace plimsoll::kernels {
 namespace {
 
-// Eight outputs of one input: the gradient in the other basis, by point, and in its own.
+// The gradient of the filters of one input and eight outputs: in the other basis, by point, and as 3x3.
 struct KernelOut {
   const float* from;
   int64_t stride;

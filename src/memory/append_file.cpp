@@ -13,7 +13,7 @@ namespace plimsoll::memory {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int reason) {
-  const bool full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+  const bool full = is_disk_full(reason);
   throw Error(fmt::format("'{}' can't be written: {}{}", path, std::strerror(reason), full ? "; free some space" : ""),
               full ? ErrorKind::DiskFull : ErrorKind::General);
 }

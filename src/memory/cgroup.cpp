@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "memory/file.h"
+#include "memory/descriptor.h"
 
 namespace plimsoll::memory {
 namespace {
@@ -74,8 +74,8 @@ std::string read_small_file(const std::string& path) {
     throw Error(
         fmt::format("'{}' can't be read, so what memory is there is not known: {}", path, std::strerror(reason)));
   };
-  const int file = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
-  if (file < 0) {
+  const Descriptor file = Descriptor::open(path, O_RDONLY);
+  if (!file.is_open()) {
     if (errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM || errno == ENODEV) return {};
     fail(errno);
   }
@@ -83,17 +83,14 @@ std::string read_small_file(const std::string& path) {
   std::array<char, 4096> piece;
   while (content.size() < size_t{256} * 1024) {
     const ssize_t got = uninterrupted([&] { return ::read(file, piece.data(), piece.size()); });
-    const int reason = errno;
     if (got > 0) {
       content.append(piece.data(), static_cast<size_t>(got));
       continue;
     }
-    ::close(file);
     // A file of a control group that is going away, or a controller that is off, answers so.
-    if (got < 0 && reason != ENODEV && reason != EOPNOTSUPP && reason != EINVAL) fail(reason);
+    if (got < 0 && errno != ENODEV && errno != EOPNOTSUPP && errno != EINVAL) fail(errno);
     return got < 0 ? std::string() : content;
   }
-  ::close(file);
   return content;
 }
 

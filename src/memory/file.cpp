@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -17,18 +16,16 @@
 namespace plimsoll::memory {
 
 int sync_folder(const std::string& folder) {
-  const int opened = uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-  if (opened < 0) return errno == EACCES ? 0 : errno;
-  const int status = uninterrupted([&] { return ::fsync(opened); });
-  const int reason = errno;
-  ::close(opened);
-  return status == 0 || reason == EINVAL || reason == EROFS || reason == ENOTSUP ? 0 : reason;
+  const Descriptor opened = Descriptor::open(folder, O_RDONLY | O_DIRECTORY);
+  if (!opened.is_open()) return errno == EACCES ? 0 : errno;
+  const int reason = uninterrupted([&] { return ::fsync(opened); }) == 0 ? 0 : errno;
+  return reason == EINVAL || reason == EROFS || reason == ENOTSUP ? 0 : reason;
 }
 
 File File::open(const std::string& path) {
   // Without O_NONBLOCK a named pipe would wait here for a writer.
-  File file(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
-  if (file.descriptor_ < 0)
+  File file(Descriptor::open(path, O_RDONLY | O_NONBLOCK));
+  if (!file.descriptor_.is_open())
     throw Error(fmt::format("{}: {}; check the path", path, std::strerror(errno)), ErrorKind::BadData);
   struct stat facts;
   if (::fstat(file.descriptor_, &facts) != 0)
@@ -47,10 +44,9 @@ File File::open_alone(const std::string& path) {
     throw Error(fmt::format("'{}' can't be written: {}", path, why), kind);
   };
   // Without O_NONBLOCK a named pipe would wait here for a reader.
-  File file(
-      uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666); }));
-  if (file.descriptor_ < 0)
-    refuse(std::strerror(errno), errno == ENOSPC || errno == EDQUOT ? ErrorKind::DiskFull : ErrorKind::Usage);
+  File file(Descriptor::open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY, 0666));
+  if (!file.descriptor_.is_open())
+    refuse(std::strerror(errno), is_disk_full(errno) ? ErrorKind::DiskFull : ErrorKind::Usage);
   struct stat facts {};
   if (::fstat(file.descriptor_, &facts) != 0) refuse(std::strerror(errno));
   if (!S_ISREG(facts.st_mode)) refuse("it is not a regular file; give the name of a file");
@@ -60,31 +56,14 @@ File File::open_alone(const std::string& path) {
 }
 
 File File::temporary(const std::string& directory) {
-  int descriptor =
-      uninterrupted([&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600); });
-  if (descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-    std::string name = directory + "/plimsoll-XXXXXX";  // a file system without O_TMPFILE
-    descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-    if (descriptor >= 0) ::unlink(name.c_str());
-  }
-  if (descriptor < 0) {
+  Descriptor descriptor = Descriptor::nameless(directory);
+  if (!descriptor.is_open()) {
     const int reason = errno;
     throw Error(
         fmt::format("no scratch file in '{}': {}; give another scratch directory", directory, std::strerror(reason)),
-        reason == ENOSPC || reason == EDQUOT ? ErrorKind::DiskFull : ErrorKind::General);
+        is_disk_full(reason) ? ErrorKind::DiskFull : ErrorKind::General);
   }
-  return File(descriptor);
-}
-
-File::File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-File& File::operator=(File&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  return File(std::move(descriptor));
 }
 
 Bytes File::size() const {

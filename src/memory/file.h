@@ -1,20 +1,13 @@
-// A file descriptor that closes itself, with errors that name the path.
+// An open file, with errors that name the path.
 #pragma once
 
-#include <cerrno>
 #include <string>
+#include <utility>
 
 #include <plimsoll/bytes.h>
+#include "memory/descriptor.h"
 
 namespace plimsoll::memory {
-
-// Repeats a system call that a signal interrupted.
-template <class Call>
-auto uninterrupted(const Call& call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
 
 // Brings the entries of a folder to the disk: names that were made, renamed or removed in it. Returns the reason of a
 // failure as errno has it, else 0; file systems that can't do this, and folders that may be written but not read, are
@@ -34,10 +27,6 @@ class File {
   // A new file without a name: it is gone when closed, even by a crash. Throws Error.
   static File temporary(const std::string& directory);
 
-  File(File&& other) noexcept;
-  File& operator=(File&& other) noexcept;
-  ~File();
-
   int descriptor() const { return descriptor_; }
   Bytes size() const;
 
@@ -45,8 +34,8 @@ class File {
   Bytes read_some(Bytes offset, Bytes bytes, void* into, const std::string& path) const;
 
  private:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_ = -1;
+  explicit File(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  Descriptor descriptor_;
 };
 
 }  // namespace plimsoll::memory

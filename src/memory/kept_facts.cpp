@@ -18,6 +18,7 @@
 
 #include <plimsoll/error.h>
 #include "memory/cgroup.h"
+#include "memory/descriptor.h"
 
 namespace plimsoll::memory {
 namespace {
@@ -72,10 +73,10 @@ bool write_file(const std::string& path, const std::string& text) {
   std::error_code failure;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failure);
   const std::string temporary = fmt::format("{}.{}", path, ::getpid());
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return false;
+  Descriptor file = Descriptor::open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (!file.is_open()) return false;
   bool done = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  done = ::close(file) == 0 && done;
+  done = file.close() == 0 && done;
   done = done && ::rename(temporary.c_str(), path.c_str()) == 0;
   if (!done) ::unlink(temporary.c_str());
   return done;

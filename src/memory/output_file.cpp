@@ -89,10 +89,9 @@ void remove_abandoned_files(const OutputTarget& target) {
   if (list == nullptr) return;  // a folder may be written but not listed
   while (const dirent* entry = ::readdir(list.get())) {
     if (!std::string_view(entry->d_name).starts_with(start)) continue;
-    const int file = ::openat(::dirfd(list.get()), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) continue;
+    const Descriptor file(::openat(::dirfd(list.get()), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file.is_open()) continue;
     if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlinkat(::dirfd(list.get()), entry->d_name, 0);
-    ::close(file);
   }
 }
 
@@ -100,8 +99,8 @@ OutputFile::OutputFile(const std::string& path) : shown_(path), target_(find_out
   buffer_.reserve(static_cast<size_t>(kBufferBytes));
   if (target_.is_direct) {
     // No O_NONBLOCK: a pipe waits for its reader, as it does for other programs.
-    file_ = uninterrupted([&] { return ::open(target_.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); });
-    if (file_ < 0) fail(errno);
+    file_ = Descriptor::open(target_.path, O_WRONLY | O_NOCTTY);
+    if (!file_.is_open()) fail(errno);
     return;
   }
   remove_abandoned_files(target_);
@@ -111,8 +110,8 @@ OutputFile::OutputFile(const std::string& path) : shown_(path), target_(find_out
 void OutputFile::open_beside() {
   for (int number = 0;; ++number) {
     temporary_ = fmt::format("{}{}{}-{}", target_.path, kMark, ::getpid(), number);
-    file_ = uninterrupted([&] { return ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
-    if (file_ < 0) {
+    file_ = Descriptor::open(temporary_, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (!file_.is_open()) {
       const int reason = errno;
       temporary_.clear();
       if (reason == EEXIST && number < 1000) continue;  // another thread's, or of a process elsewhere with this id
@@ -122,17 +121,17 @@ void OutputFile::open_beside() {
     uninterrupted([&] { return ::flock(file_, LOCK_EX); });
     struct stat facts {};
     if (::fstat(file_, &facts) != 0 || facts.st_nlink > 0) return;
-    ::close(std::exchange(file_, -1));
+    file_.close();
   }
 }
 
 OutputFile::~OutputFile() {
-  if (file_ >= 0) ::close(file_);
+  file_.close();
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::fail(int reason) const {
-  const bool full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+  const bool full = is_disk_full(reason);
   throw Error(fmt::format("'{}' can't be written: {}{}", shown_, std::strerror(reason),
                           full ? "; free some space or save elsewhere" : ""),
               full ? ErrorKind::DiskFull : ErrorKind::General);
@@ -188,7 +187,7 @@ void OutputFile::finish() {
     // Devices and pipes have nothing to sync, most of them.
     if (uninterrupted([&] { return ::fsync(file_); }) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
       fail(errno);
-    if (::close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail(errno);
+    if (const int reason = file_.close(); reason != 0) fail(reason);
     return;
   }
   keep_permissions();

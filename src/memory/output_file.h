@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <plimsoll/bytes.h>
+#include "memory/descriptor.h"
 
 namespace plimsoll::memory {
 
@@ -60,7 +61,7 @@ class OutputFile {
   std::string buffer_;
   Bytes written_ = 0;
   Bytes clean_ = 0;  // of that, known to be on the disk
-  int file_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace plimsoll::memory

@@ -23,6 +23,7 @@
 
 #include <plimsoll/error.h>
 #include "memory/cgroup.h"
+#include "memory/descriptor.h"
 
 namespace plimsoll::memory {
 namespace {
@@ -117,22 +118,18 @@ ProcessMemory measure_process_memory() {
 }
 
 void drop_code_pages() {
-  const int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  if (pagemap < 0) return;
+  const Descriptor pagemap = Descriptor::open("/proc/self/pagemap", O_RDONLY);
+  if (!pagemap.is_open()) return;
   for_each_mapping([&](const Mapping& mapping) {
     if (!mapping.runs || mapping.writes || !mapping.has_file || !is_unchanged(mapping, pagemap)) return;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses come as text
     ::madvise(reinterpret_cast<void*>(mapping.first), mapping.last - mapping.first, MADV_DONTNEED);
   });
-  ::close(pagemap);
 }
 
 bool reset_peak_resident() {
-  const int file = ::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool done = ::write(file, "5", 1) == 1;
-  ::close(file);
-  return done;
+  const Descriptor file = Descriptor::open("/proc/self/clear_refs", O_WRONLY);
+  return file.is_open() && ::write(file, "5", 1) == 1;
 }
 
 Bytes available_memory_bytes() {

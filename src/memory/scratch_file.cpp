@@ -27,8 +27,6 @@ constexpr Bytes kLargestCall = 8 * MiB;
 
 constexpr const char* kOtherFolder = "give another folder";
 
-bool is_full(int reason) { return reason == ENOSPC || reason == EDQUOT || reason == EFBIG; }
-
 [[noreturn]] void refuse_full(const std::string& folder, Bytes wanted, Bytes free, const std::string& why) {
   throw Error(
       fmt::format("'{}': {} wanted for the scratch file, {} free ({}); make room there, {}, or raise the line so "
@@ -54,24 +52,18 @@ void refuse_early(const std::string& folder, Bytes bytes) {
         fmt::format("but 'ulimit -f' allows a file {} only", format_bytes(static_cast<Bytes>(largest.rlim_cur))));
 }
 
-int open_nameless(const std::string& folder, Bytes bytes) {
+Descriptor open_nameless(const std::string& folder, Bytes bytes) {
   refuse_early(folder, bytes);
-  int file = ::open(folder.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-  if (file >= 0) return file;
-  std::string name = folder + "/.plimsoll-scratch-XXXXXX";
-  file = ::mkostemp(name.data(), O_CLOEXEC);
-  if (file < 0) {
+  Descriptor file = Descriptor::nameless(folder);
+  if (!file.is_open()) {
     const int reason = errno;
     throw Error(fmt::format("'{}' takes no scratch file: {}; {}", folder, std::strerror(reason), kOtherFolder),
-                is_full(reason) ? ErrorKind::DiskFull : ErrorKind::Usage);
+                is_disk_full(reason) ? ErrorKind::DiskFull : ErrorKind::Usage);
   }
-  ::unlink(name.c_str());
   return file;
 }
 
 }  // namespace
-
-ScratchFile::Handle::~Handle() { ::close(id_); }
 
 ScratchFile::ScratchFile(std::string folder, Bytes bytes, Cache cache)
     : folder_(std::move(folder)),
@@ -95,7 +87,7 @@ bool ScratchFile::preallocate() {
   do reason = ::fallocate(file_, 0, 0, bytes_) == 0 ? 0 : errno;
   while (reason == EINTR);
   if (reason == EOPNOTSUPP || reason == ENOSYS) return false;
-  if (is_full(reason)) refuse_full(folder_, bytes_, available_disk_bytes(folder_), std::strerror(reason));
+  if (is_disk_full(reason)) refuse_full(folder_, bytes_, available_disk_bytes(folder_), std::strerror(reason));
   if (reason != 0) fail("taking", 0, bytes_, reason);
   return true;
 }
@@ -119,7 +111,7 @@ void ScratchFile::fail(const char* what, Bytes at, Bytes bytes, int reason) cons
   throw Error(
       fmt::format("'{}': {} {} at byte {} of the scratch file failed: {}; check the disk, or {}", folder_, what,
                   format_bytes(bytes), at, reason == 0 ? "the file ends there" : std::strerror(reason), kOtherFolder),
-      is_full(reason) ? ErrorKind::DiskFull : ErrorKind::General);
+      is_disk_full(reason) ? ErrorKind::DiskFull : ErrorKind::General);
 }
 
 void ScratchFile::read_fully(Bytes at, std::byte* into, Bytes bytes) {

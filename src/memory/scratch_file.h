@@ -5,6 +5,7 @@
 
 #include <plimsoll/bytes.h>
 #include "memory/arena.h"
+#include "memory/descriptor.h"
 
 namespace plimsoll::memory {
 
@@ -44,18 +45,6 @@ class ScratchFile {
  private:
   friend DiskSpeed measure_disk(const std::string& folder, Bytes most);
 
-  class Handle {
-   public:
-    explicit Handle(int id) : id_(id) {}
-    Handle(const Handle&) = delete;
-    Handle& operator=(const Handle&) = delete;
-    ~Handle();
-    operator int() const { return id_; }
-
-   private:
-    int id_;
-  };
-
   bool preallocate();  // false when the file system cannot
   bool bypass_cache();
   bool goes_straight(const void* memory, Bytes bytes) const;
@@ -67,7 +56,7 @@ class ScratchFile {
   std::string folder_;
   Bytes bytes_;
   Arena staging_;
-  Handle file_;
+  Descriptor file_;
   Cache cache_;
   Bytes memory_alignment_ = kBlock;  // of memory that the disk can reach without staging
 };

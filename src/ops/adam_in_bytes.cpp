@@ -2,9 +2,9 @@
 // largest magnitude in each block of 256 elements:
 //   m  sign, 4 bits of exponent, 3 of mantissa   |m| / largest from 2^-15.8 to 1, or 0
 //   s  4 bits of exponent, 4 of mantissa          s / largest from 2^-15.9 to 1, or 0
-// Rounding goes up as often as makes the mean right: a step of v is a thousandth of it and would be lost otherwise. The
-// threshold of an element moves through [0, 1) by the golden ratio from step to step, so that errors cancel sooner than
-// chance would. An s that is not 0 never becomes 0: m would be divided by epsilon.
+// Rounding is up or down such that the mean is right: a change of v is a thousandth of it and would be lost otherwise.
+// The threshold of an element moves through [0, 1) by the golden ratio from step to step, so that errors cancel sooner
+// than chance would. An s that is not 0 never becomes 0: m would be divided by epsilon.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ HWY_INLINE Floats decode(FloatTag d, Words code) {
   return hn::IfThenZeroElse(hn::RebindMask(d, hn::Eq(code, hn::Zero(dw))), hn::BitCast(d, bits));
 }
 
-// The code of x in [0, 1] without what lies below the first one; `noise` is even over 32 bits.
+// The code of x in [0, 1], for x above the smallest code; `noise` is uniform over 32 bits.
 template <int kShift, uint32_t kLargest>
 HWY_INLINE hn::Vec<IntTag> encode(Floats x, Words noise) {
   const IntTag di;

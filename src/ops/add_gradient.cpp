@@ -1,5 +1,5 @@
 // add_gradient: sum += samples of the step x gradient, so that batches of different sizes count by their samples. The
-// weight is there for its layout: the update that reads the sum wants both in one.
+// weight is an input for its layout alone: the update that reads the sum wants both in the same one.
 #include <fmt/format.h>
 
 #include "kernels/update.h"

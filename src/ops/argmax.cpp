@@ -23,7 +23,7 @@ void infer(Infer& n) {
 }
 
 int32_t first_largest(const float* x, int64_t count) {
-  // The largest of blocks first: that loop has no branches.
+  // The largest value of each block first, in a loop without branches.
   constexpr int64_t kBlock = 256;
   float top = x[0];
   int64_t block = 0;

@@ -32,7 +32,7 @@ void minimum_tile(const Tile& t) {
 void maximum_tile(const Tile& t) {
   map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); });
 }
-// The exponents that people write are exact; the rest is as good as the C library.
+// Common exponents are computed by products and roots; the others by the C library.
 void pow_tile(const Tile& t) {
   for (size_t i = 0; i < t.count; ++i) {
     const float x = t.in[0][i];
@@ -172,7 +172,7 @@ std::vector<Sample> samples_pow() {
              return std::vector{pow(s.input({Dim::batch(), 3, 5}), s.graph().scalar(2))};
            }}};
 }
-// Far enough apart that no shift makes the other one the smaller.
+// Operands far enough apart that the small shifts of the gradient check never swap the smaller one.
 template <Tensor (*function)(Tensor, Tensor, Name)>
 std::vector<Sample> samples_chosen() {
   return {{"first smaller",

@@ -72,7 +72,7 @@ void pack_transposed(const float* from, int64_t row_stride, int64_t rows, int64_
   }
 }
 
-// Scores of a tile that may not be: minus infinity.
+// Sets masked scores of a tile to minus infinity.
 void apply_mask(const AttentionSizes& n, const uint8_t* mask, int64_t query, int64_t queries, int64_t key, int64_t keys,
                 float* scores) {
   for (int64_t j = 0; j < keys; ++j) {

@@ -59,7 +59,7 @@ void fill_padding(const ImageOrder& order, float* row) {
   std::fill(row + order.channels(), row + order.padded_channels(), 0.0F);
 }
 
-// How the forward pass sees a channel: the mask of the backward pass must find the same bits.
+// The affine form of the forward pass. The backward pass computes its mask from it and must get the same bits.
 void fill_affine(const ChannelPieces& pieces, const float* mean, const float* variance, const float* gamma,
                  const float* beta, double epsilon, const ChannelRows& rows) {
   for (int64_t c = pieces.first_channel(); c < pieces.last_channel(); ++c) {

@@ -22,7 +22,7 @@ void clip_tile(const Tile& t) {
   map<1>(t, [=](Floats x) HWY_ATTR { return clip_of(x, low, high); });
 }
 
-// dy, y: what sits on an edge does not move.
+// dy, y: an element on an edge has no gradient.
 void clip_grad_tile(const Tile& t) {
   const Floats low = hn::Set(FloatTag(), t.params[0]);
   const Floats high = hn::Set(FloatTag(), t.params[1]);

@@ -1,4 +1,4 @@
-// conv2d: y = x * kernel (+ bias) (+ residual), images [N,C,H,W], kernels [O,C/groups,h,w]; and its two gradients.
+// conv2d: y = x * kernel (+ bias) (+ residual), images [N,C,H,W], filters [O,C/groups,h,w]; and its two gradients.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -57,13 +57,13 @@ void grad(Backward& b) {
 }
 
 Prepared prepare(const Facts& facts) { return prepare_convolution(facts, sizes_of(facts)); }
-// Shares of the peak, measured. One filter for each channel is bound by memory, and slower still where it jumps.
+// Measured shares of peak speed. Depthwise convolution is bound by memory, and slower with strides.
 bool is_depthwise(const ConvolutionSizes& sizes) { return sizes.window.groups > 1 && sizes.kernel[1] == 1; }
 bool is_strided(const ConvolutionSizes& sizes) { return sizes.window.strides[0] * sizes.window.strides[1] > 1; }
 int64_t points(const ConvolutionSizes& sizes) { return sizes.kernel[2] * sizes.kernel[3]; }
 
-// Winograd's algorithm needs fewer products than are counted; what its tiles cover beyond the image is lost, and so is
-// time to changes of basis where there are few channels and to the caches where there are many.
+// Winograd's algorithm needs fewer products than are counted. Tiles that reach beyond the image waste some, transforms
+// cost most with few channels, and cache misses cost most with many.
 double efficiency_of(const Winograd::Sizes& n, double few, double some, double many, double most) {
   const double share =
       static_cast<double>(n.out_height * n.out_width) / static_cast<double>(16 * n.tiles_down() * n.tiles_across());

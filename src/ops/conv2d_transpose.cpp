@@ -1,4 +1,4 @@
-// conv2d_transpose: the convolution run backwards, images [N,C,H,W], kernels [C,O/groups,h,w].
+// conv2d_transpose: the convolution run backwards, images [N,C,H,W], filters [C,O/groups,h,w].
 #include <fmt/format.h>
 
 #include "kernels/convolution.h"

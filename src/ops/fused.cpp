@@ -105,7 +105,7 @@ void infer(Infer& n) {
         n.fail(fmt::format("{} of large whole numbers is exact only as a node of its own", steps[i].op->name));
     }
   }
-  // Else a small input could have exactly the bytes of the output, and be overwritten while it is still repeated.
+  // A broadcast input could have as many bytes as the output and be overwritten while it is still read.
   for (const TensorType& in : n.in)
     if (!(in.shape == space) && size_of(in.dtype) > size_of(n.out[0].dtype))
       n.fail(fmt::format("{} is repeated into the narrower {}", to_string(in), to_string(n.out[0])));

@@ -1,4 +1,4 @@
-// gelu: x times the normal distribution's integral up to x; exact (with erf), or with tanh in its place.
+// gelu: x Phi(x), Phi being the normal distribution function; exact (by erf), or approximated by tanh.
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -93,7 +93,7 @@ PLIMSOLL_TILE(gelu_grad)
 PLIMSOLL_TILE(gelu_tanh)
 PLIMSOLL_TILE(gelu_tanh_grad)
 
-// Bound by arithmetic: as long as two passes.
+// Bound by arithmetic: takes as long as two passes over memory.
 Cost cost(const Facts& facts) { return {.bytes = 2 * facts.operand_bytes()}; }
 
 const Op kGeluGrad{.name = "gelu_grad",

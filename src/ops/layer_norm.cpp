@@ -205,7 +205,7 @@ Prepared prepare(const Facts& facts) {
           })};
 }
 
-// What gradients know: x, dy, mean, deviation and perhaps gamma.
+// The operands of a gradient: x, dy, mean, deviation and perhaps gamma.
 NormRows known_rows(const Args& args, const RowSizes& sizes, bool with_gamma) {
   // Statistics are read only here; the forward pass writes through the same struct.
   return {args.input<float>(0),

@@ -1,8 +1,8 @@
 // linear_cross_entropy: mean cross-entropy of the logits x kernel, which are made a tile at a time and need not be
 // held. The second output is the log-sum-exp of each row; from it one backward sweep makes the tiles again for dx and
-// dkernel. Where the gradient of the loss is known beforehand, both are one operator (lower/fuse.h): it holds the
-// logits of a few rows until their slopes are taken, which saves a product, or makes them again, and gives the same
-// bits.
+// dkernel. Where the gradient of the loss is known beforehand, loss and gradient are one operator (lower/fuse.h): it
+// holds the logits of a few rows until their gradients are computed, which saves a product, or recomputes them. Both
+// give the same bits.
 #include <cmath>
 #include <optional>
 
@@ -54,7 +54,8 @@ namespace {
 HWY_EXPORT(take_row);
 HWY_EXPORT(to_slopes);
 
-// A tile of logits is 2 MiB: of many rows, so that the kernel and its gradient, larger than any cache, pass few times.
+// A tile of logits is 2 MiB and has many rows: kernel and dkernel are larger than any cache and are read once per tile
+// row.
 constexpr int64_t kTileRows = 256;
 constexpr int64_t kTileCount = 512 * 1024;
 
@@ -245,8 +246,8 @@ class LossRun {
     return loss;
   }
 
-  // Adds what these rows give to their dx and to dkernel. The rows behind take each tile of the kernel while it is in
-  // the cache; their logits need no more room than those that are no longer needed.
+  // Adds the gradients of these rows to dx and dkernel. The next rows use each tile of the kernel while it is in the
+  // cache; their logits are written over those that are no longer needed.
   void go_back(const TileRows& rows, const std::optional<TileRows>& behind, const LossOperands& in, float factor,
                void* workspace) const noexcept {
     float* slopes = at(workspace, 0);

@@ -99,8 +99,8 @@ Product make_product(const Facts& facts) {
   return {a, b, b.columns, facts.accumulate, parse_activation(facts.attrs.s("activation"))};
 }
 
-// Products beside each other: many are shared out among the threads, few are shared out one after the other. A product
-// has the same bits either way.
+// A batch of products. Many: each thread computes whole products. Few: all threads work on one after the other. A
+// product has the same bits either way.
 Prepared prepare_many(const Facts& facts) {
   const Dims& result = facts.out[0].dims;
   const int rank = result.rank();
@@ -140,7 +140,7 @@ Prepared prepare(const Facts& facts) {
 Cost cost(const Facts& facts) {
   const Dims& a = facts.in[0].dims;
   const int64_t inner = a[a.rank() - (facts.attrs.i("transpose_a") != 0 ? 2 : 1)];
-  // A short side leaves the blocks of the kernel partly empty.
+  // A matrix smaller than the blocks of the kernel leaves them partly empty.
   const Dims& y = facts.out[0].dims;
   const int64_t shortest = std::min({inner, y[y.rank() - 1], y[y.rank() - 2]});
   return {2.0 * static_cast<double>(facts.out[0].count()) * static_cast<double>(inner), shortest > 128 ? 0.88 : 0.68};

@@ -1,10 +1,7 @@
 // pad: a border of one constant around a tensor.
-#include <cmath>
-#include <cstring>
-#include <limits>
-
 #include <fmt/format.h>
 
+#include "base/element.h"
 #include "kernels/kernel.h"
 #include "kernels/parallel.h"
 #include "kernels/strided_copy.h"
@@ -30,65 +27,9 @@ void infer(Infer& n) {
   n.out = {{n.in[0].dtype, out}};
 }
 
-template <class T>
-void fill(void* to, int64_t count, double value) {
-  const T element = static_cast<T>(value);
-  parallel_for(count, 16384, [&](int64_t first, int64_t last) {
-    std::fill(static_cast<T*>(to) + first, static_cast<T*>(to) + last, element);
-  });
-}
-
-using Fill = void (*)(void* to, int64_t count, double value);
-
-Fill fill_for(DType dtype) {
-  switch (dtype) {
-    case DType::F32:
-      return fill<float>;
-    case DType::I32:
-      return fill<int32_t>;
-    case DType::I64:
-      return fill<int64_t>;
-    case DType::I8:
-      return fill<int8_t>;
-    case DType::U8:
-    case DType::Bool:
-      return fill<uint8_t>;
-    case DType::F16:
-    case DType::BF16:
-      return fill<uint16_t>;  // zero alone: infer has refused others
-  }
-  return nullptr;
-}
-
-template <class T>
-bool holds(double value) {
-  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max() && value == std::trunc(value);
-}
-
-bool can_be(double value, DType dtype) {
-  switch (dtype) {
-    case DType::F32:
-      return true;
-    case DType::I32:
-      return holds<int32_t>(value);
-    case DType::I64:
-      return std::abs(value) <= 0x1p53 && value == std::trunc(value);  // what a double holds exactly
-    case DType::I8:
-      return holds<int8_t>(value);
-    case DType::U8:
-      return holds<uint8_t>(value);
-    case DType::Bool:
-      return value == 0 || value == 1;
-    case DType::F16:
-    case DType::BF16:
-      break;
-  }
-  return value == 0;
-}
-
 void infer_checked(Infer& n) {
   infer(n);
-  if (!can_be(n.attrs.f("value"), n.in[0].dtype))
+  if (!element_bytes(n.in[0].dtype, n.attrs.f("value")))
     n.fail(fmt::format("{} can't be padded with {}; cast it to f32 first", to_string(n.in[0]), n.attrs.f("value")));
 }
 
@@ -111,10 +52,11 @@ StridedCopy inside(const Facts& facts, const Dims& small, const Dims& large, boo
 Prepared prepare(const Facts& facts) {
   const StridedCopy copy = inside(facts, facts.in[0].dims, facts.out[0].dims, true);
   const int64_t count = facts.out[0].count();
-  const double value = facts.attrs.f("value");
-  const Fill fill_border = fill_for(facts.in[0].dtype);
+  const ElementBytes value = *element_bytes(facts.in[0].dtype, facts.attrs.f("value"));
   return {.kernel = make_kernel([=](const Args& args) {
-            fill_border(args.out[0], count, value);
+            parallel_for(count, 16384, [&](int64_t first, int64_t last) {
+              fill_elements(args.output<std::byte>(0) + first * value.size, last - first, value);
+            });
             copy.run(args.in[0], args.out[0]);
           })};
 }

@@ -153,7 +153,7 @@ Prepared prepare_grad(const Facts& facts) {
           .workspace_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size())};
 }
 
-// Averages are oneDNN's, far below the speed of a copy; windows that overlap read more than they count.
+// oneDNN's averages are far slower than a copy; overlapping windows read more bytes than are counted.
 template <int passes_percent>
 Cost cost(const Facts& facts) {
   return {.bytes = passes_percent / 100.0 * facts.operand_bytes()};

@@ -185,7 +185,8 @@ void grad_extreme(Backward& b) {
 
 using Function = Tensor (*)(Tensor x, Dims axes, bool keep, Name name);
 
-// Extremes need a wide range, in which no two elements are nearly equal; behind a convolution that is not enough.
+// Numeric gradients of extremes need elements that are far apart; the outputs of a convolution are not, whatever its
+// range.
 template <Function reduce, int range>
 std::vector<Sample> samples() {
   const auto over = [](const char* name, Shape shape, Dims axes, bool keep = false) {
@@ -276,7 +277,7 @@ Tensor reduce_mean(Tensor x, Dims axes, bool keep, Name name) {
 
 Tensor sum_to(Tensor x, Shape shape, Name name) {
   if (x.shape() == shape) return x;
-  // Gradient rules sum whatever type flows: in f32, and back.
+  // Gradient rules sum values of any type: computed in f32, then cast back.
   if (x.dtype() == DType::F16 || x.dtype() == DType::BF16)
     return cast(sum_to(cast(x, DType::F32), shape, name), x.dtype());
   Dims axes;

@@ -48,7 +48,7 @@ HWY_INLINE void run_rmsprop(const RmspropStep& s, const RmspropState<State>& at,
       const Floats mean = hn::MulAdd(rho, load_state(part, d, at.mean + i), hn::Mul(rest, gradient));
       store_state(part, d, mean, gradient, old, 2, at.mean + i);
       spread = hn::NegMulAdd(mean, mean, spread);
-      // In 16 bits a variance next to nothing may come out negative; in this order a NaN survives.
+      // In 16 bits a variance near zero may come out negative. In this order of arguments a NaN stays one.
       if constexpr (sizeof(State) == 2) spread = hn::Max(hn::Set(d, s.epsilon), spread);
     }
     Floats step = hn::Div(hn::Mul(hn::Set(d, s.rate), gradient), hn::Sqrt(spread));
@@ -85,7 +85,7 @@ void run_dispatched(const RmspropStep& s, const RmspropState<uint16_t>& at, cons
   HWY_DYNAMIC_DISPATCH(rmsprop_halves)(s, at, g, count);
 }
 
-// What is kept beside the mean square; each kind is an operator, since it updates other inputs.
+// The state beside the mean square. Each combination is an operator of its own, since it updates other inputs.
 enum Keeps : size_t { kNothing = 0, kVelocity = 1, kMean = 2, kBoth = 3 };
 constexpr size_t updated_by(size_t keeps) { return 2 + (keeps & kVelocity) + (keeps & kMean) / 2; }
 

@@ -19,7 +19,7 @@ namespace plimsoll::ops::HWY_NAMESPACE {
 using namespace kernels::HWY_NAMESPACE;
 namespace {
 
-// In float over short runs, in double over these.
+// Short runs are summed in float, the runs in double.
 double squares(const float* x, int64_t count) {
   const FloatTag d;
   double sum = 0;

@@ -27,13 +27,17 @@ Bytes Budget::overhead_bytes() const {
   return caller_bytes() + later_bytes_ + other_batches_bytes_ + transfer_bytes() + options_.data_bytes;
 }
 
-void Budget::hold_overhead(Bytes leaving, bool is_open) {
+void Budget::release_all_but_data() {
   release_arena();
   caller_.release();
   later_.release();
   other_batches_.release();
   plans_.release();
   transfers_.release();
+}
+
+void Budget::hold_overhead(Bytes leaving, bool is_open) {
+  release_all_but_data();
   if (!is_open) {
     data_.reset();
     data_more_bytes_ = 0;
@@ -110,12 +114,7 @@ void Budget::set_arena_resident() {
 }
 
 void Budget::release_all() {
-  release_arena();
-  caller_.release();
-  later_.release();
-  other_batches_.release();
-  plans_.release();
-  transfers_.release();
+  release_all_but_data();
   data_.reset();
 }
 

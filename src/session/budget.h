@@ -72,6 +72,7 @@ class Budget {
   Bytes caller_bytes() const { return covers_process() ? options_.caller_bytes : 0; }
   Bytes transfer_bytes() const;
   Bytes arena_held() const;
+  void release_all_but_data();
 
   MemoryLine line_;
   const SessionOptions& options_;

@@ -1,11 +1,11 @@
 #include "session/variables.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/element.h"
 #include "graph/body.h"
 #include "kernels/dnnl_kernel.h"
 #include "kernels/parallel.h"
@@ -24,25 +24,18 @@ void reorder(const kernels::ConcreteType& from, const kernels::Layout& to, const
 void fill_plain(const Init& init, uint64_t seed, std::string_view name, const kernels::ConcreteType& type,
                 std::byte* place) {
   const int64_t count = type.count();
-  switch (type.dtype) {
-    case DType::F32: {
-      auto* out = reinterpret_cast<float*>(place);
-      kernels::parallel_for(count, 4096, [&](int64_t first, int64_t last) {
-        graph::fill(init, seed, name, first, last - first, out + first);
-      });
-      return;
-    }
-    case DType::I64:
-      std::fill_n(reinterpret_cast<int64_t*>(place), count, static_cast<int64_t>(init.a));
-      return;
-    case DType::I32:
-      std::fill_n(reinterpret_cast<int32_t*>(place), count, static_cast<int32_t>(init.a));
-      return;
-    default:
-      if (init.kind != Init::Kind::Constant || init.a != 0)
-        throw Error(fmt::format("variable '{}' of type {} can only start at zero", name, name_of(type.dtype)));
-      std::memset(place, 0, static_cast<size_t>(count * size_of(type.dtype)));
+  if (type.dtype == DType::F32) {
+    auto* out = reinterpret_cast<float*>(place);
+    kernels::parallel_for(count, 4096, [&](int64_t first, int64_t last) {
+      graph::fill(init, seed, name, first, last - first, out + first);
+    });
+    return;
   }
+  const auto value = init.kind == Init::Kind::Constant ? element_bytes(type.dtype, init.a) : std::nullopt;
+  if (!value)
+    throw Error(fmt::format("variable '{}' of type {} can't start as {}; try zeros", name, name_of(type.dtype),
+                            to_string(init)));
+  fill_elements(place, count, *value);
 }
 
 }  // namespace

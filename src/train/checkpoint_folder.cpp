@@ -71,35 +71,27 @@ CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path) {
   if (path.empty()) throw Error("checkpoints need a folder; give the name of one", ErrorKind::Usage);
   const bool is_made = fs::create_directories(path, failure);
   if (failure) fail(failure.value());
-  lock_ = memory::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-  if (lock_ < 0) fail(errno);
-  try {
-    // A file system without locks has no second writer that we could know of.
-    if (memory::uninterrupted([&] { return ::flock(lock_, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK)
-      throw Error(
-          fmt::format("another training writes its checkpoints to '{}'; wait for its end or give another folder", path),
-          ErrorKind::Usage);
-    if (is_made)
-      if (const int reason =
-              memory::sync_folder(fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path().string());
-          reason != 0)
-        fail(reason);
-    remove_leavings();
-    begin();  // whether it can be written is known before training
-    abandon();
-  } catch (...) {
-    ::close(lock_);
-    throw;
-  }
+  lock_ = memory::Descriptor::open(path, O_RDONLY | O_DIRECTORY);
+  if (!lock_.is_open()) fail(errno);
+  // A file system without locks has no second writer that we could know of.
+  if (memory::uninterrupted([&] { return ::flock(lock_, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK)
+    throw Error(
+        fmt::format("another training writes its checkpoints to '{}'; wait for its end or give another folder", path),
+        ErrorKind::Usage);
+  if (is_made)
+    if (const int reason =
+            memory::sync_folder(fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path().string());
+        reason != 0)
+      fail(reason);
+  remove_leavings();
+  begin();  // whether it can be written is known before training
+  abandon();
 }
 
-CheckpointFolder::~CheckpointFolder() {
-  abandon();
-  ::close(lock_);
-}
+CheckpointFolder::~CheckpointFolder() { abandon(); }
 
 void CheckpointFolder::fail(int reason) const {
-  const bool full = reason == ENOSPC || reason == EDQUOT;
+  const bool full = memory::is_disk_full(reason);
   throw Error(fmt::format("checkpoints can't be written to '{}': {}; {}", path_, std::strerror(reason),
                           full ? "free some space or give another folder" : "give another folder"),
               full ? ErrorKind::DiskFull : ErrorKind::Usage);

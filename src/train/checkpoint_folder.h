@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "memory/descriptor.h"
+
 namespace plimsoll::train {
 
 struct CheckpointPlace {
@@ -44,7 +46,7 @@ class CheckpointFolder {
 
   const std::string path_;
   std::string begun_;  // the directory of begin()
-  int lock_ = -1;
+  memory::Descriptor lock_;
 };
 
 }  // namespace plimsoll::train

@@ -1,5 +1,6 @@
 #include "train/temporary_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +11,7 @@
 
 #include <plimsoll/error.h>
 #include "data/inflate.h"
+#include "memory/descriptor.h"
 
 namespace plimsoll::train {
 
@@ -17,10 +19,9 @@ void TemporaryFile::create(const std::string& folder, const std::string& name) {
   remove();
   const std::string place = data::choose_scratch_dir(folder);
   std::string path = fmt::format("{}/{}-XXXXXX", place, name);
-  const int file = ::mkstemp(path.data());
-  if (file < 0)
+  const memory::Descriptor file(::mkostemp(path.data(), O_CLOEXEC));
+  if (!file.is_open())
     throw Error(fmt::format("can't make a file in '{}': {}", place, std::generic_category().message(errno)));
-  ::close(file);
   path_ = path;
 }
 

@@ -57,7 +57,7 @@ TEST(Cli, PlanOfEveryModelFitsItsOwnPeak) {
 class SmallestLine : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SmallestLine, IsWithinFivePercentOfTheLowerBound) {
-  constexpr const char* kWhole = "--without micro-batch,spill";  // parts of the batch have bounds of their own
+  constexpr const char* kWhole = "--without micro-batch,spill";  // micro-batches have bounds of their own
   const Outcome refused = run_program(fmt::format("plan {} --json --memory 1MiB {}", GetParam(), kWhole));
   ASSERT_EQ(refused.exit_code, 3) << refused.errors;
   const Outcome planned = run_program(fmt::format("plan {} --json --memory 20GiB {}", GetParam(), kWhole));

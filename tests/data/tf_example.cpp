@@ -81,6 +81,12 @@ TEST(TfExample, SaysWhatIsWrongWithAFeature) {
                 },
                 ErrorKind::Usage),
             "feature 'x': f16 cannot be read from a tf.Example; ask for f32, i32, i64, u8 or bool");
+  EXPECT_EQ(testing::refusal(
+                [] {
+                  ExampleParser(std::vector<Feature>{{{"x", DType::U8}, 256}});
+                },
+                ErrorKind::Usage),
+            "feature 'x': its default 256 is no u8");
 }
 
 TEST(TfExample, ListsWhatARecordHolds) {

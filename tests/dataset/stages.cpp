@@ -114,6 +114,8 @@ TEST(DatasetPaddedBatch, PadsToTheLargestOfABatchOrToAShape) {
       ThrowsMessage<Error>(HasSubstr("is [1,3] in an element, larger than [2,2]")));
   EXPECT_THAT([&] { ragged.padded_batch(2, {.shapes = {{2}}}); },
               ThrowsMessage<Error>(HasSubstr("can't be padded to [2]")));
+  EXPECT_THAT([&] { ragged.padded_batch(2, {.values = {0.5}}); },
+              ThrowsMessage<Error>(HasSubstr("'x' is i64 and can't be padded with 0.5")));
 }
 
 TEST(DatasetUnbatch, TakesBatchesApart) {

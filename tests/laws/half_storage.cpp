@@ -24,7 +24,7 @@ using testing::Case;
 using testing::random_values;
 using testing::small;
 
-// A model with made-up samples that can be learned by heart.
+// A model with synthetic samples that it can memorise.
 class Trained {
  public:
   Trained(const std::string& model, const ModelOptions& model_options, int64_t batch, bool half_values, bool half_state,
@@ -181,7 +181,7 @@ TEST(HalfStorageLearns, AsWellAsWithout) {
   }
 }
 
-// In parts of the batch the same values are rounded: numbers agree as they do without the flag.
+// In micro-batches the same values are rounded: results agree as closely as without the flag.
 TEST(HalfStorageParts, AgreeWithinTolerance) {
   SessionOptions options;
   options.levers.recompute = false;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kRows = 1'000'000;
 
-// Zeros that take no place on the disk, and as much memory as others when they are read.
+// A sparse file: its zeros take no space on disk, but as much memory as other numbers when they are read.
 void write_zeros(const testing::TemporaryDirectory& folder, const std::string& name, const std::string& header,
                  Bytes bytes) {
   const std::string path = folder.write(name, header);

@@ -49,7 +49,7 @@ TEST_P(LineTest, SmallestLineWorksAndIsKept) {
     EXPECT_LE(end["measured_peak_bytes"].get<Bytes>(), end["planned_peak_bytes"].get<Bytes>());
     EXPECT_LE(end["planned_peak_bytes"].get<Bytes>(), line);
   }
-  // Two MiB below is refused: the smallest line is not an idle number.
+  // Two MiB below is refused: the named line is really the smallest.
   EXPECT_EQ(run_program(train(GetParam(), smallest - 3 * MiB, 1)).exit_code, 3);
 }
 

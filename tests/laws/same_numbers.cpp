@@ -144,7 +144,8 @@ double distance(const std::vector<std::byte>& a, const std::vector<std::byte>& b
   return std::sqrt(apart / std::max(length, 1e-30));
 }
 
-// Sums over parts round differently: losses and, with an update that is linear in the gradient, every variable.
+// Sums over micro-batches round differently. Losses agree and, where the update is linear in the gradient, all
+// variables.
 TEST_P(SameNumbers, InPartsWithinTolerance) {
   constexpr double kWeights = 1e-4, kLosses = 1e-4;
   Way way;
@@ -160,8 +161,8 @@ TEST_P(SameNumbers, InPartsWithinTolerance) {
   });
 }
 
-// Adam divides by the root of squares, so where a gradient is next to nothing a weight may move by a share of its rate;
-// the losses show that this is all.
+// Adam divides by the root of squares, so where a gradient is near zero a weight may move by a fraction of the learning
+// rate; the losses show that nothing else differs.
 TEST_P(SameNumbers, InPartsWithAdam) {
   constexpr float kTolerance = 2e-3F;
   Way way;

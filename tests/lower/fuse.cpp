@@ -108,7 +108,7 @@ TEST(Fuse, MaskOfTheActivationBeforePoolingIsSpread) {
   }
 }
 
-// A loss that became no number must not look like one because an activation was joined to what made it.
+// A NaN must stay NaN where an activation is fused into the operator that made it.
 TEST(Fuse, KeepsWhatIsNotANumber) {
   for (Tensor (*activation)(Tensor, Name) : {relu, relu6}) {
     Graph graph;

@@ -58,7 +58,7 @@ TEST(Predict, AConvolutionTakesItsFlopsAtItsEfficiency) {
   EXPECT_NEAR(task_ns(program, task, 4), 500 + cost.flops / cost.efficiency / 100, 1);
 }
 
-// Winograd's way needs a quarter of the products that are counted.
+// Winograd's algorithm needs a quarter of the products that are counted.
 TEST(Predict, AConvolutionOfThreeByThreeIsFasterThanItsFlops) {
   if (!Winograd::suits({4, 64, 64, 28, 28, 28, 28, 1, 1})) GTEST_SKIP() << "not on this processor";
   Graph graph;
@@ -101,7 +101,7 @@ TEST(Predict, SmallTensorsMoveAtTheSpeedOfTheCaches) {
   EXPECT_DOUBLE_EQ(predict_ns({.bytes = 2e6}, speed), 500 + 2e5);
 }
 
-// Weights are read again by every part of a batch, images are not.
+// Every micro-batch reads all weights, but only its own images.
 TEST(Predict, PartsPayAgainForWhatDoesNotGrowWithTheBatch) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 512});

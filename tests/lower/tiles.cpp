@@ -75,7 +75,7 @@ TEST(Tiles, OfOneVariableFollowEachOther) {
   EXPECT_EQ(cut, 1);
 }
 
-// velocity = momentum * velocity - rate * gradient; w += velocity. In every tile, and over their borders.
+// velocity = momentum * velocity - rate * gradient; w += velocity: in every tile and across the borders of tiles.
 TEST(Tiles, UpdateIsTheFormula) {
   constexpr int64_t kRows = 3;
   constexpr int64_t kColumns = kTileFloats / 2 + 5;

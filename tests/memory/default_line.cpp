@@ -61,7 +61,7 @@ TEST(DefaultLine, SomethingIsKnownHere) {
   EXPECT_FALSE(line.reason.empty());
 }
 
-// A made-up /proc and /sys.
+// A fake /proc and /sys.
 class FakeSystem {
  public:
   FakeSystem() : root_(::testing::TempDir() + "plimsoll-fake-" + std::to_string(::getpid())) {}

@@ -1,4 +1,4 @@
-// Proofs of claims that are made of an operator's traits: each gives the reason why it does not hold, or nothing.
+// Proofs of the claims that an operator's traits make: each returns why a claim does not hold, or nothing.
 #pragma once
 
 #include <string>

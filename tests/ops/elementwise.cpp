@@ -209,7 +209,7 @@ TEST(Elementwise, ABlockedLayoutPassesThrough) {
   ASSERT_EQ(compared.out.size(), 1U);
   EXPECT_EQ(compared.out[0], blocked(DType::Bool, dims));
 
-  // Padded channels fall back, and so does what depends on places.
+  // Padded channels, and operators that use the index of an element, fall back to the plain layout.
   const Dims odd{2, 3, 3, 5};
   ConcreteType padded{DType::F32, odd, blocked(DType::F32, odd), false};
   const ConcreteType odd_plain{DType::F32, odd, {}, false};

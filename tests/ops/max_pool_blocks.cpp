@@ -30,7 +30,7 @@ struct Case {
 
 int64_t count(std::array<int64_t, 2> size) { return size[0] * size[1]; }
 
-// One pixel, channel by channel, as the words of the definition say it.
+// One pixel, channel by channel, by the definition.
 struct Plain {
   float best = -std::numeric_limits<float>::infinity();
   int64_t place = 0, at = -1;
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{{8, 9}, {2, 2}, Window::strided(3), 8}, Case{{2, 2}, {3, 3}, Window::strided(3, 1), 8},
                       Case{{6, 7}, {2, 3}, {{1, 2}, {1, 0, 0, 2}, {1, 1}, 1}, 8}, Case{{5, 5}, {5, 5}, {}, 16}));
 
-// Whether or not numbers follow it.
+// At every place of the window, also before larger numbers.
 TEST(MaxPoolBlocks, ANanWins) {
   const Case c{{2, 2}, {2, 2}, Window::strided(2), 8};
   const PoolGeometry g = c.geometry();

@@ -27,7 +27,7 @@ int64_t points(std::array<int64_t, 2> size) { return size[0] * size[1]; }
 std::vector<float> image_of(const Sizes& n) { return draw(n.samples * points(n.image), 1); }
 std::vector<float> gradient_of(const Sizes& n) { return draw(n.samples * points(n.result) * padded(n), 2); }
 
-// As the words of the definition say it, in double precision.
+// By the definition, in double precision.
 Found expected(const Sizes& n) {
   const std::vector<float> x = image_of(n), dy = gradient_of(n);
   std::vector<double> kernel(static_cast<size_t>(points(n.kernel) * padded(n))), bias(static_cast<size_t>(n.outputs));

@@ -232,7 +232,7 @@ TEST_P(OpTest, ElementwiseViewAndFusionClaimsHold) {
   const graph::Body& body = built->graph.body();
   Evaluator evaluator(built->graph, kBatch);
   feed(*built, evaluator, kBatch);
-  // What an update changes is looked at before it runs.
+  // Keeps the inputs that an update changes as they are before it runs.
   std::vector<std::vector<Contents>> inputs;
   evaluator.run(false, [&](const graph::Node& node) {
     std::vector<Contents>& of_node = inputs.emplace_back();
@@ -246,7 +246,7 @@ TEST_P(OpTest, ElementwiseViewAndFusionClaimsHold) {
         EXPECT_EQ(why_not(built->graph, node, inputs[i], kBatch, evaluator.state), "");
       }
     };
-    // Lowering takes no update of rows for element-wise.
+    // Lowering does not treat row-sparse updates as element-wise.
     hold(node.op->traits.elementwise && body.attrs(node).i("sparse") == 0, why_not_elementwise);
     hold(node.op->traits.view, why_not_view);
     hold(node.op->fusion.passes != nullptr, why_not_passing);

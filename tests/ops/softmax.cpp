@@ -19,7 +19,7 @@ std::vector<float> softmax_of(const std::vector<float>& x, int64_t classes, bool
   return evaluator.floats(y.id());
 }
 
-// Short rows are taken in groups, whole ones and a rest: neither may show.
+// Short rows go in groups. Full groups and the last, partial one must give the same bits.
 TEST(Softmax, RowsDoNotDependOnTheirNeighbours) {
   for (const int64_t classes : {1, 3, 10, 19, 32, 75}) {
     constexpr int64_t kRows = 37, kBad = 4;

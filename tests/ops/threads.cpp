@@ -1,5 +1,5 @@
 // Kernels give the same bits for any number of threads: operators of the samples, and convolutions of many shapes,
-// since oneDNN chooses among several ways to share each of them out.
+// since oneDNN divides the work of each in one of several ways.
 #include <omp.h>
 
 #include <fmt/format.h>
@@ -96,7 +96,7 @@ TEST(Threads, DoNotChangeConvolutions) {
     return window;
   };
   for (const Layer& layer : {
-           // Large images and small kernels: sums are cut into groups of samples.
+           // Large images and small filters: sums are cut into groups of samples.
            Layer{16, 3, 64, 32, {7, 7}, Window::strided(2, 3)},
            {3, 3, 32, 40, {3, 3}, halved, true},
            {9, 64, 64, 12, {3, 3}, same, true},
@@ -112,7 +112,7 @@ TEST(Threads, DoNotChangeConvolutions) {
            {2, 64, 2, 32, {1, 1}, {}, true},
            {1, 64, 48, 32, {1, 1}, skips},
            {3, 16, 80, 24, {2, 2}, skips},
-           // Small images and large kernels: oneDNN shares channels out.
+           // Small images and large filters: oneDNN divides the channels.
            {3, 256, 256, 4, {3, 3}, same},
            {4, 256, 512, 6, {1, 1}, skips},
            {2, 512, 256, 3, {1, 1}, {}, true},

@@ -189,7 +189,7 @@ TEST_P(TypesTest, RightOrRefused) {
           if (HasFatalFailure()) return;
         }
   }
-  // What an operator says to take of its first input it takes, in some sample.
+  // Each type that an operator claims for its first input is accepted in some sample.
   for (const DType dtype : kEveryType) {
     if (!op.types.at(0).has(dtype)) continue;
     EXPECT_TRUE(accepted.contains(dtype)) << name_of(dtype) << " was never taken";

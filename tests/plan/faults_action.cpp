@@ -55,7 +55,7 @@ bool is_first_run(const Subject& s, int32_t n) {
   return true;
 }
 
-// Lets the value that is alive at the end of the plan, or was last, live there: at a place of its own.
+// Extends the last life of a buffer to the end of the plan; a value moves to a free place for that.
 bool keep_to_the_end(Subject& s, BufferId id) {
   int32_t last = -1;
   for (size_t i = 0; i < s.plan.lives.size(); ++i)

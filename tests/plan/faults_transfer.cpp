@@ -155,7 +155,7 @@ std::vector<Fault> transfer_faults() {
            return b.kind == BufferKind::Temporary && n != moved_at(s, i);
          });
          s.plan.actions[i] = save_action(s.plan, s.problem, to, s.plan.actions[i].micro_batch);
-         return {"is moved|never saved|is saved", was + "|" + name_at(s, i)};
+         return {"is moved|never saved|is saved|is stored as", was + "|" + name_at(s, i)};
        }},
       {"an older value loaded",
        [](Subject& s, Dice& d) -> Words {

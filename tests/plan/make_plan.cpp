@@ -84,7 +84,7 @@ TEST(MakePlan, TakesAVariantWhenTheLineAsksForIt) {
   EXPECT_EQ(std::get<Shortfall>(make_plan(b.problem, tight)).need_bytes, 10240);
 }
 
-// The backward of an activation may read its output instead of its input, which nobody else holds.
+// The gradient of an activation may read its output, so that its input, which nobody else reads, dies early.
 TEST(MakePlan, AVariantMayReadSomethingElse) {
   Builder b;
   const BufferId in = b.buffer("in", BufferKind::Input, Tag::Data, 1024);

@@ -93,7 +93,7 @@ bool can_pack(const Boxes& boxes, Bytes capacity, Offsets& offsets, size_t i) {
 TEST(PackSearch, KnowsWhatCannotBePacked) {
   int impossible = 0;
   for (const Bytes height : {6, 7})
-    for (uint64_t seed = 0; seed < 400; ++seed) {
+    for (uint64_t seed = 0; seed < 800; ++seed) {
       const Boxes boxes = full_load(seed, 12, height);
       Offsets offsets(boxes.size());
       const bool can = can_pack(boxes, height, offsets, 0);

@@ -87,7 +87,7 @@ inline std::vector<PackItem> pipeline_trace(uint64_t seed, int64_t micro_batches
   return items;
 }
 
-// Quadratic and obviously right.
+// Compares all pairs: slow, but simple enough to trust.
 inline std::string find_fault(const std::vector<PackItem>& items, const Packing& packing, Bytes alignment) {
   Bytes height = 0;
   for (size_t i = 0; i < items.size(); ++i) {

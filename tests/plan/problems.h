@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 
@@ -13,18 +14,7 @@ namespace plimsoll::testing {
 
 using namespace plan;
 
-// A fixed generator, so that the same seed is the same problem everywhere.
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : state_(seed * 2654435761u + 1) {}
-  int64_t below(int64_t n) {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<int64_t>((state_ >> 33) % static_cast<uint64_t>(n));
-  }
-
- private:
-  uint64_t state_;
-};
+using Dice = RandomSequence;  // the same seed is the same problem everywhere
 
 struct Builder {
   Problem problem;

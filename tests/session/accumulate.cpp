@@ -14,7 +14,7 @@ namespace {
 
 using Weights = std::vector<std::vector<float>>;
 
-// Made-up samples for a built-in model.
+// Synthetic samples for a built-in model.
 struct Samples {
   std::vector<std::byte> input, labels;
   Bytes input_bytes, label_bytes;  // of one

@@ -194,6 +194,30 @@ std::string error_of(const Call& call) {
   return "";
 }
 
+TEST(CustomLoop, VariablesOfWholeNumbersStartAsConstants) {
+  Graph graph;
+  const Tensor seven = graph.variable("seven", DType::I32, {3}, Init::constant(7));
+  Session session(graph, MemoryLine());
+  session.step({.fetch = {seven}});
+  session.open();
+  std::vector<int32_t> numbers(3);
+  session.get(seven, numbers);
+  EXPECT_EQ(numbers, std::vector<int32_t>(3, 7));
+}
+
+TEST(CustomLoop, VariablesRefuseAStartThatTheirTypeDoesNotHold) {
+  for (const auto& [dtype, init, text] :
+       {std::tuple{DType::I32, Init::constant(0.5), "i32 can't start as constant(0.5)"},
+        {DType::U8, Init::constant(256), "u8 can't start as constant(256)"},
+        {DType::I64, Init::uniform(-1, 1), "i64 can't start as uniform(-1,1)"}}) {
+    Graph graph;
+    const Tensor v = graph.variable("v", dtype, {3}, init);
+    Session session(graph, MemoryLine());
+    session.step({.fetch = {v}});
+    EXPECT_EQ(error_of([&] { session.open(); }), "variable 'v' of type " + std::string(text) + "; try zeros");
+  }
+}
+
 TEST(CustomLoop, MistakesAreOneClearError) {
   Net net, other;
   const std::vector<Gradient> grads = gradients(net.loss, net.weights);

@@ -24,7 +24,7 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using testing::make_engine;
 
-// A convolution keeps its kernel in a layout of its own; the file must not notice.
+// A convolution keeps its filter in a layout of its own; the file holds it row-major.
 struct Net {
   Graph graph;
   Tensor y;

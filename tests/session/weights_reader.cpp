@@ -115,7 +115,7 @@ TEST_F(WeightsReaderTest, RefusesPipesDevicesAndFoldersAtOnce) {
     EXPECT_THAT(error_of([&] { WeightsReader reader(other); }), HasSubstr(other));
 }
 
-// What a header holds must not show in the memory of who reads it.
+// The memory of a reader must not grow with the header.
 TEST_F(WeightsReaderTest, LongHeadersTakeNoMemory) {
   PLIMSOLL_SKIP_UNDER_SANITIZER();
   std::string many = "{";

@@ -108,7 +108,7 @@ TEST_F(CheckpointStoreTest, AMissingOrTruncatedFileFallsBackToo) {
   EXPECT_THAT(error_of([&] { loaded_step(); }), HasSubstr("no checkpoint in '" + folder + "' is whole; checkpoint"));
 }
 
-// Training goes on after the one that was good; what is damaged is the older one then.
+// A save after resuming from the last good checkpoint is the newest, not the damaged one.
 TEST_F(CheckpointStoreTest, TheNextSaveIsTheNewest) {
   train();
   flip_byte(newest_file(folder, "weights.safetensors"), 100);

@@ -240,8 +240,8 @@ int64_t waited_for_batches(const Inputs& inputs) {
   return 0;
 }
 
-// Steps are repeated until the next batch is made, which is what it is to be slower than the input, on however busy a
-// machine. Input that is read between the steps would never be made.
+// A step is repeated until the next batch is ready: that makes it slower than the input on any machine. Batches that
+// were read between steps instead of beside them would never be ready.
 TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
   using Clock = std::chrono::steady_clock;
   constexpr int64_t kBatches = 30;

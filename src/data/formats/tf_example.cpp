@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/element.h"
 #include "data/formats/wire.h"
 
 namespace plimsoll::data {
@@ -208,16 +209,6 @@ std::string put_numbers(const Feature& feature, const List& list, std::byte* int
   return fault;
 }
 
-void put_fallback(const TableField& field, double value, std::byte* into) {
-  const Bytes size = size_of(field.dtype);
-  std::byte number[8];
-  const auto whole = static_cast<int64_t>(value);  // little-endian: its front is the narrower number
-  const auto single = static_cast<float>(value);
-  std::memcpy(number, field.dtype == DType::F32 ? static_cast<const void*>(&single) : &whole,
-              static_cast<size_t>(size));
-  for (int64_t i = 0; i < field.elements(); ++i) std::memcpy(into + i * size, number, static_cast<size_t>(size));
-}
-
 bool looks_like_image(std::span<const std::byte> bytes) {
   const std::string_view text = text_of(bytes);
   return text.starts_with("\xff\xd8\xff") || text.starts_with("\x89PNG\r\n");
@@ -235,6 +226,10 @@ ExampleParser::ExampleParser(std::vector<Feature> features)
                   ErrorKind::Usage);
     if (feature.is_encoded && feature.fallback)
       throw Error(fmt::format("feature '{}': an encoded image has no default", feature.field.name), ErrorKind::Usage);
+    if (feature.fallback && !element_bytes(feature.field.dtype, *feature.fallback))
+      throw Error(fmt::format("feature '{}': its default {} is no {}", feature.field.name, *feature.fallback,
+                              name_of(feature.field.dtype)),
+                  ErrorKind::Usage);
   }
 }
 
@@ -271,7 +266,7 @@ std::string ExampleParser::parse(std::span<const std::byte> record, std::span<Fe
     const Feature& feature = features_[i];
     if (!feature.fallback)
       return fmt::format("there is no feature '{}'; check its name, or give it a default", feature.field.name);
-    put_fallback(feature.field, *feature.fallback, into[i].numbers);
+    fill_elements(into[i].numbers, feature.field.elements(), *element_bytes(feature.field.dtype, *feature.fallback));
   }
   return "";
 }

@@ -11,6 +11,7 @@
 #include "base/crc32c.h"
 #include "base/little_endian.h"
 #include "data/inflate.h"
+#include "data/refuse.h"
 #include "data/stored_array.h"
 
 namespace plimsoll::data {
@@ -20,10 +21,6 @@ namespace {
 constexpr Bytes kHeaderBytes = 12, kFooterBytes = 4;
 constexpr Bytes kScanWindow = 64 * KiB;
 constexpr Bytes kLeastWindow = 256 * KiB;
-
-[[noreturn]] void refuse(const std::string& path, Bytes at, const std::string& what) {
-  throw Error(fmt::format("{}: at byte {}: {}", path, at, what), ErrorKind::BadData);
-}
 
 // The length of the record at `offset`, whose header is the start of `bytes`.
 Bytes record_length(std::span<const std::byte> bytes, const std::string& path, Bytes offset, Bytes file_bytes) {

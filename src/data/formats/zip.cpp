@@ -8,6 +8,7 @@
 
 #include <plimsoll/error.h>
 #include "base/little_endian.h"
+#include "data/refuse.h"
 
 namespace plimsoll::data {
 namespace {
@@ -19,10 +20,6 @@ constexpr Bytes kLongestComment = 65535;
 constexpr uint32_t kIn64 = 0xffffffff;  // the number stands in the extra field
 constexpr uint16_t kExtra64 = 1;
 constexpr uint16_t kEncrypted = 1;
-
-[[noreturn]] void refuse(const std::string& path, Bytes at, const std::string& what) {
-  throw Error(fmt::format("{}: at byte {}: {}", path, at, what), ErrorKind::BadData);
-}
 
 std::vector<std::byte> read_piece(const memory::File& file, Bytes offset, Bytes bytes, const std::string& path) {
   std::vector<std::byte> piece(static_cast<size_t>(bytes));

@@ -16,6 +16,7 @@
 
 #include <plimsoll/error.h>
 #include "data/formats/csv_walk.h"
+#include "data/refuse.h"
 #include "memory/file.h"
 
 namespace plimsoll::data {
@@ -27,10 +28,6 @@ constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMostLookedAt = 10'000;
 constexpr Bytes kLongestLine = 64 * KiB;
 constexpr size_t kMostClasses = 100'000;
-
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw Error(fmt::format("{}: {}", path, what), ErrorKind::BadData);
-}
 
 // Names and labels in one block each, made once their sizes are known.
 class FileNames {

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/random.h"
 #include "plan/pack/pack_boxes.h"
 
 namespace plimsoll::plan {
@@ -16,11 +17,7 @@ Offsets improve_order(const Boxes& boxes, Offsets best, Bytes enough, int64_t sc
   BoxOrder order(boxes.size());
   std::iota(order.begin(), order.end(), 0);
   std::vector<int64_t> position(boxes.size());
-  uint64_t random = 1;
-  const auto below = [&](int64_t n) {
-    random = random * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<int64_t>((random >> 33) % static_cast<uint64_t>(n));
-  };
+  RandomSequence random(1);
   for (int64_t round = 0; scans >= cost && height > enough; ++round, scans -= cost) {
     std::sort(order.begin(), order.end(),
               [&](int32_t a, int32_t b) { return std::pair(best[a], a) < std::pair(best[b], b); });
@@ -28,7 +25,7 @@ Offsets improve_order(const Boxes& boxes, Offsets best, Bytes enough, int64_t sc
     const Bytes line = height - (height - enough) / (1 + round % 4);
     for (int64_t i = 0; i < count; ++i) {
       const int32_t box = order[i];
-      if (best[box] + boxes[box].size >= line) position[box] -= 1 + 2 * below(i + 1);
+      if (best[box] + boxes[box].size >= line) position[box] -= 1 + 2 * random.below(i + 1);
     }
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return position[a] < position[b]; });
     Offsets tried = place_in_holes(boxes, order, Fit::Lowest, std::numeric_limits<int32_t>::max());

@@ -1,0 +1,25 @@
+// One number as the bytes of an element of any type.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <plimsoll/bytes.h>
+#include <plimsoll/dtype.h>
+
+namespace plimsoll {
+
+struct ElementBytes {
+  std::array<std::byte, 8> bytes{};
+  Bytes size = 0;
+};
+
+// Rounded to f32. Nothing where another type does not hold exactly this number; in 16 bits only 0 is made.
+std::optional<ElementBytes> element_bytes(DType dtype, double value);
+
+// `to` may lie anywhere, aligned or not.
+void fill_elements(void* to, int64_t count, const ElementBytes& element);
+
+}  // namespace plimsoll
