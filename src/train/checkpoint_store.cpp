@@ -1,5 +1,6 @@
 #include "train/checkpoint_store.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string_view>
@@ -215,19 +216,20 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
 
 std::optional<LoadedCheckpoint> CheckpointStore::load_newest(Training& training) const {
   std::vector<std::string> damaged;
-  const std::vector<CheckpointPlace> places = list();
-  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+  std::vector<CheckpointPlace> places = list();
+  std::ranges::reverse(places);  // the newest first
+  for (const CheckpointPlace& place : places) {
     CheckpointManifest manifest;
     try {
-      manifest = read_whole(place->path);
+      manifest = read_whole(place.path);
     } catch (const Error& e) {
-      damaged.push_back(fmt::format("checkpoint '{}' is passed over: {}", place->path, e.what()));
+      damaged.push_back(fmt::format("checkpoint '{}' is passed over: {}", place.path, e.what()));
       continue;
     }
-    expect_same_facts(manifest.facts, checkpoint_facts(training), place->path);
+    expect_same_facts(manifest.facts, checkpoint_facts(training), place.path);
     for (const StoredPart& part : kParts)
-      session::load_weights(*training.session, training.graph, path_in(place->path, part.name), part.part);
-    return LoadedCheckpoint{*place, std::move(manifest.run), std::move(damaged)};
+      session::load_weights(*training.session, training.graph, path_in(place.path, part.name), part.part);
+    return LoadedCheckpoint{place, std::move(manifest.run), std::move(damaged)};
   }
   if (damaged.empty()) return std::nullopt;
   throw Error(fmt::format("no checkpoint in '{}' is whole; {}", path_, damaged.front()), ErrorKind::BadData);

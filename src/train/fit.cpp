@@ -45,7 +45,7 @@ void check(const FitOptions& options) {
                 "Dataset::batch and shuffle");
 }
 
-Dataset batched(Dataset samples, const FitOptions& options) {
+Dataset batched(const Dataset& samples, const FitOptions& options) {
   return samples.batch(options.batch).prefetch(std::max(1, options.workers));
 }
 
@@ -116,6 +116,8 @@ class EpochLines final : public Callback {
 }  // namespace
 }  // namespace train
 
+// What the handles share changes: const by the letter alone.
+// NOLINTBEGIN(readability-make-member-function-const)
 void Model::compile(const CompileOptions& options) {
   train::Compiled& compiled = train::compiled_of(*this);
   const train::Compiled::Turn turn(compiled);
@@ -206,5 +208,7 @@ void Model::load_weights(const std::string& path) {
   const train::Compiled::Turn turn(compiled);
   compiled.load_weights(path);
 }
+
+// NOLINTEND(readability-make-member-function-const)
 
 }  // namespace plimsoll

@@ -41,7 +41,8 @@ Dims dims_of_all(const View& view, int64_t batch, int64_t samples) {
 
 void run_batches(const Model& model, const Dataset& dataset, const MemoryLine& line,
                  const std::function<void(const Results&, int64_t samples)>& sink) {
-  const Model alive = model;  // the sink may let go of the last handle
+  // The sink may let go of the last handle.
+  const Model alive = model;  // NOLINT(performance-unnecessary-copy-initialization)
   Compiled& compiled = compiled_of(model);
   const Compiled::Turn turn(compiled);
   Training& training = compiled.ready({.purpose = Purpose::Predict, .line = line, .data = {{}, dataset}});
@@ -55,6 +56,8 @@ void run_batches(const Model& model, const Dataset& dataset, const MemoryLine& l
 }  // namespace
 }  // namespace train
 
+// What the handles share changes: const by the letter alone.
+// NOLINTBEGIN(readability-make-member-function-const)
 void Model::predict(const Dataset& dataset, const MemoryLine& line, const PredictOptions& options) {
   if (static_cast<bool>(options.sink) == !options.npy.empty())
     throw Error("predict: give a sink or the path of an npy file", ErrorKind::Usage);
@@ -87,5 +90,7 @@ Prediction Model::predict(const Dataset& dataset, const MemoryLine& line) {
   });
   return prediction;
 }
+
+// NOLINTEND(readability-make-member-function-const)
 
 }  // namespace plimsoll
