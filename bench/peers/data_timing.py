@@ -14,13 +14,16 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def measure(arguments, epoch, version):
+def measure(arguments, epoch, version, is_one_process=True):
     """Calls epoch(), which returns its elements, once before and then until the seconds are over."""
     epoch()
-    start, elements = time.monotonic(), 0
+    start, clock, elements = time.monotonic(), time.process_time(), 0
     while True:
         elements += epoch()
         passed = time.monotonic() - start
         if passed >= arguments.seconds:
             break
-    print(json.dumps({'elements_per_s': elements / passed, 'version': version}))
+    result = {'elements_per_s': elements / passed, 'version': version}
+    if is_one_process:
+        result['processor_us'] = (time.process_time() - clock) * 1e6 / elements
+    print(json.dumps(result))

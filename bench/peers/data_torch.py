@@ -53,7 +53,7 @@ def main():
     def epoch():
         return sum(len(y) for _, y in data)
 
-    data_timing.measure(arguments, epoch, f'torch {torch.__version__}')
+    data_timing.measure(arguments, epoch, f'torch {torch.__version__}', is_one_process=arguments.setting == 'alone')
 
 
 if __name__ == '__main__':

@@ -262,8 +262,8 @@ void add_train_verb(CLI::App& app, Command& command) {
   verb->add_flag("--resume", s.resume, "Go on from the newest good checkpoint of --run, with its config");
   verb->add_option(
           "--early-stopping", s.early_stopping,
-          "Stop after N epochs without a better val_loss, or MONITOR. The best weights are those that are saved")
-      ->option_text("[MONITOR:]N");
+          "Stop after N epochs without a better val_loss, or val_accuracy:N. The best weights are those that are saved")
+      ->option_text("N");
   add_config(*verb, s);
   add_output(*verb, s);
   start_group(*verb, kRunGroup, Listing::Rare);
