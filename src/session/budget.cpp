@@ -88,11 +88,15 @@ Bytes Budget::peak_of_planning(Bytes planning_bytes, Bytes leaving) const {
   return line_.used() - held_bytes() + leaving + planning_bytes;
 }
 
+void Budget::note_runtime() {
+  runtime_bytes_ = line_.process_bytes() + caller_.bytes() + later_.bytes() + other_batches_.bytes() + plans_.bytes();
+}
+
 Bytes Budget::settle(int64_t actions, Bytes leaving) {
   // Plans exist and are measured with the process; their executors come when the session opens.
   if (covers_process()) plans_.resize(actions * (kBytesOfBoundAction + options_.caller_step_bytes));
   line_.measure_process(leaving);
-  runtime_bytes_ = line_.process_bytes() + caller_.bytes() + later_.bytes() + other_batches_.bytes() + plans_.bytes();
+  note_runtime();
   if (!covers_process()) return 0;
   return std::max<Bytes>(0, line_.used() - line_.limit());
 }

@@ -66,6 +66,8 @@ class Budget {
   void release_later_plans() { later_.release(); }
   void release_all();
 
+  // What is held beside arena and input now: a step that is planned later may take of what was left for planning it.
+  void note_runtime();
   Bytes runtime_bytes() const { return runtime_bytes_; }
 
  private:

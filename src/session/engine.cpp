@@ -49,7 +49,7 @@ Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>&
 Engine::~Engine() { close(); }
 
 Bytes Engine::peak_bytes() const {
-  return std::max(arena_bytes() + runtime_bytes() + budget_.data_bytes(), planner_.planning_peak_bytes());
+  return std::max({earlier_peak_bytes_, running_bytes(), planner_.planning_peak_bytes()});
 }
 
 void Engine::expect_graph() const {
@@ -159,6 +159,7 @@ size_t Engine::find_or_plan(const Request& request) {
   }
   if (is_closed_) throw Error("the session is closed and can't run again; make another one");
   const auto turn = budget_.line().take_planning_turn();
+  if (arena_) earlier_peak_bytes_ = std::max(earlier_peak_bytes_, running_bytes());
   const size_t number = planner_.plan_more(request);
   steps[number].last_used = runs_;
   if (arena_) {
@@ -169,6 +170,7 @@ size_t Engine::find_or_plan(const Request& request) {
   }
   budget_.line().measure_process(planner_.leaving_bytes());
   if (arena_) budget_.hold_other_batches();
+  budget_.note_runtime();
   return number;
 }
 

@@ -71,6 +71,8 @@ class Engine {
 
  private:
   class Turn;  // of the thread that uses the engine
+  // Of all that is held while steps run, as it was when the last of them was planned.
+  Bytes running_bytes() const { return arena_bytes() + runtime_bytes() + budget_.data_bytes(); }
   void expect_graph() const;
   size_t find_or_plan(const Request& request);
   int64_t batch_of(std::span<const Feed> feeds, int64_t otherwise = 1) const;
@@ -96,6 +98,7 @@ class Engine {
   Homes homes_;
   std::atomic<bool> is_busy_ = false;
   int64_t runs_ = 0;
+  Bytes earlier_peak_bytes_ = 0;  // before a step was planned while the session was open
   kernels::StepStatus status_;
   kernels::StepState state_;
   bool is_closed_ = false;

@@ -346,6 +346,11 @@ def _(a, x):
     return (largest.cumsum(a["axis"]) == 0).sum(a["axis"])
 
 
+@op("stop_gradient")
+def _(a, x):
+    return x.detach()
+
+
 @op("reshape")
 def _(a, x):
     return x.reshape(a["shape"])
