@@ -1,6 +1,7 @@
 // What a session is made of: lowering, planning, the budget, the arena, variables, and the run of a step.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -71,8 +72,11 @@ class Engine {
 
  private:
   class Turn;  // of the thread that uses the engine
-  // Of all that is held while steps run, as it was when the last of them was planned.
-  Bytes running_bytes() const { return arena_bytes() + runtime_bytes() + budget_.data_bytes(); }
+  // Of all that is held while steps run, as it was when the last of them was planned. The process is estimated from
+  // above, so that the sum of a step planned later may pass the line, which nothing does.
+  Bytes running_bytes() const {
+    return std::min(arena_bytes() + runtime_bytes() + budget_.data_bytes(), budget_.line().limit());
+  }
   void expect_graph() const;
   size_t find_or_plan(const Request& request);
   int64_t batch_of(std::span<const Feed> feeds, int64_t otherwise = 1) const;
