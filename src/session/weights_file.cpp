@@ -131,6 +131,7 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
 }
 
 void save_weights(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options) {
+  session.open();  // first: it finalises the graph, whose lists move then
   memory::OutputFile file(path);
   const auto put = [&](std::span<const std::byte> bytes) {
     file.write(bytes.data(), static_cast<Bytes>(bytes.size()));
@@ -158,6 +159,7 @@ void save_weights(Engine& session, Graph& graph, const std::string& path, const 
 }
 
 LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part) {
+  session.open();  // as in save_weights
   const WeightsReader file(path);
   std::vector<bool> is_there(graph.body().variables().size(), false);
   file.for_each([&](const StoredTensor& stored) {
