@@ -170,7 +170,7 @@ EagerValue& EagerEngine::value_for(ValueId id) {
 }
 
 void EagerEngine::make_constant(EagerValue& value, ValueId id) {
-  if (!store_.allocate(value)) refuse(value, nullptr);
+  if (!store_.allocate(value)) refuse(value);
   const std::vector<std::byte>& bytes = recording_.body().constant_of(id).bytes;
   std::memcpy(value.block.data, bytes.data(), bytes.size());
   value.origin = EagerValue::Origin::Given;
@@ -183,25 +183,13 @@ const void* EagerEngine::read(graph::Held& held) {
   if (!value.is_made() && value.origin == EagerValue::Origin::Computed) flush();
   if (value.origin == EagerValue::Origin::Variable && recording_.body().nodes().size() > 0)
     flush();  // updates may be pending
-  if (!store_.bring_back(value)) refuse(value, nullptr);
+  if (!store_.bring_back(value)) refuse(value);
   return value.block.data;
-}
-
-void EagerEngine::set(graph::Held& held, const void* from, Bytes bytes) {
-  expect_thread();
-  auto& value = static_cast<EagerValue&>(held);
-  if (bytes != value.bytes)
-    throw Error(
-        fmt::format("'{}' is {} and takes {} bytes, not {}", name_of(held), to_string(value.type), value.bytes, bytes));
-  if (recording_.body().nodes().size() > 0) flush();  // reads of the old value
-  if (!store_.keep_dependents(value) || !store_.bring_back(value)) refuse(value, nullptr);
-  std::memcpy(value.block.data, from, static_cast<size_t>(bytes));
-  ++value.version;
 }
 
 void EagerEngine::set_number(graph::Held& held, float number) {
   auto& value = static_cast<EagerValue&>(held);
-  if (!store_.bring_back(value)) refuse(value, nullptr);
+  if (!store_.bring_back(value)) refuse(value);
   auto* const place = reinterpret_cast<float*>(value.block.data);
   if (*place == number) return;
   *place = number;
@@ -241,40 +229,38 @@ Tensor EagerEngine::make_given(const TensorType& type, const void* from, const s
   return made;
 }
 
-std::pair<Tensor, std::byte*> EagerEngine::make_empty(const TensorType& type, const std::source_location& where) {
+EagerValue& EagerEngine::add_made(const TensorType& type, EagerValue::Origin origin,
+                                  const std::source_location& where) {
   expect_thread();
   EagerValue* const value = add_value(-1);
-  Tensor made(value);
+  Tensor made(value);  // goes when there is no room
   value->type = type;
   value->bytes = bytes_of(type);
-  value->origin = EagerValue::Origin::Given;
+  value->origin = origin;
   value->made_at = where;
-  if (!store_.allocate(*value)) refuse(*value, nullptr);
+  if (!store_.allocate(*value)) refuse(*value);
   value->state = EagerValue::State::InMemory;
   store_.touch(*value);
-  return {std::move(made), value->block.data};
+  graph::keep(value);
+  return *value;
+}
+
+std::pair<Tensor, std::byte*> EagerEngine::make_empty(const TensorType& type, const std::source_location& where) {
+  EagerValue& value = add_made(type, EagerValue::Origin::Given, where);
+  return {Tensor(&value), value.block.data};
 }
 
 Tensor EagerEngine::make_filled(const TensorType& type, const Init& init, bool is_range,
                                 const std::source_location& where) {
-  expect_thread();
-  EagerValue* const value = add_value(-1);
-  Tensor made(value);
-  value->type = type;
-  value->bytes = bytes_of(type);
-  value->origin = EagerValue::Origin::Filled;
-  value->init = init;
-  value->is_range = is_range;
-  value->fill_key = mix_bits(options_.seed, static_cast<uint64_t>(++values_made_));
-  value->made_at = where;
+  EagerValue& value = add_made(type, EagerValue::Origin::Filled, where);
+  value.init = init;
+  value.is_range = is_range;
+  value.fill_key = mix_bits(options_.seed, static_cast<uint64_t>(++values_made_));
   // About what filling takes: a few hundred million random numbers a second, or memory speed.
-  value->make_ns =
+  value.make_ns =
       static_cast<double>(element_count(type.shape).fixed()) * (init.kind == Init::Kind::Constant ? 0.3 : 4.0);
-  if (!store_.allocate(*value)) refuse(*value, nullptr);
-  store_.fill(*value);
-  value->state = EagerValue::State::InMemory;
-  store_.touch(*value);
-  return made;
+  store_.fill(value);
+  return Tensor(&value);
 }
 
 Tensor EagerEngine::make_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role) {

@@ -33,7 +33,6 @@ class EagerEngine : public graph::Recorder {
   void after_apply(NodeId node, const std::source_location& where) override;
   std::string_view name_of(const graph::Held& held) override;
   const void* read(graph::Held& held) override;
-  void set(graph::Held& variable, const void* from, Bytes bytes) override;
   void set_number(graph::Held& variable, float number) override;
   void run() override;
   std::vector<Tensor> variables(std::string_view prefix, VariableRole role) override;
@@ -73,6 +72,8 @@ class EagerEngine : public graph::Recorder {
   }
   EagerValue& value_for(ValueId id);
   EagerValue* add_value(ValueId id);
+  // Made by the program, not by an operator; with memory for its numbers.
+  EagerValue& add_made(const TensorType& type, EagerValue::Origin origin, const std::source_location& where);
   EagerValue& variable_value(const StoredVariable& stored);
   void make_constant(EagerValue& value, ValueId id);
 
@@ -90,9 +91,9 @@ class EagerEngine : public graph::Recorder {
   bool try_run(std::span<const NodeId> nodes, std::span<const ValueId> targets);
   bool remake(EagerValue& value);
   bool prepare(PlannedPiece& planned, std::span<EagerValue* const> targets);
-  [[noreturn]] void refuse(const EagerValue& value, const PlannedPiece* planned) const;
+  [[noreturn]] void refuse(const EagerValue& value) const;
   [[noreturn]] void refuse_operator(NodeId node) const;
-  [[noreturn]] void expect_good(const PlannedPiece& planned, const kernels::StepStatus& status) const;
+  [[noreturn]] static void throw_bad_value(const PlannedPiece& planned, const kernels::StepStatus& status);
   bool plan(PlannedPiece& planned, Bytes limit);
   static Bytes planning_bytes(const CodePiece& piece);
 

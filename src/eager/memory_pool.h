@@ -35,7 +35,6 @@ class MemoryPool {
   Bytes kept_bytes() const { return kept_bytes_; }
   // Gives kept blocks up until so many bytes of the line are free, or none is left.
   void give_up_kept(Bytes wanted_free) noexcept;
-  Bytes large_bytes() const { return large_bytes_; }  // in use
 
  private:
   struct Large {

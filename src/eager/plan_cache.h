@@ -22,7 +22,6 @@ class PlanCache {
 
   lower::KernelStore& kernels() { return kernels_; }
   size_t size() const { return planned_.size(); }
-  Bytes bytes() const { return bytes_; }
   int64_t planned_count = 0;  // plans made so far
   double planning_ns = 0;
 

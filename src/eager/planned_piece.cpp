@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -117,18 +118,13 @@ PlannedPiece::Lowered PlannedPiece::lower(lower::KernelStore& kernels) const {
   return lowered;
 }
 
-std::variant<std::monostate, plan::Shortfall> PlannedPiece::plan(Bytes limit, std::byte* arena,
-                                                                 lower::KernelStore& kernels) {
+std::optional<plan::Shortfall> PlannedPiece::plan(Bytes limit, std::byte* arena, lower::KernelStore& kernels) {
   const Lowered lowered = lower(kernels);
   plan::Limits limits;
   limits.bytes = std::max<Bytes>(limit, 0);
   limits.levers.micro_batch = limits.levers.spill = false;
   std::variant<plan::Plan, plan::Shortfall> answer = plan::make_plan(lowered.program.problem, limits);
-  if (auto* shortfall = std::get_if<plan::Shortfall>(&answer)) {
-    if (shortfall->tightest_task >= 0)
-      tightest_ = lowered.program.problem.tasks[static_cast<size_t>(shortfall->tightest_task)].name;
-    return std::move(*shortfall);
-  }
+  if (auto* shortfall = std::get_if<plan::Shortfall>(&answer)) return std::move(*shortfall);
   const plan::Plan& plan = std::get<plan::Plan>(answer);
   if (const std::string wrong = plan::check(lowered.program.problem, plan, limits); !wrong.empty())
     throw Error(fmt::format("the planner made a plan that does not hold: {}", wrong));
@@ -144,7 +140,6 @@ void PlannedPiece::bind(const Lowered& lowered, const plan::Plan& plan, std::byt
   arena_bytes_ = plan.arena_bytes;
   predicted_ns_ = plan.predicted_ns;
   slowdown_ = plan.unconstrained_ns > 0 ? plan.predicted_ns / plan.unconstrained_ns - 1 : 0;
-  recomputed_ = count_work(program.problem, plan).reruns;
   action_ops_.clear();
   for (const plan::Action& action : plan.actions)
     action_ops_.push_back(program.tasks[static_cast<size_t>(action.task)].op);

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
-#include <variant>
 #include <vector>
 
 #include "eager/piece.h"
@@ -25,23 +24,19 @@ class PlannedPiece {
   bool updates() const { return updates_; }
 
   // Plans it into at most so many bytes and binds it to the arena; a Shortfall leaves the earlier plan as it was.
-  std::variant<std::monostate, plan::Shortfall> plan(Bytes limit, std::byte* arena, lower::KernelStore& kernels);
+  std::optional<plan::Shortfall> plan(Bytes limit, std::byte* arena, lower::KernelStore& kernels);
   bool is_planned() const { return executor_ != nullptr; }
   Bytes arena_bytes() const { return arena_bytes_; }
   Bytes planned_limit() const { return planned_limit_; }
   double predicted_ns() const { return predicted_ns_; }
   // Of one, relative to the time without a limit: 0.1 is 10 %.
   double slowdown() const { return slowdown_; }
-  int64_t recomputed() const { return recomputed_; }
-  // The operator that needs most at once, when a plan was refused.
-  const std::string& tightest() const { return tightest_; }
 
   // Memory of each leaf, and of each target, in order; constants have their own.
   void run(const kernels::StepState& state, std::span<std::byte* const> leaves, std::span<std::byte* const> targets);
   const graph::Op* op_of_action(int32_t action) const { return action_ops_[static_cast<size_t>(action)]; }
 
   Bytes bytes() const;  // that it takes itself, about
-  int64_t last_used = 0;
 
  private:
   struct Place {
@@ -64,8 +59,6 @@ class PlannedPiece {
   std::vector<const graph::Op*> action_ops_;
   Bytes arena_bytes_ = 0, planned_limit_ = 0;
   double predicted_ns_ = 0, slowdown_ = 0;
-  int64_t recomputed_ = 0;
-  std::string tightest_;
 };
 
 }  // namespace plimsoll::eager

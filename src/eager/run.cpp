@@ -191,7 +191,7 @@ bool EagerEngine::try_run(std::span<const NodeId> nodes, std::span<const ValueId
     for_each_updated(body, body.node(id), [&](ValueId changed) {
       has_updates = true;
       EagerValue& variable = *value_at(changed);
-      if (!store_.keep_dependents(variable)) refuse(variable, nullptr);
+      if (!store_.keep_dependents(variable)) refuse(variable);
       ++variable.version;  // now, not after the run: what is made from it may not be dropped any more
     });
   for (const ValueId id : targets) outs.push_back(&value_for(id));
@@ -221,7 +221,7 @@ bool EagerEngine::try_run(std::span<const NodeId> nodes, std::span<const ValueId
   is_done_.resize(body.nodes().size(), false);
   for (const NodeId id : nodes)
     if (body.node(id).op->traits.updates != 0) is_done_[static_cast<size_t>(id)] = true;
-  if (!status.is_good()) expect_good(planned, status);
+  if (!status.is_good()) throw_bad_value(planned, status);
   return true;
 }
 
@@ -246,11 +246,10 @@ bool EagerEngine::plan(PlannedPiece& planned, Bytes limit) {
   const auto began = Clock::now();
   MemoryLine& line = store_.line();
   const auto turn = line.take_planning_turn();
-  const std::variant<std::monostate, plan::Shortfall> answer = planned.plan(limit, store_.arena(), plans_.kernels());
-  const bool fits = answer.index() == 0;
-  missed_arena_bytes_ = fits ? 0 : std::get<plan::Shortfall>(answer).need_bytes;
+  const std::optional<plan::Shortfall> shortfall = planned.plan(limit, store_.arena(), plans_.kernels());
+  missed_arena_bytes_ = shortfall ? shortfall->need_bytes : 0;
   plans_.planning_ns += std::chrono::duration<double, std::nano>(Clock::now() - began).count();
-  if (!fits) return false;
+  if (shortfall) return false;
   ++plans_.planned_count;
   plans_.keep_bound();
   line.measure_process();
@@ -274,17 +273,17 @@ bool EagerEngine::prepare(PlannedPiece& planned, std::span<EagerValue* const> ou
 
 Bytes EagerEngine::planning_bytes(const CodePiece& piece) { return MiB + std::ssize(piece.nodes) * 8 * KiB; }
 
-void EagerEngine::expect_good(const PlannedPiece& planned, const kernels::StepStatus& status) const {
+void EagerEngine::throw_bad_value(const PlannedPiece& planned, const kernels::StepStatus& status) {
   const graph::Op* const op = planned.op_of_action(status.action);
   throw Error(fmt::format("{}: {} {} at position {} is not in [0, {})", op == nullptr ? "eager code" : op->name,
                           status.bad.what, status.bad.value, status.bad.index, status.bad.end),
               ErrorKind::BadData);
 }
 
-void EagerEngine::refuse(const EagerValue& value, const PlannedPiece* planned) const {
+void EagerEngine::refuse(const EagerValue& value) const {
   Refusal refusal;
   refusal.line = line().limit();
-  refusal.need = line().used() + value.bytes + (planned == nullptr ? 0 : planned->arena_bytes());
+  refusal.need = line().used() + value.bytes;
   refusal.smallest_line = round_line(refusal.need);
   refusal.runtime = line().process_bytes();
   refusal.tightest_task = std::string(value.op == nullptr ? "a value" : value.op->name);

@@ -52,8 +52,7 @@ class Recorder {
   void reset_caller(const std::source_location* before) { caller_ = before; }
 
   virtual std::string_view name_of(const Held& held) = 0;
-  virtual const void* read(Held& held) = 0;  // computes it; valid until anything else is computed
-  virtual void set(Held& variable, const void* from, Bytes bytes) = 0;
+  virtual const void* read(Held& held) = 0;                   // computes it; valid until anything else is computed
   virtual void set_number(Held& variable, float number) = 0;  // at once, for nodes that are pending too
   virtual void run() = 0;                                     // all that is pending
   // The variables whose names begin with `prefix`, of a role.
