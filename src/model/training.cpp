@@ -61,6 +61,23 @@ NamedTensors convert(Graph& graph, const NamedTensors& inputs, const ModelSpec& 
   return converted;
 }
 
+// Placeholders for what is fed; gives the inputs of the model that are made of them.
+NamedTensors add_fed(Graph& graph, const ModelSpec& spec, const InputConversion& conversion, TrainingGraph& to) {
+  std::vector<NamedType> fed = spec.inputs;
+  for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
+  to.inputs = add_placeholders(graph, fed);
+  to.targets = add_placeholders(graph, spec.targets);
+  const NamedTensors converted = convert(graph, to.inputs, spec, conversion);
+  return spec.prepare ? spec.prepare(converted) : converted;
+}
+
+void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, TrainingGraph& to) {
+  const Pass inference = build_pass(graph, spec, inputs, to, false);
+  to.outputs = inference.outputs;
+  to.eval_loss = inference.objective.loss;
+  to.eval_sums = inference.objective.sums;
+}
+
 }  // namespace
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
@@ -68,12 +85,7 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   if (accumulate < 1)
     throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
-  std::vector<NamedType> fed = spec.inputs;
-  for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
-  result.inputs = add_placeholders(graph, fed);
-  result.targets = add_placeholders(graph, spec.targets);
-  const NamedTensors converted = convert(graph, result.inputs, spec, conversion);
-  const NamedTensors inputs = spec.prepare ? spec.prepare(converted) : converted;
+  const NamedTensors inputs = add_fed(graph, spec, conversion, result);
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
@@ -87,10 +99,13 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   }
   result.learning_rate = result.updates.learning_rate;
   // After the backward pass, which walks over all nodes that there are.
-  const Pass inference = build_pass(graph, spec, inputs, result, false);
-  result.outputs = inference.outputs;
-  result.eval_loss = inference.objective.loss;
-  result.eval_sums = inference.objective.sums;
+  add_evaluation(graph, spec, inputs, result);
+  return result;
+}
+
+TrainingGraph build_evaluation(Graph& graph, const ModelSpec& spec, const InputConversion& conversion) {
+  TrainingGraph result;
+  add_evaluation(graph, spec, add_fed(graph, spec, conversion, result), result);
   return result;
 }
 

@@ -170,13 +170,27 @@ Training& Compiled::ready(const SessionNeed& need) {
     }
   }
   if (!given_weights_.empty()) {
-    load(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
-    is_in_file_ = false;
+    take(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
   }
   return *training_;
 }
 
 void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
+
+void Compiled::take(const std::string& path) {
+  const session::LoadedWeights loaded = session::load_weights(*training_->session, training_->graph, path);
+  is_in_file_ = false;
+  // A session that trains nothing has no place for the optimiser's state: a later fit finds it in the file.
+  if (loaded.left == 0 || made_for_->purpose == Purpose::Train) return;
+  make_file();
+  copy_file(path, file_.path());
+  is_in_file_ = true;
+  has_other_state_ = false;
+}
+
+void Compiled::make_file() {
+  if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
+}
 
 // As when the session opened: every state starts as one number.
 void Compiled::reset_optimiser() {
@@ -193,7 +207,7 @@ void Compiled::reset_optimiser() {
 void Compiled::release() {
   if (!training_) return;
   if (training_->session->is_open() && !is_in_file_) {
-    if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
+    make_file();
     session::save_weights(*training_->session, training_->graph, file_.path());
     is_in_file_ = true;
   }
@@ -201,7 +215,8 @@ void Compiled::release() {
 }
 
 void Compiled::save_weights(const std::string& path) {
-  if (training_ && given_weights_.empty()) return session::save_weights(*training_->session, training_->graph, path);
+  if (training_ && given_weights_.empty() && !is_in_file_)
+    return session::save_weights(*training_->session, training_->graph, path);
   const std::string& newest = given_weights_.empty() ? file_.path() : given_weights_;
   if (newest.empty() || (given_weights_.empty() && !is_in_file_))
     throw Error(fmt::format("model '{}' has no weights to save yet; call fit or load_weights first", model_.name()),
@@ -216,8 +231,7 @@ void Compiled::load_weights(const std::string& path) {
     given_weights_ = path;
     return;
   }
-  load(path);
-  is_in_file_ = false;
+  take(path);
 }
 
 }  // namespace plimsoll::train

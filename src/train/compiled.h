@@ -66,6 +66,8 @@ class Compiled {
  private:
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
   void load(const std::string& path);
+  void take(const std::string& path);  // loads the caller's file
+  void make_file();
   void reset_optimiser();
 
   const Model model_;  // a copy that shares nothing with the model that owns this

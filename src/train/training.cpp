@@ -130,6 +130,13 @@ report::ResultChanges find_changes(const Training& training, DType values) {
   return changes;
 }
 
+model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec) {
+  if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
+  const model::InputConversion conversion = input_conversion(spec, model);
+  if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
+  return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate);
+}
+
 // All options of the main step, as the planner takes them.
 struct Ways {
   explicit Ways(const Training& training) : problems(training.session->problems(0)) {
@@ -173,10 +180,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = spec.purpose == Purpose::Predict
-                         ? model::build_inference(training->graph, training->model)
-                         : model::build_training(training->graph, training->model, optimiser_of(spec),
-                                                 input_conversion(spec, training->model), spec.accumulate);
+  training->passes = build_passes(training->graph, training->model, spec);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
