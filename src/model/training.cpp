@@ -78,14 +78,9 @@ void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inp
   to.eval_sums = inference.objective.sums;
 }
 
-}  // namespace
-
-TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion, int64_t accumulate) {
-  if (accumulate < 1)
-    throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
-  TrainingGraph result;
-  const NamedTensors inputs = add_fed(graph, spec, conversion, result);
+// Forward, backward and update.
+void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
+                         int64_t accumulate, TrainingGraph& result) {
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
@@ -98,6 +93,17 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
     result.updates = minimize(result.loss, optimiser);
   }
   result.learning_rate = result.updates.learning_rate;
+}
+
+}  // namespace
+
+TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
+                             const InputConversion& conversion, int64_t accumulate) {
+  if (accumulate < 1)
+    throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
+  TrainingGraph result;
+  const NamedTensors inputs = add_fed(graph, spec, conversion, result);
+  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, result);
   // After the backward pass, which walks over all nodes that there are.
   add_evaluation(graph, spec, inputs, result);
   return result;
