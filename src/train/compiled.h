@@ -35,6 +35,7 @@ class Compiled {
   // For training with other options from now on: weights stay, the optimiser starts anew.
   void compile(CompileOptions options);
   bool is_compiled() const { return is_compiled_; }
+  void prune(const Pruning& pruning);
 
   // What would be planned for it; line 0: that of the need.
   Spec spec_for(const SessionNeed& need) const;
@@ -66,10 +67,11 @@ class Compiled {
  private:
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
   void load(const std::string& path);
-  void reset_optimiser();
+  void reset_state(std::string_view prefix);
 
   const Model model_;  // a copy that shares nothing with the model that owns this
   CompileOptions options_;
+  std::optional<Pruning> pruning_;
   bool is_compiled_ = false;
   std::atomic<bool> is_busy_ = false;
   std::unique_ptr<Training> training_;
@@ -77,6 +79,7 @@ class Compiled {
   TemporaryFile file_;
   bool is_in_file_ = false;       // the newest weights
   bool has_other_state_ = false;  // that file's optimiser is another
+  bool has_other_masks_ = false;  // that file's
   std::string given_weights_;     // to be loaded before the next call
 };
 
