@@ -38,6 +38,8 @@ const std::map<std::string_view, std::string_view> kWithout{
     {"rmsprop_centered", "optimisers have a test of their own"},
     {"rmsprop_centered_momentum", "optimisers have a test of their own"},
     {"count_step", "no output"},
+    {"sparse_matmul", "is matmul, which has golden values; tests/ops/sparse.cpp compares them"},
+    {"sparse_expand", "copies numbers; tests/ops/sparse.cpp compares them"},
     {"prune", "no output; tests/ops/prune.cpp has golden masks of its own"},
     {"fused", "is its steps, which have golden values; tests/ops/elementwise.cpp compares it with them"},
     {"bit_mask", "bits that PyTorch has none of; tests/ops/bit_mask.cpp has their definition"},
