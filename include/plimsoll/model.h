@@ -38,6 +38,7 @@ struct History;
 struct PredictOptions;
 struct Prediction;
 struct Preprocessing;
+struct Pruning;
 
 using layers::Layer;
 
@@ -88,6 +89,9 @@ class Model {
   // the outputs' targets of their names; where no component has the name of an input, the first ones are the inputs and
   // those after them the targets. Throw DoesNotFit but plan, whose Forecast says so.
   void compile(const CompileOptions& options);
+  // The next fit makes weights of small magnitude zero, by a schedule that counts its steps from then on; <plimsoll/
+  // pruning.h> has the settings. Throws Error(Usage).
+  void prune(const Pruning& options);
   // Plans a fit; takes no memory for tensors and reads no data.
   Forecast plan(const Dataset& dataset, const MemoryLine& line) const;
   Forecast plan(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) const;

@@ -122,6 +122,10 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)")
       ->check(CLI::PositiveNumber);
   start_group(app, kStepGroup, Listing::Rare);
+  app.add_option("--prune", s.prune,
+                 "Make weights zero while training, by steps: to=0.5, or from=0.5,to=0.8,begin=1000,end=10000. Also "
+                 "frequency=100, power=3, block=4x1, pool=largest, layers=NAME:NAME, two-of-four")
+      ->option_text("KEY=...");
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");

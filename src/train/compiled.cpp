@@ -93,7 +93,15 @@ Compiled::Turn::Turn(Compiled& compiled) : compiled_(compiled) {
 void Compiled::compile(CompileOptions options) {
   release();
   options_ = std::move(options);
+  if (options_.pruning) prune(*options_.pruning);
   is_compiled_ = has_other_state_ = true;
+}
+
+void Compiled::prune(const Pruning& pruning) {
+  pruning.check();
+  release();
+  pruning_ = pruning;
+  has_other_masks_ = true;
 }
 
 Spec Compiled::spec_for(const SessionNeed& need) const {
@@ -114,6 +122,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.levers = options_.levers;
   spec.policy = options_.policy;
   spec.accumulate = options_.accumulate;
+  spec.pruning = pruning_;
   spec.scratch_folder = need.scratch;
   spec.log_bytes = need.callback_bytes;
   bool is_known = true;
@@ -168,9 +177,9 @@ Training& Compiled::ready(const SessionNeed& need) {
     training_->session->open();
     // Nothing is in the file before the first training: initial values come from the seed.
     if (is_in_file_) load(file_.path());
-    if (has_other_state_ && need.purpose == Purpose::Train) {
-      reset_optimiser();
-      has_other_state_ = is_in_file_ = false;
+    if ((has_other_state_ || has_other_masks_) && need.purpose == Purpose::Train) {
+      reset_state(has_other_state_ ? "" : "pruning/");
+      has_other_state_ = has_other_masks_ = is_in_file_ = false;
     }
   }
   if (!given_weights_.empty()) {
@@ -197,13 +206,15 @@ void Compiled::make_file() {
 }
 
 // As when the session opened: every state starts as one number.
-void Compiled::reset_optimiser() {
+void Compiled::reset_state(std::string_view prefix) {
   for (const graph::Variable& variable : training_->graph.body().variables()) {
-    if (variable.role() != VariableRole::Optimiser) continue;
+    if (variable.role() != VariableRole::Optimiser || !variable.stored->name.starts_with(prefix)) continue;
     const auto start = static_cast<float>(variable.init().a);
     training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes bytes) {
-      std::memset(into, 0, static_cast<size_t>(bytes));
-      if (start != 0) std::fill_n(static_cast<float*>(into), static_cast<size_t>(bytes) / sizeof(float), start);
+      const bool is_byte = variable.stored->type.dtype == DType::U8;
+      std::memset(into, is_byte ? static_cast<int>(start) : 0, static_cast<size_t>(bytes));
+      if (start != 0 && !is_byte)
+        std::fill_n(static_cast<float*>(into), static_cast<size_t>(bytes) / sizeof(float), start);
     });
   }
 }

@@ -35,6 +35,7 @@ class Compiled {
   // For training with other options from now on: weights stay, the optimiser starts anew.
   void compile(CompileOptions options);
   bool is_compiled() const { return is_compiled_; }
+  void prune(const Pruning& pruning);
 
   // What would be planned for it; line 0: that of the need.
   Spec spec_for(const SessionNeed& need) const;
@@ -72,10 +73,11 @@ class Compiled {
   void make_file();
   const std::string& newest_weights() const;  // the file; throws Error(Usage) when there is none
   ModelSpec spec_to_save() const;
-  void reset_optimiser();
+  void reset_state(std::string_view prefix);
 
   const Model model_;  // a copy that shares nothing with the model that owns this
   CompileOptions options_;
+  std::optional<Pruning> pruning_;
   bool is_compiled_ = false;
   std::atomic<bool> is_busy_ = false;
   std::unique_ptr<Training> training_;
@@ -83,6 +85,7 @@ class Compiled {
   TemporaryFile file_;
   bool is_in_file_ = false;       // the newest weights
   bool has_other_state_ = false;  // that file's optimiser is another
+  bool has_other_masks_ = false;  // that file's
   std::string given_weights_;     // to be loaded before the next call
 };
 

@@ -12,6 +12,7 @@
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
+#include <plimsoll/pruning.h>
 #include "memory/default_line.h"
 #include "plan/limits.h"
 #include "train/batches.h"
@@ -65,6 +66,7 @@ struct Spec {
   // What changes results; also Optimiser::state_bits.
   Policy policy = {};                       // in what type values are kept
   int64_t accumulate = 1;                   // batches whose gradients are added up for each update
+  std::optional<Pruning> pruning = {};
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // What it may use.

@@ -27,6 +27,18 @@ session::Request apply_request(const model::TrainingGraph& passes, int64_t batch
   return {{}, passes.apply.nodes, batch};
 }
 
+session::Request prune_request(const model::PrunedWeights& pruned, int64_t batch) { return {{}, pruned.nodes, batch}; }
+
+bool trains(const Spec& spec) { return spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile; }
+
+// Behind the updates of the weights: what a step ends with is what the next one would begin with.
+void add_pruning(Training& training, const Pruning& pruning) {
+  training.pruned = model::add_pruning(training.graph, pruning, training.model.name());
+  model::TrainingGraph& passes = training.passes;
+  std::vector<NodeId>& nodes = passes.apply.nodes.empty() ? passes.updates.nodes : passes.apply.nodes;
+  nodes.insert(nodes.end(), training.pruned.nodes.begin(), training.pruned.nodes.end());
+}
+
 void allow_split(Graph& graph, const std::vector<std::string>& ops) {
   for (const std::string& op : ops) {
     if (op != "batch_norm")
@@ -103,11 +115,14 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
     return number;
   };
   const LastBatches& last = spec.last_batches;
-  const bool trains = spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile;
-  if (trains) add(train_request, last.train);
+  if (trains(spec)) add(train_request, last.train);
   if (spec.purpose != Purpose::Predict) training.evaluate_step = add(evaluate_request, last.evaluate);
   if (spec.predicts || spec.purpose == Purpose::Predict) training.predict_step = add(predict_request, last.predict);
-  if (trains && !passes.apply.nodes.empty()) training.apply_step = add(apply_request, 0);
+  if (trains(spec) && !passes.apply.nodes.empty()) training.apply_step = add(apply_request, 0);
+  if (!training.pruned.nodes.empty()) {
+    training.prune_step = requests.size();
+    requests.push_back(prune_request(training.pruned, training.batch));
+  }
   return requests;
 }
 
@@ -186,6 +201,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
   training->passes = build_passes(training->graph, training->model, spec);
+  if (spec.pruning && trains(spec)) add_pruning(*training, *spec.pruning);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
@@ -242,6 +258,7 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.half_values = step.program.half_values;
   facts.half_value_bytes = step.program.half_value_bytes;
   facts.accumulate = training.accumulate;
+  facts.mask_bytes = model::mask_bytes(training.graph);
   facts.limit_bytes = step.limits.bytes;
   return facts;
 }
