@@ -61,6 +61,23 @@ NamedTensors convert(Graph& graph, const NamedTensors& inputs, const ModelSpec& 
   return converted;
 }
 
+// Forward, backward and update.
+void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
+                         int64_t accumulate, TrainingGraph& result) {
+  const Pass training = build_pass(graph, spec, inputs, result, true);
+  result.loss = training.objective.loss;
+  result.sums = training.objective.sums;
+  if (accumulate > 1) {
+    const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser);
+    result.updates = accumulation.add;
+    result.apply = accumulation.apply;
+    result.accumulated_batches = accumulation.batches;
+  } else {
+    result.updates = minimize(result.loss, optimiser);
+  }
+  result.learning_rate = result.updates.learning_rate;
+}
+
 }  // namespace
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
@@ -74,18 +91,7 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   result.targets = add_placeholders(graph, spec.targets);
   const NamedTensors converted = convert(graph, result.inputs, spec, conversion);
   const NamedTensors inputs = spec.prepare ? spec.prepare(converted) : converted;
-  const Pass training = build_pass(graph, spec, inputs, result, true);
-  result.loss = training.objective.loss;
-  result.sums = training.objective.sums;
-  if (accumulate > 1) {
-    const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser);
-    result.updates = accumulation.add;
-    result.apply = accumulation.apply;
-    result.accumulated_batches = accumulation.batches;
-  } else {
-    result.updates = minimize(result.loss, optimiser);
-  }
-  result.learning_rate = result.updates.learning_rate;
+  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, result);
   // After the backward pass, which walks over all nodes that there are.
   const Pass inference = build_pass(graph, spec, inputs, result, false);
   result.outputs = inference.outputs;

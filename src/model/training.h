@@ -34,8 +34,8 @@ struct TrainingGraph {
   Tensor labels() const { return targets.only(); }
 };
 
-// `accumulate`: batches for each update. Throws Error(Usage) for means that
-// do not match the channels.
+// Of a model that can't be trained, the inference pass and its objective alone. `accumulate`: batches for each update.
+// Throws Error(Usage) for means that do not match the channels.
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
                              const InputConversion& conversion = {}, int64_t accumulate = 1);
 

@@ -87,7 +87,7 @@ void give_rest_to_data(Training& training) {
 model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
   model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
   conversion.stored = fed_types(spec.data, model);
-  conversion.scale = kByteScale;
+  conversion.scale = model.preprocessing.byte_scale;
   return conversion;
 }
 
@@ -182,6 +182,11 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   auto training = std::make_unique<Training>();
   if (spec.threads > 0) omp_set_num_threads(spec.threads);
   training->model = model_of(spec);
+  if (!training->model.can_train && (spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile))
+    throw Error(
+        fmt::format("model '{}' was made for inference and can't be trained; train the model that it was made of",
+                    training->model.name()),
+        ErrorKind::Usage);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
   training->accumulate = spec.accumulate;
