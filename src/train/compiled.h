@@ -48,6 +48,7 @@ class Compiled {
   void set_trained() { is_in_file_ = false; }
 
   void save_weights(const std::string& path);
+  ModelSpec spec_to_save() const;  // throws Error(Usage) when nobody knows its inputs
   // As a directory; `preprocessing` is what is known about the data.
   void save_model(const std::string& path, const Preprocessing& preprocessing);
   void load_weights(const std::string& path);
@@ -70,7 +71,6 @@ class Compiled {
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
   void load(const std::string& path);
   const std::string& newest_weights() const;  // the file; throws Error(Usage) when there is none
-  ModelSpec spec_to_save() const;
   void reset_state(std::string_view prefix);
 
   const Model model_;  // a copy that shares nothing with the model that owns this
