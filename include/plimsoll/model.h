@@ -39,6 +39,9 @@ struct PredictOptions;
 struct Prediction;
 struct Preprocessing;
 struct Pruning;
+struct ModelBytes;
+struct StripOptions;
+struct StripReport;
 
 using layers::Layer;
 
@@ -127,6 +130,13 @@ class Model {
   // Error(BadData) for what is damaged or no model.
   static Model load(const std::string& path);
   Preprocessing preprocessing() const;  // as it was saved
+
+  // The model with its pruned weights stored as masks and values, on the disk and in memory: it predicts and is
+  // evaluated with the same results, and is not trained. <plimsoll/shrink.h> has options and report. Throws
+  // Error(Usage) for a model without zeros to leave out.
+  Model strip() const;
+  Model strip(const StripOptions& options, StripReport* report = nullptr) const;
+  ModelBytes bytes() const;  // of its weights
 
   // What the handles share, for the engine.
   struct State;

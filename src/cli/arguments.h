@@ -25,7 +25,9 @@ struct Arguments {
   double momentum = 0;
   double global_clip_norm = 0;
   std::string schedule;  // of the learning rate: "cosine:steps=1000"; empty: constant
-  std::string prune;     // "from=0.5,to=0.8,begin=1000,end=10000"; empty: nothing is pruned
+  bool prunes = false;   // by these settings; else by the text
+  Pruning pruning = {};
+  std::string prune;  // "from=0.5,to=0.8,begin=1000,end=10000"; empty: nothing is pruned
   uint64_t seed = 1;
   int threads = 0;  // 0: all
 

@@ -47,6 +47,13 @@ constexpr const char* kTrainExamples = R"(Examples:
   plimsoll train resnet18 --data flowers/ --map flip,normalise -m 512MiB --run runs/1
 )";
 
+constexpr const char* kPruneGroup = "Pruning";
+constexpr const char* kPruneExamples = R"(Examples:
+  plimsoll prune fashion --data /usr/share/datasets/fashion-mnist --weights fashion.safetensors --from 0.5 --to 0.8 \
+    --begin 0 --end 2000 --epochs 6 --save-model pruned.plimsoll
+  plimsoll strip pruned.plimsoll -o small.plimsoll
+)";
+
 void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)(const Arguments&)) {
   verb->callback([verb, &command, purpose, run] {
     command.purpose = purpose;
@@ -55,9 +62,8 @@ void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)
   });
 }
 
-void add_train_verb(CLI::App& app, Command& command) {
-  Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("train", "train a model; the plan is printed first");
+// Of a verb that trains.
+void add_train_flags(CLI::App* verb, Arguments& s) {
   add_model(*verb, s);
   add_batch(*verb, s);
   add_training(*verb, s, true);
@@ -93,8 +99,50 @@ void add_train_verb(CLI::App& app, Command& command) {
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
       ->check(CLI::PositiveNumber);
+}
+
+void add_train_verb(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand("train", "train a model; the plan is printed first");
+  add_train_flags(verb, command.arguments);
   verb->footer(kTrainExamples);
   choose(verb, command, train::Purpose::Train, run_train);
+}
+
+void add_prune_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  Pruning& pruning = s.pruning;
+  auto* verb = app.add_subcommand("prune", "train a model while its small weights become zero, by a schedule");
+  add_train_flags(verb, s);
+  start_group(*verb, kPruneGroup);
+  verb->add_option("--to", pruning.to, "Share of zeros in each weight")->capture_default_str();
+  verb->add_option("--from", pruning.from, "Share of zeros at step --begin, rising to --to at step --end");
+  verb->add_option("--begin", pruning.begin, "First step that prunes")->capture_default_str();
+  verb->add_option("--end", pruning.end, "Last step that prunes; -1: none")->capture_default_str();
+  verb->add_option("--frequency", pruning.frequency, "Choose weights again each so many steps")->capture_default_str();
+  verb->add_option("--layer", pruning.layers,
+                   "Layers to prune, by name; * and ? stand for others (default: dense and convolution layers)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->option_text("NAME");
+  start_group(*verb, kPruneGroup, Listing::Rare);
+  verb->add_option("--power", pruning.power, "Of the rise from --from to --to")->capture_default_str();
+  verb->add_option("--block-height", pruning.block_height, "Of blocks of a matrix that are kept or not as a whole");
+  verb->add_option("--block-width", pruning.block_width, "The same");
+  verb->add_flag_callback(
+      "--largest", [&] { pruning.pool = Pruning::Pool::Largest; },
+      "Judge a block by its largest weight (default: by the mean)");
+  verb->add_flag("--two-of-four", pruning.two_of_four, "Instead of a schedule: two of each four weights are zero");
+  verb->footer(kPruneExamples);
+  choose(verb, command, train::Purpose::Train, run_prune);
+}
+
+void add_strip_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("strip", "store the pruned weights of a model directory as masks and values");
+  verb->add_option("model", s.model, "The directory of the pruned model")->required();
+  verb->add_option("-o,--output", s.output, "The directory to write")->required()->option_text("DIR");
+  add_memory(*verb, s);
+  add_output(*verb, s);
+  choose(verb, command, train::Purpose::Evaluate, run_strip);
 }
 
 void add_eval_verb(CLI::App& app, Command& command) {
@@ -237,6 +285,8 @@ void add_verbs(CLI::App& app, Command& command) {
   add_inspect_verb(app, command);
   add_report_verb(app, command);
   add_save_verb(app, command);
+  add_prune_verb(app, command);
+  add_strip_verb(app, command);
   add_doctor_verb(app, command);
   add_demo_verb(app, command);
   add_bench_verb(app, command);

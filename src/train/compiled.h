@@ -48,6 +48,7 @@ class Compiled {
   void set_trained() { is_in_file_ = false; }
 
   void save_weights(const std::string& path);
+  ModelSpec spec_to_save() const;  // throws Error(Usage) when nobody knows its inputs
   // As a directory; `preprocessing` is what is known about the data.
   void save_model(const std::string& path, const Preprocessing& preprocessing);
   void load_weights(const std::string& path);
