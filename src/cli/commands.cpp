@@ -10,8 +10,10 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/version.h>
+#include "cli/adapt_flags.h"
 #include "cli/config.h"
 #include "cli/help.h"
+#include "cli/help_texts.h"
 #include "cli/output.h"
 #include "cli/usage.h"
 
@@ -119,6 +121,8 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
+  add_freeze_flags(app, s);
+  add_adapter_flags(app, s);
 }
 
 void add_config(CLI::App& app, Arguments& s) {
@@ -202,34 +206,6 @@ void add_weights(CLI::App& app, Arguments& s) {
   app.add_option("--weights", s.weights, "The weights")->required()->option_text("FILE");
 }
 
-constexpr const char* kGlossary = R"(
-Levers, which make a step fit (--without takes them away, bit-identical unless said):
-  order        tasks run in the order with the lowest peak that gives the same numbers
-  in place     a result is written over an input that no later task reads
-  variants     a kernel is run in a form that needs less workspace and more time
-  masks        a bit for each element is kept instead of the output of relu or clip
-  recompute    values are dropped after a use and recomputed before the next
-  micro-batch  the step runs on some samples at a time and adds their gradients: sums are rounded differently
-  spill        weights, optimiser state or values are kept in a scratch file on a disk (only with --scratch)
-What memory is held for:
-  weights, gradients, optimiser  what is trained, its gradients, and the optimiser's state
-  activations  values between forward and backward pass
-  workspace    temporary memory of one kernel while it runs
-  data         batches that are read ahead
-  staging      buffers of transfers to and from the scratch file
-  runtime      the program, its libraries, threads and tables
-Numbers:
-  line         the bytes that the whole process stays below
-  limit        why the step is slower than without a line, and the next line with a faster plan
-  as written   the peak without any lever; unconstrained: the time without a line
-  lower bound  no plan of this step can have a lower peak
-  micro-batch  the samples of the batch that are computed at once)";
-
-constexpr const char* kTrainExamples = R"(Examples:
-  plimsoll train fashion --data /usr/share/datasets/fashion-mnist --memory 48MiB --epochs 5
-  plimsoll train resnet18 --data flowers/ --map flip,normalise -m 512MiB --run runs/1
-)";
-
 void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)(const Arguments&)) {
   verb->callback([verb, &command, purpose, run] {
     command.purpose = purpose;
@@ -238,9 +214,8 @@ void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)
   });
 }
 
-void add_train_verb(CLI::App& app, Command& command) {
-  Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("train", "train a model; the plan is printed first");
+// Flags of a training, which adapters have too.
+CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
   add_model(*verb, s);
   add_batch(*verb, s);
   add_training(*verb, s, true);
@@ -276,8 +251,36 @@ void add_train_verb(CLI::App& app, Command& command) {
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
       ->check(CLI::PositiveNumber);
+  return verb;
+}
+
+void add_train_verb(CLI::App& app, Command& command) {
+  auto* verb =
+      add_training_flags(app.add_subcommand("train", "train a model; the plan is printed first"), command.arguments);
   verb->footer(kTrainExamples);
   choose(verb, command, train::Purpose::Train, run_train);
+}
+
+void add_adapt_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = add_training_flags(
+      app.add_subcommand("adapt", "train adapters (LoRA) beside the weights of a model, which stay as they are"), s);
+  add_trained_adapter_flag(*verb, s);
+  verb->add_option("--output", s.output, "Write the adapters to this folder (PEFT's format)")->option_text("DIR");
+  choose(verb, command, train::Purpose::Train, run_adapt);
+}
+
+void add_merge_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("merge", "add adapters into the weights that they stand beside");
+  add_model(*verb, s);
+  add_memory(*verb, s);
+  add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
+  verb->get_option("--adapter")->required();
+  verb->add_option("--output", s.output, "Write the merged weights to this file")->required()->option_text("FILE");
+  add_output(*verb, s);
+  choose(verb, command, train::Purpose::Evaluate, run_merge);
 }
 
 void add_eval_verb(CLI::App& app, Command& command) {
@@ -288,6 +291,7 @@ void add_eval_verb(CLI::App& app, Command& command) {
   add_line(*verb, s);
   add_data(*verb, s, false);
   add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
   add_config(*verb, s);
   add_output(*verb, s);
   choose(verb, command, train::Purpose::Evaluate, run_eval);
@@ -301,6 +305,7 @@ void add_predict_verb(CLI::App& app, Command& command) {
   add_line(*verb, s);
   add_data(*verb, s, false);
   add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
   verb->add_option(
           "--output", s.output,
           "Write outputs to FILE.npy, or classes and probabilities to FILE.csv (default: CSV on standard output)")
@@ -400,6 +405,8 @@ void add_bench_verb(CLI::App& app, Command& command) {
 
 void add_verbs(CLI::App& app, Command& command) {
   add_train_verb(app, command);
+  add_adapt_verb(app, command);
+  add_merge_verb(app, command);
   add_eval_verb(app, command);
   add_predict_verb(app, command);
   add_plan_verb(app, command);
@@ -463,7 +470,7 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
     Parser parser(unused);
     try {
       const CLI::App& verb = parser.parse_some(words);
-      const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("train"));
+      const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("adapt"));
       command.arguments.flag_rate = unused.arguments.learning_rate;
       words.insert(std::ranges::find(words, verb.get_name()) + 1, more.begin(), more.end());
     } catch (const CLI::ParseError& e) {

@@ -96,19 +96,21 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
 void save_weights(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options) {
   session.open();  // first: it finalises the graph, whose lists move then
   const auto write = [&](const StoredTensor& tensor, const PutBytes& put) {
-    const std::span<const std::byte> bytes = session.peek({graph, graph.body().find(tensor.name)});
-    if (!is_finite(tensor.dtype, bytes))
-      throw Error(
-          fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name,
-                      memory::find_output_target(path).is_present ? fmt::format("; '{}' stays as it was", path) : ""),
-          ErrorKind::BadNumbers);
-    put(bytes);
+    session.read({graph, graph.body().find(tensor.name)}, [&](std::span<const std::byte> bytes) {
+      if (!is_finite(tensor.dtype, bytes))
+        throw Error(
+            fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name,
+                        memory::find_output_target(path).is_present ? fmt::format("; '{}' stays as it was", path) : ""),
+            ErrorKind::BadNumbers);
+      put(bytes);
+    });
   };
   write_weights_file(path, stored_tensors(graph.body(), options.part), write,
                      {.steps = session.step_count(), .watch = options.watch});
 }
 
-LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part) {
+LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, const LoadOptions& options) {
+  const WeightsPart part = options.part;
   session.open();  // as in save_weights
   const WeightsReader file(path);
   std::vector<bool> is_there(graph.body().variables().size(), false);
@@ -120,6 +122,7 @@ LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& pat
     const graph::Variable& variable = graph.body().variables()[i];
     const bool is_optimisers = variable.role() == VariableRole::Optimiser;
     if (is_there[i] || !holds(part, variable) || (is_optimisers && part == WeightsPart::All)) continue;
+    if (options.may_miss && options.may_miss(variable.stored->name)) continue;
     throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another {}", path,
                             graph.body().name(graph.body().value(variable.value)),
                             is_optimisers ? "optimiser or model" : "model"),
@@ -132,9 +135,9 @@ LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& pat
     if (variable == nullptr) return;
     ++(variable->role() == VariableRole::Optimiser ? loaded.state : loaded.weights);
     const DType dtype = graph.body().value(variable->value).type.dtype;
-    session.fill({graph, variable->value}, [&](void* into, Bytes bytes) {
+    session.fill({graph, variable->value}, [&](void* into, Bytes at, Bytes bytes) {
       if (stored.dtype == dtype)
-        file.read(stored.offset, into, bytes);
+        file.read(stored.offset + at, into, bytes);
       else
         read_converted(file, stored, dtype, into);
     });

@@ -109,6 +109,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.own_line = need.line;
   spec.levers = options_.levers;
   spec.policy = options_.policy;
+  spec.freeze = options_.freeze;
   spec.accumulate = options_.accumulate;
   spec.scratch_folder = need.scratch;
   spec.log_bytes = need.callback_bytes;

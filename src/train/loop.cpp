@@ -286,7 +286,7 @@ TrainingLoop& loop_of(FitRun& run) {
 StartingPoint load_start(Training& training, const std::string& path, const std::optional<double>& learning_rate) {
   session::Engine& session = *training.session;
   StartingPoint start;
-  start.loaded = session::load_weights(session, training.graph, path);
+  start.loaded = session::load_weights(session, training.graph, path, {.may_miss = training.starts_fresh});
   const Tensor rate = training.passes.learning_rate;
   if (learning_rate) {
     start.learning_rate = static_cast<float>(*learning_rate);

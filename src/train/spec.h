@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <plimsoll/error.h>
+#include <plimsoll/freeze.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
@@ -46,11 +47,12 @@ struct Spec {
   std::optional<double> learning_rate = {};  // unset: that of a weights file, else the optimiser's
   uint64_t seed = 1;
   Purpose purpose = Purpose::Train;
-  int64_t profile_steps = 5;       // Purpose::Profile measures so many
-  bool finds_bad_numbers = false;  // see SessionOptions
-  bool loads_weights = false;      // a weights file will be read: the plan has room for that
-  Bytes log_bytes = 0;             // of files that are written while it trains
-  bool predicts = false;           // a step that gives the model's outputs is planned too
+  int64_t profile_steps = 5;                                // Purpose::Profile measures so many
+  bool finds_bad_numbers = false;                           // see SessionOptions
+  std::function<bool(std::string_view)> starts_fresh = {};  // by name: variables that a weights file need not have
+  bool loads_weights = false;                               // a weights file will be read: the plan has room for that
+  Bytes log_bytes = 0;                                      // of files that are written while it trains
+  bool predicts = false;                                    // a step that gives the model's outputs is planned too
   LastBatches last_batches = {};
   bool plans_other_batches = false;  // nobody knows how many samples the last batches have
 
@@ -62,6 +64,7 @@ struct Spec {
   // What changes results; also Optimiser::state_bits.
   Policy policy = {};                       // in what type values are kept
   int64_t accumulate = 1;                   // batches whose gradients are added up for each update
+  Freeze freeze = {};                       // weights that are not trained
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // What it may use.
