@@ -28,16 +28,19 @@ void load_trained(train::Training& training, const Arguments& arguments) {
 
 int run_merge(const Arguments& arguments) {
   const Bytes line = line_of(arguments).bytes;
-  const shrink::MergedWeights merged =
-      shrink::merge_weights(unadapted_model(arguments), arguments.weights, arguments.adapter, arguments.output);
+  const ModelSpec model = unadapted_model(arguments);
+  const model::TracedModel traced = model::trace(model);
+  const int64_t merged = shrink::count_adapted(model, arguments.adapter);
+  const train::WeightsSource base = train::weights_of_file(arguments.weights, traced);
+  train::save_model(arguments.output, model, traced, shrink::merged_weights(model, base, arguments.adapter));
   const Bytes peak = peak_resident_bytes();
   if (arguments.json)
-    fmt::print(R"({{"event":"merge","tensors":{},"merged":{},"measured_peak_bytes":{},"line_bytes":{}}})"
+    fmt::print(R"({{"event":"merge","merged_weights":{},"measured_peak_bytes":{},"line_bytes":{}}})"
                "\n",
-               merged.tensors, merged.merged, peak, line);
+               merged, peak, line);
   else
-    fmt::print("merged  {} of {} tensors have an adapter in them\npeak    measured {} of a line of {}\n", merged.merged,
-               merged.tensors, format_bytes(peak), format_bytes(line));
+    fmt::print("merged  {} weights with their adapters into {}\npeak    measured {} of a line of {}\n", merged,
+               arguments.output, format_bytes(peak), format_bytes(line));
   memory::expect_line_kept(line);
   return 0;
 }

@@ -278,7 +278,7 @@ void add_merge_verb(CLI::App& app, Command& command) {
   add_weights(*verb, s);
   add_trained_adapter_flag(*verb, s);
   verb->get_option("--adapter")->required();
-  verb->add_option("--output", s.output, "Write the merged weights to this file")->required()->option_text("FILE");
+  verb->add_option("--output", s.output, "Write the merged model to this folder")->required()->option_text("DIR");
   add_output(*verb, s);
   choose(verb, command, train::Purpose::Evaluate, run_merge);
 }

@@ -1,13 +1,12 @@
 #include "shrink/merge.h"
 
 #include <algorithm>
-#include <array>
+#include <cstring>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "model/rewrite.h"
-#include "session/weights_writer.h"
 #include "shrink/adapter_file.h"
 
 namespace plimsoll::shrink {
@@ -16,100 +15,95 @@ namespace {
 using session::PutBytes;
 using session::StoredTensor;
 
-void copy_bytes(const session::WeightsReader& from, const StoredTensor& tensor, const PutBytes& put) {
-  std::array<std::byte, 64 * KiB> piece;
-  for (Bytes at = 0; at < tensor.bytes; at += std::ssize(piece)) {
-    const Bytes bytes = std::min<Bytes>(std::ssize(piece), tensor.bytes - at);
-    from.read(tensor.offset + at, piece.data(), bytes);
-    put({piece.data(), static_cast<size_t>(bytes)});
+// What a folder of adapters adds to the weights of a model.
+struct Adapters {
+  std::vector<WeightProduct> products;
+  AdaptOptions options;
+  AdapterReader reader;
+
+  Adapters(const ModelSpec& model, const std::string& folder)
+      : products(list_products(model)), options(read_adapter(folder)), reader(folder, products, options.rank) {}
+
+  // Null: none for that weight.
+  const WeightProduct* find(const std::string& weight) const {
+    const auto product = std::ranges::find(products, weight, &WeightProduct::weight);
+    return product == products.end() || reader.find(*product) == nullptr ? nullptr : &*product;
   }
-}
+};
 
-// The model's variables in the file; what else it has, such as the optimiser's state, is left out.
-std::vector<StoredTensor> list_stored(const ModelSpec& model, const session::WeightsReader& file,
-                                      const std::string& path) {
-  const auto traced = model::trace(model, model::Passes::Inference);
-  const graph::Body& body = traced.inference.graph->body();
-  std::vector<StoredTensor> found(body.variables().size());
-  file.for_each([&](const StoredTensor& tensor) {
-    if (!body.has_value(tensor.name)) return;
-    const graph::Value& value = body.value(body.find(tensor.name));
-    if (value.kind == graph::ValueKind::Variable) found[static_cast<size_t>(value.extra)] = tensor;
-  });
-  for (size_t i = 0; i < found.size(); ++i)
-    if (found[i].name.empty())
-      throw Error(
-          fmt::format("'{}' has no tensor '{}': it belongs to another model", path, body.variables()[i].stored->name),
-          ErrorKind::BadData);
-  return found;
-}
-
-// Rows of a weight [inputs, outputs], each plus what the adapter adds to it.
+// The rows of a weight [inputs, outputs], each plus what the adapter adds to it.
 class RowMerger {
  public:
-  RowMerger(const AdapterReader& reader, const StoredAdapter& adapter, const WeightProduct& product, double scale)
-      : product_(product), scale_(scale) {
-    reader.read_a(adapter, a_);
-    reader.read_b(adapter, product.outputs, b_);
-    rank_ = static_cast<int64_t>(b_.size()) / product.outputs;
-    row_.resize(static_cast<size_t>(product.outputs));
+  RowMerger(const Adapters& adapters, const WeightProduct& product)
+      : inputs_(product.inputs),
+        outputs_(product.outputs),
+        rank_(adapters.options.rank),
+        scale_(adapters.options.alpha / static_cast<double>(rank_)),
+        row_(static_cast<size_t>(outputs_)) {
+    const StoredAdapter& adapter = *adapters.reader.find(product);
+    adapters.reader.read_a(adapter, a_);
+    adapters.reader.read_b(adapter, outputs_, b_);
   }
 
-  void run(const session::WeightsReader& from, const StoredTensor& tensor, const PutBytes& put) {
-    const Bytes row_bytes = product_.outputs * static_cast<Bytes>(sizeof(float));
-    for (int64_t i = 0; i < product_.inputs; ++i) {
-      from.read(tensor.offset + i * row_bytes, row_.data(), row_bytes);
-      for (int64_t j = 0; j < product_.outputs; ++j) {
-        double sum = 0;
-        for (int64_t k = 0; k < rank_; ++k)
-          sum += static_cast<double>(a_[static_cast<size_t>(k * product_.inputs + i)]) *
-                 static_cast<double>(b_[static_cast<size_t>(j * rank_ + k)]);
-        float& weight = row_[static_cast<size_t>(j)];
-        weight = static_cast<float>(static_cast<double>(weight) + scale_ * sum);
-      }
+  // The next bytes of the weight, in pieces of any length.
+  void take(std::span<const std::byte> bytes, const PutBytes& put) {
+    const auto row_bytes = static_cast<size_t>(outputs_) * sizeof(float);
+    while (!bytes.empty()) {
+      const size_t count = std::min(bytes.size(), row_bytes - filled_);
+      std::memcpy(reinterpret_cast<std::byte*>(row_.data()) + filled_, bytes.data(), count);
+      bytes = bytes.subspan(count);
+      filled_ += count;
+      if (filled_ < row_bytes) return;
+      if (next_ < inputs_) add_to_row();
       put(std::as_bytes(std::span(row_)));
+      ++next_;
+      filled_ = 0;
     }
   }
 
  private:
-  const WeightProduct& product_;
+  void add_to_row() {
+    for (int64_t j = 0; j < outputs_; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < rank_; ++k)
+        sum += static_cast<double>(a_[static_cast<size_t>(k * inputs_ + next_)]) *
+               static_cast<double>(b_[static_cast<size_t>(j * rank_ + k)]);
+      float& weight = row_[static_cast<size_t>(j)];
+      weight = static_cast<float>(static_cast<double>(weight) + scale_ * sum);
+    }
+  }
+
+  const int64_t inputs_, outputs_, rank_;
   const double scale_;
-  int64_t rank_ = 0;
-  std::vector<float> a_, b_, row_;  // [rank, inputs], [outputs, rank]
+  std::vector<float> a_, b_;  // [rank, inputs], [outputs, rank]
+  std::vector<float> row_;
+  size_t filled_ = 0;
+  int64_t next_ = 0;
 };
 
 }  // namespace
 
-MergedWeights merge_weights(const ModelSpec& model, const std::string& base, const std::string& folder,
-                            const std::string& output) {
-  const std::vector<WeightProduct> products = list_products(model);
-  const AdaptOptions options = read_adapter(folder);
-  const AdapterReader reader(folder, products, options.rank);
-  const session::WeightsReader file(base);
-  MergedWeights done;
-  const auto product_of = [&](const StoredTensor& tensor) {
-    return std::find_if(products.begin(), products.end(), [&](const auto& p) { return p.weight == tensor.name; });
-  };
-  file.for_each([&](const StoredTensor& tensor) {
-    const auto product = product_of(tensor);
-    if (product == products.end()) return;
+train::WeightsSource merged_weights(const ModelSpec& model, train::WeightsSource base, const std::string& folder) {
+  const auto adapters = std::make_shared<const Adapters>(model, folder);
+  train::WeightsSource merged = base;
+  merged.write = [adapters, write = std::move(base.write)](const StoredTensor& tensor, const PutBytes& put) {
+    const WeightProduct* product = adapters->find(tensor.name);
+    if (product == nullptr) return write(tensor, put);
     if (tensor.dtype != DType::F32 || !(tensor.dims == Dims{product->inputs, product->outputs}))
-      throw Error(fmt::format("'{}': tensor '{}' is {}{} but the model has f32[{},{}]", base, tensor.name,
-                              name_of(tensor.dtype), to_string(tensor.dims), product->inputs, product->outputs),
-                  ErrorKind::BadData);
-  });
-  const std::vector<StoredTensor> tensors = list_stored(model, file, base);
-  const auto write = [&](const StoredTensor& tensor, const PutBytes& put) {
-    const StoredTensor& stored = *std::ranges::find(tensors, tensor.name, &StoredTensor::name);
-    ++done.tensors;
-    const auto product = product_of(stored);
-    const StoredAdapter* adapter = product == products.end() ? nullptr : reader.find(*product);
-    if (adapter == nullptr) return copy_bytes(file, stored, put);
-    ++done.merged;
-    RowMerger(reader, *adapter, *product, options.alpha / static_cast<double>(options.rank)).run(file, stored, put);
+      throw Error(
+          fmt::format("tensor '{}' is {}{}, which no adapter can be added to: it must be f32[{},{}]", tensor.name,
+                      name_of(tensor.dtype), to_string(tensor.dims), product->inputs, product->outputs),
+          ErrorKind::BadData);
+    RowMerger merger(*adapters, *product);
+    write(tensor, [&](std::span<const std::byte> bytes) { merger.take(bytes, put); });
   };
-  session::write_weights_file(output, session::list_of(tensors), write, {.steps = file.steps()});
-  return done;
+  return merged;
+}
+
+int64_t count_adapted(const ModelSpec& model, const std::string& folder) {
+  const Adapters adapters(model, folder);
+  return std::ranges::count_if(adapters.products,
+                               [&](const WeightProduct& product) { return adapters.find(product.weight) != nullptr; });
 }
 
 }  // namespace plimsoll::shrink

@@ -4,16 +4,15 @@
 #include <string>
 
 #include <plimsoll/model.h>
+#include "train/model_file.h"
 
 namespace plimsoll::shrink {
 
-struct MergedWeights {
-  int64_t tensors = 0, merged = 0;
-};
+// The weights of `base` with W + alpha / rank A B where the folder has an adapter for W. Row by row: holds one adapter
+// and one row. Throws Error(BadData) for adapters that are another model's.
+train::WeightsSource merged_weights(const ModelSpec& model, train::WeightsSource base, const std::string& folder);
 
-// Writes the weights of `base`, a weights file of the model, with W + alpha / rank A B where the folder has an adapter.
-// Tensor by tensor, a row at a time: holds one adapter and no weight. Throws Error(BadData).
-MergedWeights merge_weights(const ModelSpec& model, const std::string& base, const std::string& folder,
-                            const std::string& output);
+// How many weights of the model have an adapter in the folder.
+int64_t count_adapted(const ModelSpec& model, const std::string& folder);
 
 }  // namespace plimsoll::shrink

@@ -1,4 +1,5 @@
-// Weights that are not trained have no gradient and no state, and the backward pass ends where nothing before is trained.
+// Weights that are not trained have no gradient and no state, and the backward pass ends where nothing before is
+// trained.
 #include "model/freeze.h"
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 namespace plimsoll {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::error_of;
+using ::testing::HasSubstr;
 
 struct Built {
   Graph graph;
@@ -60,7 +61,8 @@ TEST(Freezing, StopsTheBackwardPassWhereNothingBeforeIsTrained) {
   const graph::Body& body = last.graph.body();
   for (const graph::Node& node : body.nodes())
     if (node.is_backward) EXPECT_THAT(std::string(body.name(node)), ::testing::Not(HasSubstr("block")));
-  EXPECT_EQ(std::ranges::count_if(last.state(), [](const std::string& name) { return name.find("norm") != name.npos; }), 4);
+  EXPECT_EQ(std::ranges::count_if(last.state(), [](const std::string& name) { return name.find("norm") != name.npos; }),
+            4);
 }
 
 TEST(Freezing, ATableThatIsTheLastLayerTooGetsNoGradient) {
@@ -106,8 +108,9 @@ TEST(Freezing, PatternsAndExceptions) {
 TEST(Freezing, RefusesWhatMakesNoSense) {
   const auto refused = [](const Freeze& freeze) { return error_of([&] { Built("lenet", freeze); }); };
   EXPECT_EQ(refused({.patterns = {"*"}}), "there is nothing to train: all weights are frozen; freeze fewer of them");
-  EXPECT_THAT(refused({.patterns = {"conv1/*"}}),
-              HasSubstr("no variable matches 'conv1/*', which is to say what is frozen; the variables are lenet/conv1/kernel"));
+  EXPECT_THAT(
+      refused({.patterns = {"conv1/*"}}),
+      HasSubstr("no variable matches 'conv1/*', which is to say what is frozen; the variables are lenet/conv1/kernel"));
   EXPECT_THAT(refused({.all_but = {"nothing"}}), HasSubstr("no variable matches 'nothing'"));
 }
 

@@ -44,12 +44,15 @@ TEST_P(PackedWeightsTest, IsNearWhatWasPacked) {
   const std::vector<float> wide = unpack(form_, pack(form_, from));
   for (int64_t r = 0; r < form_.rows; ++r)
     for (int64_t c = 0; c < form_.columns; ++c) {
-      const auto at = [&](int64_t row, int64_t column) { return from[static_cast<size_t>(row * form_.columns + column)]; };
+      const auto at = [&](int64_t row, int64_t column) {
+        return from[static_cast<size_t>(row * form_.columns + column)];
+      };
       double limit = std::abs(static_cast<double>(at(r, c))) / 256;  // bf16 has eight significant bits
       if (form_.dtype == DType::I8) {
         // Half a code, of the largest number that shares the scale.
         double largest = 0;
-        const int64_t top = r / form_.row_stretch * form_.row_stretch, left = c / form_.column_stretch * form_.column_stretch;
+        const int64_t top = r / form_.row_stretch * form_.row_stretch,
+                      left = c / form_.column_stretch * form_.column_stretch;
         for (int64_t i = top; i < std::min(form_.rows, top + form_.row_stretch); ++i)
           for (int64_t j = left; j < std::min(form_.columns, left + form_.column_stretch); ++j)
             largest = std::max(largest, std::abs(static_cast<double>(at(i, j))));
@@ -69,7 +72,8 @@ TEST_P(PackedWeightsTest, GoesInPieces) {
   const std::vector<std::byte> whole = pack(form_, from);
   std::vector<std::byte> packed(whole.size());
   for (int64_t first = 0; first < form_.rows; first += form_.row_stretch)
-    form_.pack(from.data() + first * form_.columns, first, std::min(form_.row_stretch, form_.rows - first), packed.data());
+    form_.pack(from.data() + first * form_.columns, first, std::min(form_.row_stretch, form_.rows - first),
+               packed.data());
   EXPECT_EQ(packed, whole);
   const std::vector<float> wide = unpack(form_, whole);
   std::vector<float> row(static_cast<size_t>(form_.columns));
@@ -87,9 +91,10 @@ TEST_P(PackedWeightsTest, KeepsZerosAndWhatIsNoNumber) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, PackedWeightsTest,
-                         ::testing::Values(Case{DType::BF16, {70, 33}}, Case{DType::I8, {1, 5}}, Case{DType::I8, {64, 7}},
-                                           Case{DType::I8, {150, 33}}, Case{DType::I8, {5, 3, 7, 9}},
-                                           Case{DType::I8, {3, 64}}, Case{DType::BF16, {2, 3, 4, 5}}));
+                         ::testing::Values(Case{DType::BF16, {70, 33}}, Case{DType::I8, {1, 5}},
+                                           Case{DType::I8, {64, 7}}, Case{DType::I8, {150, 33}},
+                                           Case{DType::I8, {5, 3, 7, 9}}, Case{DType::I8, {3, 64}},
+                                           Case{DType::BF16, {2, 3, 4, 5}}));
 
 TEST(PackedWeights, TakesABytePlusAScaleForEachStretch) {
   EXPECT_EQ(PackedWeights(DType::BF16, {768, 3072}).bytes(), 2 * 768 * 3072);

@@ -104,7 +104,8 @@ TEST_P(FrozenType, TakesLess) {
   options.frozen_type = GetParam();
   const Bytes weights = (WordNet::kWords + 2 * WordNet::kWidth) * WordNet::kWidth * 4;
   // One layer is f32 for a moment; codes have scales.
-  EXPECT_LT(need_of(net, options), wide - weights * (GetParam() == DType::I8 ? 70 : 45) / 100 + 2 * WordNet::kWidth * WordNet::kWidth * 4);
+  EXPECT_LT(need_of(net, options),
+            wide - weights * (GetParam() == DType::I8 ? 70 : 45) / 100 + 2 * WordNet::kWidth * WordNet::kWidth * 4);
 }
 
 TEST_P(FrozenType, IsTheSameUnderEveryLine) {
@@ -180,8 +181,8 @@ struct DeepNet {
     Tensor y = x;
     std::vector<Tensor> weights;
     for (int i = 0; i < kLayers; ++i) {
-      weights.push_back(graph.variable("w" + std::to_string(i), DType::F32, {kWidth, kWidth},
-                                       Init::glorot_uniform(kWidth, kWidth)));
+      weights.push_back(
+          graph.variable("w" + std::to_string(i), DType::F32, {kWidth, kWidth}, Init::glorot_uniform(kWidth, kWidth)));
       y = relu(dense(y, weights.back(), {}));
     }
     loss = reduce_mean(y);
