@@ -184,7 +184,7 @@ void Compiled::reset_optimiser() {
   for (const graph::Variable& variable : training_->graph.body().variables()) {
     if (variable.role() != VariableRole::Optimiser) continue;
     const auto start = static_cast<float>(variable.init().a);
-    training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes bytes) {
+    training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes, Bytes bytes) {
       std::memset(into, 0, static_cast<size_t>(bytes));
       if (start != 0) std::fill_n(static_cast<float*>(into), static_cast<size_t>(bytes) / sizeof(float), start);
     });
