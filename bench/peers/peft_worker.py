@@ -44,7 +44,7 @@ def linear(tensors, name, weight, bias):
 
 
 def gpt2():
-    config = GPT2Config(n_layer=LAYERS, n_embd=WIDTH, n_head=1, vocab_size=WORDS)
+    config = GPT2Config(n_layer=LAYERS, n_embd=WIDTH, n_head=1, vocab_size=WORDS, bos_token_id=0, eos_token_id=0)
     model = GPT2LMHeadModel(config)
     tensors = {'words/table': model.transformer.wte.weight, 'positions/table': model.transformer.wpe.weight}
     for i, block in enumerate(model.transformer.h, 1):
@@ -112,7 +112,7 @@ def main():
         compare(f'{name}: the model itself', loss_here(name, base), plain)
 
         # Theirs, read here. B is no longer zero after a training.
-        peft = get_peft_model(model, LoraConfig(r=4, lora_alpha=16, target_modules=targets))
+        peft = get_peft_model(model, LoraConfig(r=4, lora_alpha=16, target_modules=targets, fan_in_fan_out=make is gpt2))
         with torch.no_grad():
             for key, weight in peft.named_parameters():
                 if 'lora_B' in key:
