@@ -66,7 +66,8 @@ def bert():
                         intermediate_size=4 * WIDTH)
     model = BertForMaskedLM(config)
     embeddings = model.bert.embeddings
-    tensors = {'words/table': embeddings.word_embeddings.weight, 'positions/table': embeddings.position_embeddings.weight,
+    tensors = {'words/table': embeddings.word_embeddings.weight,
+               'positions/table': embeddings.position_embeddings.weight,
                'segments/table': embeddings.token_type_embeddings.weight}
     norm(tensors, 'norm', embeddings.LayerNorm)
     for i, block in enumerate(model.bert.encoder.layer, 1):
@@ -112,7 +113,8 @@ def main():
         compare(f'{name}: the model itself', loss_here(name, base), plain)
 
         # Theirs, read here. B is no longer zero after a training.
-        peft = get_peft_model(model, LoraConfig(r=4, lora_alpha=16, target_modules=targets, fan_in_fan_out=make is gpt2))
+        config = LoraConfig(r=4, lora_alpha=16, target_modules=targets, fan_in_fan_out=make is gpt2)
+        peft = get_peft_model(model, config)
         with torch.no_grad():
             for key, weight in peft.named_parameters():
                 if 'lora_B' in key:
