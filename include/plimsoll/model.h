@@ -39,6 +39,7 @@ struct History;
 struct PredictOptions;
 struct Prediction;
 struct Preprocessing;
+struct Pruning;
 
 using layers::Layer;
 
@@ -89,6 +90,9 @@ class Model {
   // the outputs' targets of their names; where no component has the name of an input, the first ones are the inputs and
   // those after them the targets. Throw DoesNotFit but plan, whose Forecast says so.
   void compile(const CompileOptions& options);
+  // The next fit makes weights of small magnitude zero, by a schedule that counts its steps from then on; <plimsoll/
+  // pruning.h> has the settings. Throws Error(Usage).
+  void prune(const Pruning& options);
   // Plans a fit; takes no memory for tensors and reads no data.
   Forecast plan(const Dataset& dataset, const MemoryLine& line) const;
   Forecast plan(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) const;
@@ -197,6 +201,7 @@ struct ModelOptions {
   std::optional<int64_t> layers = {};
   std::optional<int64_t> width = {};   // units of a layer
   std::optional<double> dropout = {};  // rate
+  bool operator==(const ModelOptions&) const = default;
 };
 
 // A model that comes with the engine. Throws Error that names the nearest one and all that are known.

@@ -22,6 +22,7 @@
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
+#include <plimsoll/pruning.h>
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
 #include <plimsoll/tape.h>

@@ -23,6 +23,7 @@
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
+#include <plimsoll/pruning.h>
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
 
@@ -37,6 +38,7 @@ struct CompileOptions {
   std::vector<std::pair<std::string, double>> loss_weights = {};  // of outputs by name; 1 where none is given
   std::vector<Metric> metrics = {};
   std::optional<RateSchedule> schedule = {};  // instead of the optimiser's learning rate
+  std::optional<Pruning> pruning = {};        // as Model::prune; unset: what that said, if anything
   uint64_t seed = 1;                          // of initial weights and dropout
 
   // What may be done to fit the line. Those that change results are off by default.

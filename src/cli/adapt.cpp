@@ -11,6 +11,15 @@
 
 namespace plimsoll::cli {
 
+namespace {
+
+Arguments unadapted(Arguments arguments) {
+  arguments.adapter.clear();
+  return arguments;
+}
+
+}  // namespace
+
 int run_adapt(const Arguments& arguments) {
   Arguments adapting = arguments;
   constexpr int64_t kRank = AdaptOptions{}.rank;
@@ -20,18 +29,20 @@ int run_adapt(const Arguments& arguments) {
   return run_train(adapting);
 }
 
-void load_trained(train::Training& training, const Arguments& arguments) {
-  session::load_weights(*training.session, training.graph, arguments.weights, {.may_miss = training.starts_fresh});
+void load_trained(train::Training& training, const std::string& weights, const Arguments& arguments) {
+  session::load_weights(*training.session, training.graph, weights, {.may_miss = training.starts_fresh});
   if (!arguments.adapter.empty())
     shrink::load_adapter(*training.session, training.graph, unadapted_model(arguments), arguments.adapter);
 }
 
 int run_merge(const Arguments& arguments) {
   const Bytes line = line_of(arguments).bytes;
-  const ModelSpec model = unadapted_model(arguments);
+  const train::Spec spec = spec_of(unadapted(arguments), train::Purpose::Evaluate);
+  const std::string weights = weights_to_load(arguments, spec);
+  const ModelSpec model = model_of(spec);
   const model::TracedModel traced = model::trace(model);
   const int64_t merged = shrink::count_adapted(model, arguments.adapter);
-  const train::WeightsSource base = train::weights_of_file(arguments.weights, traced);
+  const train::WeightsSource base = train::weights_of_file(weights, traced);
   train::save_model(arguments.output, model, traced, shrink::merged_weights(model, base, arguments.adapter));
   const Bytes peak = peak_resident_bytes();
   if (arguments.json)

@@ -20,9 +20,10 @@ int run_profile(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_report(const Arguments& arguments);
+int run_save(const Arguments& arguments);
 int show_run(const Arguments& arguments, const std::string& path);  // what report and inspect say of a run
-// Weights of --weights, and adapters of --adapter beside them, into an open session.
-void load_trained(train::Training& training, const Arguments& arguments);
+// Those weights, and adapters of --adapter beside them, into an open session.
+void load_trained(train::Training& training, const std::string& weights, const Arguments& arguments);
 void complete_demo(Arguments& arguments);  // model, line and data of the demo, where none were given
 
 // Says why it does not fit and what works instead: on standard error for people, as one JSON document for programs.

@@ -256,9 +256,13 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
   float* packed_a = packed + chunk_columns_ * std::min(a_.columns, kDepth);
   for (int64_t k = 0; k < a_.columns; k += kDepth) {
     const int64_t depth = std::min(kDepth, a_.columns - k);
-    const Lines b{in.b + k * b_.row_stride + column * b_.column_stride, b_.column_stride, b_.row_stride, columns,
-                  depth};
-    b.pack_strips(packed, strip_, strip_ / 2);  // a last strip of one vector is packed as that
+    if (in.packed_columns != nullptr) {
+      in.packed_columns->pack(k, depth, column, columns, packed);
+    } else {
+      const Lines b{in.b + k * b_.row_stride + column * b_.column_stride, b_.column_stride, b_.row_stride, columns,
+                    depth};
+      b.pack_strips(packed, strip_, strip_ / 2);  // a last strip of one vector is packed as that
+    }
     for (int64_t first = 0; first < rows; first += kUnit) {
       ProductPiece piece;
       piece.rows = std::min(kUnit, rows - first);
@@ -289,7 +293,15 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
 
 void Product::run(const float* a, const float* b, const float* bias, float* c, void* workspace) const noexcept {
   float* const to = c;  // where clang-tidy sees that it is written through
-  const Operands in{a, b, bias, to};
+  run_chunks({a, b, bias, to}, workspace);
+}
+
+void Product::run(const float* a, const PackedColumns& b, const float* bias, float* c, void* workspace) const noexcept {
+  float* const to = c;  // as above
+  run_chunks({a, nullptr, bias, to, &b}, workspace);
+}
+
+void Product::run_chunks(const Operands& in, void* workspace) const noexcept {
   const int64_t across = (b_.columns + chunk_columns_ - 1) / chunk_columns_;
   const int64_t chunks = across * ((a_.rows + chunk_rows_ - 1) / chunk_rows_);
   auto* packed = static_cast<float*>(workspace);

@@ -32,6 +32,14 @@ constexpr int64_t kDepth = 256;  // a strip of b of this depth stays in the firs
 int64_t strip_width();
 void multiply(const ProductPiece& piece) noexcept;
 
+// Where b comes from when it is no matrix of floats in memory.
+class PackedColumns {
+ public:
+  virtual ~PackedColumns() = default;
+  // Columns [column, column + columns) of rows [row, row + depth), where kDepth divides `row`, as ProductPiece::b.
+  virtual void pack(int64_t row, int64_t depth, int64_t column, int64_t columns, float* to) const noexcept = 0;
+};
+
 class Product {
  public:
   // The columns of c are consecutive; its rows are `c_stride` apart.
@@ -40,12 +48,16 @@ class Product {
   Bytes workspace_bytes() const;
   // `bias` may be null.
   void run(const float* a, const float* b, const float* bias, float* c, void* workspace) const noexcept;
+  // The same sums, of another form of b.
+  void run(const float* a, const PackedColumns& b, const float* bias, float* c, void* workspace) const noexcept;
 
  private:
   struct Operands {
     const float *a, *b, *bias;
     float* c;
+    const PackedColumns* packed_columns = nullptr;  // instead of b
   };
+  void run_chunks(const Operands& in, void* workspace) const noexcept;
   void run_chunk(const Operands& in, int64_t row, int64_t column, float* packed) const noexcept;
   int64_t slot_floats() const;  // workspace of one thread
 

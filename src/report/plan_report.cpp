@@ -74,6 +74,9 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
     text += fmt::format("frozen  {} weights in {}, {}: no gradient, no optimiser state, never written back\n",
                         grouped_text(facts.frozen.weights), name_of(facts.changes.frozen),
                         format_bytes(facts.frozen.bytes));
+  if (facts.mask_bytes > 0)
+    text += fmt::format("prunes  masks take {} of what the optimiser holds, 1 bit for each of {} weights\n",
+                        format_bytes(facts.mask_bytes), grouped_text(8 * facts.mask_bytes));
   text += fmt::format("time    predicted {}\n", time_text(plan));
   if (const std::string limit = limit_text(problem, plan, facts.overhead_bytes()); !limit.empty())
     text += fmt::format("limit   {}\n", limit);
@@ -145,6 +148,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
         {"state", facts.changes.state_bits < 32},
         {"state_bits", facts.changes.state_bits}}},
       {"accumulate", facts.accumulate},
+      {"mask_bytes", facts.mask_bytes},
       {"decisions", decisions_json(plan)},
       {"by_tag", by_tag}};
   if (facts.smallest_line > 0) json["smallest_line_bytes"] = facts.smallest_line;

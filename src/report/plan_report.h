@@ -48,6 +48,7 @@ struct PlanFacts {
   int64_t half_values = 0;                     // values that are kept in 16 bits
   Bytes half_value_bytes = 0;                  // that they take so
   int64_t accumulate = 1;                      // batches for each update
+  Bytes mask_bytes = 0;                        // of pruning, one bit for each weight that may become zero
   std::optional<LowerBound> lower_bound = {};  // over all options of the step, where they were searched
   Bytes smallest_line = 0;                     // that a plan was made under; 0: not searched
   Bytes around_arena() const { return runtime_bytes + data_bytes; }

@@ -83,7 +83,7 @@ void copy_from_plain(const kernels::ConcreteType& type, const void* from, void* 
 int state_bits(const graph::Body& graph) {
   int bits = 32;
   for (const graph::Variable& variable : graph.variables())
-    if (variable.role() == VariableRole::Optimiser)
+    if (variable.role() == VariableRole::Optimiser && !variable.stored->name.ends_with("/mask"))  // bits by nature
       bits = std::min(bits, 8 * static_cast<int>(size_of(graph.value(variable.value).type.dtype)));
   return bits;
 }

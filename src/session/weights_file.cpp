@@ -135,7 +135,10 @@ LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& pat
   LoadedWeights loaded;
   file.for_each([&](const StoredTensor& stored) {
     const graph::Variable* variable = match(graph.body(), part, path, stored);
-    if (variable == nullptr) return;
+    if (variable == nullptr) {
+      ++loaded.left;
+      return;
+    }
     ++(variable->role() == VariableRole::Optimiser ? loaded.state : loaded.weights);
     const DType dtype = graph.body().value(variable->value).type.dtype;
     session.fill({graph, variable->value}, [&](void* into, Bytes at, Bytes bytes) {

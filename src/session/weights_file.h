@@ -48,6 +48,7 @@ void save_weights(Engine& session, Graph& graph, const std::string& path, const 
 struct LoadedWeights {
   int64_t weights = 0;  // and statistics
   int64_t state = 0;    // of the optimiser, its rate among them
+  int64_t left = 0;     // that the graph has no variables for, such as the optimiser's where nothing is trained
 };
 
 struct LoadOptions {

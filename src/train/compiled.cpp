@@ -15,8 +15,10 @@
 #include "memory/file.h"
 #include "memory/output_file.h"
 #include "model/model_state.h"
+#include "model/rewrite.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
+#include "train/model_file.h"
 
 namespace plimsoll::train {
 namespace {
@@ -70,9 +72,11 @@ int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
 Compiled& compiled_of(const Model& model) {
   if (model.state() == nullptr) throw Error("the model is empty; make it from layers or from a function first");
   std::shared_ptr<Compiled>& compiled = model.state()->compiled;
-  if (!compiled)
-    compiled =
-        std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state()->function));
+  if (!compiled) {
+    const Model copy(model.name(), model.inputs(), model.outputs(), model.state()->function);
+    copy.state()->stored = model.state()->stored;
+    compiled = std::make_shared<Compiled>(copy);
+  }
   return *compiled;
 }
 
@@ -89,7 +93,15 @@ Compiled::Turn::Turn(Compiled& compiled) : compiled_(compiled) {
 void Compiled::compile(CompileOptions options) {
   release();
   options_ = std::move(options);
+  if (options_.pruning) prune(*options_.pruning);
   is_compiled_ = has_other_state_ = true;
+}
+
+void Compiled::prune(const Pruning& pruning) {
+  pruning.check();
+  release();
+  pruning_ = pruning;
+  has_other_masks_ = true;
 }
 
 Spec Compiled::spec_for(const SessionNeed& need) const {
@@ -111,6 +123,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.policy = options_.policy;
   spec.freeze = options_.freeze;
   spec.accumulate = options_.accumulate;
+  spec.pruning = pruning_;
   spec.scratch_folder = need.scratch;
   spec.log_bytes = need.callback_bytes;
   bool is_known = true;
@@ -165,28 +178,44 @@ Training& Compiled::ready(const SessionNeed& need) {
     training_->session->open();
     // Nothing is in the file before the first training: initial values come from the seed.
     if (is_in_file_) load(file_.path());
-    if (has_other_state_ && need.purpose == Purpose::Train) {
-      reset_optimiser();
-      has_other_state_ = is_in_file_ = false;
+    if ((has_other_state_ || has_other_masks_) && need.purpose == Purpose::Train) {
+      reset_state(has_other_state_ ? "" : "pruning/");
+      has_other_state_ = has_other_masks_ = is_in_file_ = false;
     }
   }
   if (!given_weights_.empty()) {
-    load(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
-    is_in_file_ = false;
+    take(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
   }
   return *training_;
 }
 
 void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
 
+void Compiled::take(const std::string& path) {
+  const session::LoadedWeights loaded = session::load_weights(*training_->session, training_->graph, path);
+  is_in_file_ = false;
+  // A session that trains nothing has no place for the optimiser's state: a later fit finds it in the file.
+  if (loaded.left == 0 || made_for_->purpose == Purpose::Train) return;
+  make_file();
+  copy_file(path, file_.path());
+  is_in_file_ = true;
+  has_other_state_ = false;
+}
+
+void Compiled::make_file() {
+  if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
+}
+
 // As when the session opened: every state starts as one number.
-void Compiled::reset_optimiser() {
+void Compiled::reset_state(std::string_view prefix) {
   for (const graph::Variable& variable : training_->graph.body().variables()) {
-    if (variable.role() != VariableRole::Optimiser) continue;
+    if (variable.role() != VariableRole::Optimiser || !variable.stored->name.starts_with(prefix)) continue;
     const auto start = static_cast<float>(variable.init().a);
     training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes, Bytes bytes) {
-      std::memset(into, 0, static_cast<size_t>(bytes));
-      if (start != 0) std::fill_n(static_cast<float*>(into), static_cast<size_t>(bytes) / sizeof(float), start);
+      const bool is_byte = variable.stored->type.dtype == DType::U8;
+      std::memset(into, is_byte ? static_cast<int>(start) : 0, static_cast<size_t>(bytes));
+      if (start != 0 && !is_byte)
+        std::fill_n(static_cast<float*>(into), static_cast<size_t>(bytes) / sizeof(float), start);
     });
   }
 }
@@ -194,7 +223,7 @@ void Compiled::reset_optimiser() {
 void Compiled::release() {
   if (!training_) return;
   if (training_->session->is_open() && !is_in_file_) {
-    if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
+    make_file();
     session::save_weights(*training_->session, training_->graph, file_.path());
     is_in_file_ = true;
   }
@@ -202,12 +231,42 @@ void Compiled::release() {
 }
 
 void Compiled::save_weights(const std::string& path) {
-  if (training_ && given_weights_.empty()) return session::save_weights(*training_->session, training_->graph, path);
+  if (training_ && given_weights_.empty() && !is_in_file_)
+    return session::save_weights(*training_->session, training_->graph, path);
+  copy_file(newest_weights(), path);
+}
+
+const std::string& Compiled::newest_weights() const {
   const std::string& newest = given_weights_.empty() ? file_.path() : given_weights_;
   if (newest.empty() || (given_weights_.empty() && !is_in_file_))
     throw Error(fmt::format("model '{}' has no weights to save yet; call fit or load_weights first", model_.name()),
                 ErrorKind::Usage);
-  copy_file(newest, path);
+  return newest;
+}
+
+// As it was trained, else as it was loaded, else as it was called last.
+ModelSpec Compiled::spec_to_save() const {
+  const auto spec_of_need = [&](const SessionNeed& need) { return *spec_for(need).own_model; };
+  if (last_) return spec_of_need(*last_);
+  if (const auto& stored = model_.state()->stored) {
+    ModelSpec spec;
+    spec.model = model_;
+    return model::replay_spec(spec, stored->traced);
+  }
+  if (made_for_) return spec_of_need(*made_for_);
+  throw Error(fmt::format("model '{}' has not seen its inputs yet; call fit, evaluate or predict before it is saved",
+                          model_.name()),
+              ErrorKind::Usage);
+}
+
+void Compiled::save_model(const std::string& path, const Preprocessing& preprocessing) {
+  ModelSpec spec = spec_to_save();
+  spec.preprocessing = preprocessing;
+  if (last_ || made_for_)
+    spec.batch = std::max<int64_t>(1, count_batches((last_ ? *last_ : *made_for_).main_data()).batch);
+  const model::TracedModel traced = model::trace(spec, spec.can_train ? model::Passes::All : model::Passes::Inference);
+  const bool is_live = training_ && given_weights_.empty();
+  train::save_model(path, spec, traced, is_live ? weights_of(*training_) : weights_of_file(newest_weights(), traced));
 }
 
 void Compiled::load_weights(const std::string& path) {
@@ -217,8 +276,7 @@ void Compiled::load_weights(const std::string& path) {
     given_weights_ = path;
     return;
   }
-  load(path);
-  is_in_file_ = false;
+  take(path);
 }
 
 }  // namespace plimsoll::train

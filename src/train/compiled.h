@@ -35,6 +35,7 @@ class Compiled {
   // For training with other options from now on: weights stay, the optimiser starts anew.
   void compile(CompileOptions options);
   bool is_compiled() const { return is_compiled_; }
+  void prune(const Pruning& pruning);
 
   // What would be planned for it; line 0: that of the need.
   Spec spec_for(const SessionNeed& need) const;
@@ -47,6 +48,8 @@ class Compiled {
   void set_trained() { is_in_file_ = false; }
 
   void save_weights(const std::string& path);
+  // As a directory; `preprocessing` is what is known about the data.
+  void save_model(const std::string& path, const Preprocessing& preprocessing);
   void load_weights(const std::string& path);
   // One call on the model: another one meanwhile, as from a callback of fit, is an Error(Usage).
   class Turn {
@@ -66,10 +69,15 @@ class Compiled {
  private:
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
   void load(const std::string& path);
-  void reset_optimiser();
+  void take(const std::string& path);  // loads the caller's file
+  void make_file();
+  const std::string& newest_weights() const;  // the file; throws Error(Usage) when there is none
+  ModelSpec spec_to_save() const;
+  void reset_state(std::string_view prefix);
 
   const Model model_;  // a copy that shares nothing with the model that owns this
   CompileOptions options_;
+  std::optional<Pruning> pruning_;
   bool is_compiled_ = false;
   std::atomic<bool> is_busy_ = false;
   std::unique_ptr<Training> training_;
@@ -77,6 +85,7 @@ class Compiled {
   TemporaryFile file_;
   bool is_in_file_ = false;       // the newest weights
   bool has_other_state_ = false;  // that file's optimiser is another
+  bool has_other_masks_ = false;  // that file's
   std::string given_weights_;     // to be loaded before the next call
 };
 

@@ -124,6 +124,12 @@ void Model::compile(const CompileOptions& options) {
   compiled.compile(options);
 }
 
+void Model::prune(const Pruning& options) {
+  train::Compiled& compiled = train::compiled_of(*this);
+  const train::Compiled::Turn turn(compiled);
+  compiled.prune(options);
+}
+
 Forecast Model::plan(const Dataset& dataset, const MemoryLine& line) const { return plan(dataset, line, {}); }
 
 Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) const {

@@ -99,6 +99,7 @@ void TrainingLoop::tell(Event event) {
 void TrainingLoop::begin() {
   read_learning_rate();
   if (training_.accumulate > 1) training_.session->get(training_.passes.accumulated_batches, &group_, sizeof group_);
+  prune_at_start();
   epoch_ = options_.initial_epoch + 1;
   if (resumed_) {
     epoch_ = resumed_->epoch;
@@ -128,6 +129,17 @@ History TrainingLoop::run() {
   tell(&Callback::after_training);
   tell(&Callback::finish);
   return history_;
+}
+
+// Every step ends with what pruning does before the next one; nothing did so before the first.
+void TrainingLoop::prune_at_start() {
+  if (training_.pruned.nodes.empty()) return;
+  int64_t done = 0;
+  training_.session->get(training_.pruned.step, &done, sizeof done);
+  if (done > 0) return;
+  const int64_t steps = training_.session->step_count();
+  training_.session->run_step(training_.prune_step, {});
+  training_.session->set_step_count(steps);
 }
 
 void TrainingLoop::apply_group() {

@@ -78,6 +78,7 @@ class TrainingLoop final : public FitRun {
   void start_data();
   const ElementView* next_batch();
   void take_step(const ElementView& batch);
+  void prune_at_start();
   void apply_group();  // updates the weights from the gradients that were added up
   size_t training_logs() const { return sums_.names().size() + 1; }
   void update_means();

@@ -19,7 +19,7 @@ constexpr std::string_view kStorable =
     " equal erf exp gather gelu gelu_tanh greater greater_equal group_norm huber layer_norm leaky_relu less"
     " less_equal linear_cross_entropy log log_softmax matmul max_pool maximum mean_absolute_error"
     " mean_squared_error minimum mul neg not_equal one_hot pad pow reduce_max reduce_mean reduce_min reduce_sum"
-    " relu reshape resize rsqrt scale sigmoid silu slice softmax sparse_cross_entropy split sqrt stop_gradient"
+    " relu reshape resize rsqrt scale sigmoid silu slice softmax sparse_cross_entropy sparse_expand sparse_matmul split sqrt stop_gradient"
     " sub tanh tile transpose where ";
 
 // A graph of a million lines takes some hundred MiB; models have some hundreds.

@@ -13,12 +13,15 @@
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
+#include <plimsoll/pruning.h>
 #include "memory/default_line.h"
 #include "plan/limits.h"
 #include "train/batches.h"
 #include "train/data.h"
 
 namespace plimsoll::train {
+
+struct StoredModel;
 
 enum class Purpose { Train, Evaluate, Predict, Profile };
 
@@ -38,10 +41,11 @@ struct LastBatches {
 
 struct Spec {
   // The step.
-  std::string model;  // a built-in one
+  std::string model;  // a built-in one, or the directory of a stored one
   ModelOptions model_options = {};
-  std::shared_ptr<const ModelSpec> own_model = {};  // instead of that
-  int64_t batch = 0;                                // 0: the model's own
+  std::shared_ptr<const ModelSpec> own_model = {};       // instead of that
+  std::shared_ptr<const StoredModel> stored_model = {};  // that of the directory, once it was read
+  int64_t batch = 0;                                     // 0: the model's own
   bool finds_batch = false;  // the largest that fits without micro-batches; `batch` is then the most
   Optimiser optimiser = Optimiser::adam();
   std::optional<double> learning_rate = {};  // unset: that of a weights file, else the optimiser's
@@ -62,9 +66,10 @@ struct Spec {
   BatchedData batches = {};  // instead of both
 
   // What changes results; also Optimiser::state_bits.
-  Policy policy = {};                       // in what type values are kept
-  int64_t accumulate = 1;                   // batches whose gradients are added up for each update
-  Freeze freeze = {};                       // weights that are not trained
+  Policy policy = {};      // in what type values are kept
+  int64_t accumulate = 1;  // batches whose gradients are added up for each update
+  Freeze freeze = {};      // weights that are not trained
+  std::optional<Pruning> pruning = {};
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // What it may use.
@@ -80,7 +85,10 @@ struct Spec {
 // "adam": as the command line has it.
 std::string_view name_of(Optimiser::Kind kind);
 
-// The model that it is about.
+// Whether a model of that name is looked for in a directory: it is no built-in one, and a path, or something is there.
+bool is_model_path(const std::string& name);
+
+// The model that it is about. Reads the directory of a stored one where that was not done. Throws Error.
 ModelSpec model_of(const Spec& spec);
 
 // Whether to stop: asked between stages and between steps.

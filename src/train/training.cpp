@@ -28,6 +28,18 @@ session::Request apply_request(const model::TrainingGraph& passes, int64_t batch
   return {{}, passes.apply.nodes, batch};
 }
 
+session::Request prune_request(const model::PrunedWeights& pruned, int64_t batch) { return {{}, pruned.nodes, batch}; }
+
+bool trains(const Spec& spec) { return spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile; }
+
+// Behind the updates of the weights: what a step ends with is what the next one would begin with.
+void add_pruning(Training& training, const Pruning& pruning) {
+  training.pruned = model::add_pruning(training.graph, pruning, training.model.name());
+  model::TrainingGraph& passes = training.passes;
+  std::vector<NodeId>& nodes = passes.apply.nodes.empty() ? passes.updates.nodes : passes.apply.nodes;
+  nodes.insert(nodes.end(), training.pruned.nodes.begin(), training.pruned.nodes.end());
+}
+
 void allow_split(Graph& graph, const std::vector<std::string>& ops) {
   for (const std::string& op : ops) {
     if (op != "batch_norm")
@@ -57,8 +69,8 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   options.levers = spec.levers;
   options.masks = spec.masks;
   options.policy = spec.policy;
-  // A graph that only predicts updates nothing: what would be trained must not be packed either.
-  options.frozen_type = spec.purpose == Purpose::Predict ? DType::F32 : spec.freeze.type;
+  // A graph that does not train updates nothing: what would be trained must not be packed either.
+  options.frozen_type = trains(spec) ? spec.freeze.type : DType::F32;
   const ScratchRoom scratch = resolve_scratch(spec);
   options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
@@ -78,7 +90,7 @@ void give_rest_to_data(Training& training) {
 model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
   model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
   conversion.stored = fed_types(spec.data, model);
-  conversion.scale = kByteScale;
+  conversion.scale = model.preprocessing.byte_scale;
   return conversion;
 }
 
@@ -106,11 +118,14 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
     return number;
   };
   const LastBatches& last = spec.last_batches;
-  const bool trains = spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile;
-  if (trains) add(train_request, last.train);
+  if (trains(spec)) add(train_request, last.train);
   if (spec.purpose != Purpose::Predict) training.evaluate_step = add(evaluate_request, last.evaluate);
   if (spec.predicts || spec.purpose == Purpose::Predict) training.predict_step = add(predict_request, last.predict);
-  if (trains && !passes.apply.nodes.empty()) training.apply_step = add(apply_request, 0);
+  if (trains(spec) && !passes.apply.nodes.empty()) training.apply_step = add(apply_request, 0);
+  if (!training.pruned.nodes.empty()) {
+    training.prune_step = requests.size();
+    requests.push_back(prune_request(training.pruned, training.batch));
+  }
   return requests;
 }
 
@@ -150,6 +165,13 @@ report::FrozenFacts count_frozen(const Training& training) {
   return facts;
 }
 
+model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec) {
+  if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
+  const model::InputConversion conversion = input_conversion(spec, model);
+  if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
+  return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze);
+}
+
 // All options of the main step, as the planner takes them.
 struct Ways {
   explicit Ways(const Training& training) : problems(training.session->problems(0)) {
@@ -187,6 +209,11 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   auto training = std::make_unique<Training>();
   if (spec.threads > 0) omp_set_num_threads(spec.threads);
   training->model = model_of(spec);
+  if (!training->model.can_train && (spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile))
+    throw Error(
+        fmt::format("model '{}' was made for inference and can't be trained; train the model that it was made of",
+                    training->model.name()),
+        ErrorKind::Usage);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
   training->accumulate = spec.accumulate;
@@ -194,10 +221,8 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = spec.purpose == Purpose::Predict
-                         ? model::build_inference(training->graph, training->model)
-                         : model::build_training(training->graph, training->model, optimiser_of(spec),
-                                                 input_conversion(spec, training->model), spec.accumulate, spec.freeze);
+  training->passes = build_passes(training->graph, training->model, spec);
+  if (spec.pruning && trains(spec)) add_pruning(*training, *spec.pruning);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
@@ -255,6 +280,7 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.half_values = step.program.half_values;
   facts.half_value_bytes = step.program.half_value_bytes;
   facts.accumulate = training.accumulate;
+  facts.mask_bytes = model::mask_bytes(training.graph);
   facts.limit_bytes = step.limits.bytes;
   return facts;
 }

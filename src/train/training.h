@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <plimsoll/memory_line.h>
+#include "model/pruning.h"
 #include "model/training.h"
 #include "report/curve.h"
 #include "report/data.h"
@@ -19,6 +20,7 @@ struct Training {
   static constexpr size_t kTrain = 0;
   size_t evaluate_step = 0, predict_step = 0;
   size_t apply_step = 0;  // with accumulation alone: updates the weights
+  size_t prune_step = 0;  // with pruning alone: to be run before the first step
 
   ModelSpec model;
   Graph graph;
@@ -38,6 +40,7 @@ struct Training {
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
   int64_t accumulate = 1;                              // batches for each update
+  model::PrunedWeights pruned;                         // none: nothing is pruned
   std::string batch_reason;                            // when the batch was searched for
   std::string scratch_folder;                          // empty: nothing may be put on a disk
   std::function<bool(std::string_view)> starts_fresh;  // see Spec

@@ -122,6 +122,20 @@ TEST_F(CheckpointResume, UnderAnotherLineWithOtherThreads) {
   });
 }
 
+// Masks change at steps 10, 17, 24 ... 87.
+TEST_F(CheckpointResume, InTheMiddleOfPruning) {
+  Spec spec = spec_of(files, "fashion", 8, 44);
+  spec.pruning = Pruning{.from = 0.3, .to = 0.8, .begin = 10, .end = 90, .frequency = 7};
+  expect_same(spec, 100, 50);
+}
+
+TEST_F(CheckpointResume, BeforeAStepThatPrunes) {
+  Spec spec = spec_of(files, "fashion", 8, 44);
+  spec.pruning = Pruning{.to = 0.7, .begin = 1, .frequency = 3};
+  spec.accumulate = 2;
+  expect_same(spec, 40, 18);
+}
+
 TEST_F(CheckpointResume, WithBatchNorm) { expect_same(spec_of(files, "mobilenet_v2", 32, 20), 12, 6); }
 
 }  // namespace

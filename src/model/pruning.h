@@ -1,0 +1,21 @@
+// The masks of a training step that prunes, and the updates that keep to them.
+#pragma once
+
+#include <plimsoll/graph.h>
+#include <plimsoll/pruning.h>
+
+namespace plimsoll::model {
+
+struct PrunedWeights {
+  std::vector<NodeId> nodes;  // count a step, change masks by the schedule, apply them
+  Tensor step;                // the variable "pruning/step", i64[]: how often these were run
+};
+
+// Adds them behind all updates of the weights; to be run once before the first step and then in every step. The model's
+// variables have names that begin with `scope`. Throws Error(Usage) when no weight is pruned.
+PrunedWeights add_pruning(Graph& graph, const Pruning& pruning, std::string_view scope);
+
+// What the masks of a graph take.
+Bytes mask_bytes(const Graph& graph);
+
+}  // namespace plimsoll::model

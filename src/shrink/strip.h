@@ -1,0 +1,25 @@
+// Stripping: weights with many zeros are stored as a mask of bits and the values that are not zero, on the disk and in
+// memory. A model directory becomes another one.
+#pragma once
+
+#include <string>
+
+#include <plimsoll/shrink.h>
+#include "train/model_file.h"
+
+namespace plimsoll::shrink {
+
+// What it holds beside the graph of the model.
+constexpr Bytes kStripBytes = 8 * MiB;
+
+// The result predicts and is evaluated, but is not trained. Throws Error(Usage) for a model without a weight that would
+// be smaller so, or one that is stripped; Error(BadData) for what is damaged.
+StripReport strip_model(const std::string& from, const std::string& to);
+
+// Whether weights of it are stored so.
+bool is_stripped(const model::TracedModel& traced);
+
+// Of the variables that inference reads, and of their file.
+ModelBytes bytes_of(const model::TracedModel& traced);
+
+}  // namespace plimsoll::shrink
