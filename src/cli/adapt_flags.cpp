@@ -16,11 +16,10 @@ CLI::Option* add_list(CLI::App& verb, const char* flag, std::vector<std::string>
 }  // namespace
 
 void add_freeze_flags(CLI::App& verb, Arguments& arguments) {
-  start_group(verb, kStepGroup);
+  start_group(verb, kStepGroup, Listing::Rare);
   add_list(verb, "--freeze", arguments.freeze,
            "Weights that are not trained, by patterns of their names: 'resnet18/stem/*' (inspect lists names)",
            "PATTERN,...");
-  start_group(verb, kStepGroup, Listing::Rare);
   add_list(verb, "--train-only", arguments.train_only, "Freeze all weights but those that match", "PATTERN,...");
   verb.add_option("--frozen-type", arguments.frozen_type,
                   "Lossy: keep frozen weights in bf16 or int8 (a scale for each 64 weights)")
@@ -50,7 +49,7 @@ void add_adapter_flags(CLI::App& verb, Arguments& arguments) {
 }
 
 void add_trained_adapter_flag(CLI::App& verb, Arguments& arguments) {
-  start_group(verb, kRunGroup);
+  start_group(verb, kRunGroup, Listing::Rare);
   verb.add_option("--adapter", arguments.adapter, "Adapters of this folder (PEFT's format), beside the weights")
       ->option_text("DIR");
 }

@@ -108,6 +108,7 @@ void add_adapt_verb(CLI::App& app, Command& command) {
   auto* verb = add_training_flags(
       app.add_subcommand("adapt", "train adapters (LoRA) beside the weights of a model, which stay as they are"), s);
   add_trained_adapter_flag(*verb, s);
+  start_group(*verb, kRunGroup);
   verb->add_option("--output", s.output, "Write the adapters to this folder (PEFT's format)")->option_text("DIR");
   choose(verb, command, train::Purpose::Train, run_adapt);
 }
@@ -120,6 +121,7 @@ void add_merge_verb(CLI::App& app, Command& command) {
   add_weights(*verb, s);
   add_trained_adapter_flag(*verb, s);
   verb->get_option("--adapter")->required();
+  start_group(*verb, kRunGroup);
   verb->add_option("--output", s.output, "Write the merged model to this folder")->required()->option_text("DIR");
   add_output(*verb, s);
   choose(verb, command, train::Purpose::Evaluate, run_merge);
@@ -148,6 +150,7 @@ void add_predict_verb(CLI::App& app, Command& command) {
   add_data(*verb, s, false);
   add_weights(*verb, s);
   add_trained_adapter_flag(*verb, s);
+  start_group(*verb, kRunGroup);
   verb->add_option(
           "--output", s.output,
           "Write outputs to FILE.npy, or classes and probabilities to FILE.csv (default: CSV on standard output)")

@@ -14,9 +14,9 @@ namespace {
 
 constexpr int64_t kLeastWeights = 16384;  // fewer are not worth the tasks that unpack them
 
-class Packing {
+class FrozenPacking {
  public:
-  Packing(Draft& draft, DType dtype) : draft_(draft), dtype_(dtype) {
+  FrozenPacking(Draft& draft, DType dtype) : draft_(draft), dtype_(dtype) {
     const graph::Body& graph = *draft.graph;
     const std::vector<bool> is_updated = find_updated(graph);
     for (size_t i = 0; i < graph.variables().size(); ++i)
@@ -98,7 +98,7 @@ std::optional<kernels::PackedWeights> packed_form(const graph::Body& graph, size
 }
 
 void pack_frozen(Draft& draft, DType dtype) {
-  if (dtype != DType::F32) Packing(draft, dtype).run();
+  if (dtype != DType::F32) FrozenPacking(draft, dtype).run();
 }
 
 }  // namespace plimsoll::lower
