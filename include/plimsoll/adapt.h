@@ -30,4 +30,9 @@ struct AdaptOptions {
 // All but adapters.
 Freeze adapter_freeze(DType type = DType::F32);
 
+class Model;
+// Writes the adapters of an adapted model that was trained, or called with a dataset, as a folder in PEFT's format.
+// Throws Error(Usage) for another model.
+void save_adapter(const Model& model, const std::string& folder);
+
 }  // namespace plimsoll

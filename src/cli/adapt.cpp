@@ -32,7 +32,7 @@ int run_adapt(const Arguments& arguments) {
 void load_trained(train::Training& training, const std::string& weights, const Arguments& arguments) {
   session::load_weights(*training.session, training.graph, weights, {.may_miss = training.starts_fresh});
   if (!arguments.adapter.empty())
-    shrink::load_adapter(*training.session, training.graph, unadapted_model(arguments), arguments.adapter);
+    shrink::load_adapter(*training.session, training.graph, training.model, arguments.adapter);
 }
 
 int run_merge(const Arguments& arguments) {

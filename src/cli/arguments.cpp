@@ -70,7 +70,6 @@ void set_trained(const Arguments& arguments, train::Spec& spec) {
   if (adapts) {
     spec.own_model = std::make_shared<const ModelSpec>(shrink::adapt(model_of(spec), adapt_options_of(arguments)));
     spec.freeze = adapter_freeze();
-    spec.starts_fresh = shrink::is_adapter;
   }
   spec.freeze.type = frozen_type_of(arguments.frozen_type);
   if (spec.freeze.type != DType::F32 && spec.freeze.is_empty())
@@ -165,13 +164,6 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.scratch_folder = arguments.scratch;
   spec.disk_limit = disk_limit_of(arguments);
   return spec;
-}
-
-ModelSpec unadapted_model(const Arguments& arguments) {
-  train::Spec spec;
-  spec.model = arguments.model;
-  spec.model_options = arguments.model_options;
-  return model_of(spec);
 }
 
 AdaptOptions adapt_options_of(const Arguments& arguments) {

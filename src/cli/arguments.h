@@ -98,8 +98,6 @@ struct Arguments {
 // Without data. Throws Error(Usage) that names what is known when a word is not.
 train::Spec spec_of(const Arguments& arguments, train::Purpose purpose);
 
-// The model as it is without adapters.
-ModelSpec unadapted_model(const Arguments& arguments);
 // Of --rank, --alpha, --targets; or those of the folder of --adapter.
 AdaptOptions adapt_options_of(const Arguments& arguments);
 

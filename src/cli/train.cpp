@@ -232,7 +232,7 @@ int run_train(const Arguments& arguments) {
   if (const std::string start = is_resumed ? "" : starting_weights(arguments, spec); !start.empty())
     print_start(train::load_start(*training, start, spec.learning_rate), start, arguments);
   if (!is_resumed && !arguments.adapter.empty())
-    shrink::load_adapter(*training->session, training->graph, unadapted_model(arguments), arguments.adapter);
+    shrink::load_adapter(*training->session, training->graph, training->model, arguments.adapter);
   stop_if_asked();
   const History history = loop.run();
   // Without a step, the weights that an earlier run saved must not be replaced.
@@ -240,7 +240,7 @@ int run_train(const Arguments& arguments) {
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
   if (writes_adapter(arguments)) {
-    shrink::save_adapter(*training->session, training->graph, unadapted_model(arguments), adapt_options_of(arguments),
+    shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),
                          arguments.output);
     print_now(arguments.json ? stderr : stdout, fmt::format("adapter {}\n", arguments.output));
   }

@@ -9,6 +9,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
+#include "model/model_state.h"
 #include "shrink/layer_paths.h"
 #include "shrink/products.h"
 
@@ -126,15 +127,20 @@ bool is_adapter(std::string_view variable) {
 
 Model adapt(const Model& model, const AdaptOptions& options) {
   check(options);
-  return {model.name(), model.inputs(), model.outputs(), [model, options](const NamedTensors& inputs, bool training) {
-            const model::TracedPass pass = trace_call(model, inputs, training);
-            AdapterRewrite adapters(model.name(), options, training);
-            model::Rewrite rewrite;
-            rewrite.node = [&](model::ReplayedNode& node) { return adapters.at(node); };
-            const NamedTensors outputs = model::replay(pass, inputs, rewrite);
-            adapters.expect_used();
-            return outputs;
-          }};
+  if (model.state()->adapters != nullptr) refuse_adapters(fmt::format("model '{}' has some already", model.name()));
+  Model adapted(model.name(), model.inputs(), model.outputs(),
+                [model, options](const NamedTensors& inputs, bool training) {
+                  const model::TracedPass pass = trace_call(model, inputs, training);
+                  AdapterRewrite adapters(model.name(), options, training);
+                  model::Rewrite rewrite;
+                  rewrite.node = [&](model::ReplayedNode& node) { return adapters.at(node); };
+                  const NamedTensors outputs = model::replay(pass, inputs, rewrite);
+                  adapters.expect_used();
+                  return outputs;
+                });
+  adapted.state()->adapters = std::make_shared<const AdaptOptions>(options);
+  adapted.state()->starts_fresh = is_adapter;
+  return adapted;
 }
 
 ModelSpec adapt(const ModelSpec& spec, const AdaptOptions& options) {

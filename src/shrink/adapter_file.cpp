@@ -13,10 +13,12 @@
 #include "kernels/elementwise.h"
 #include "memory/file.h"
 #include "memory/output_file.h"
+#include "model/model_state.h"
 #include "session/finite.h"
 #include "session/weights_file.h"
 #include "session/weights_writer.h"
 #include "shrink/adapt.h"
+#include "train/compiled.h"
 
 namespace plimsoll::shrink {
 namespace {
@@ -321,3 +323,20 @@ void save_adapter(session::Engine& session, Graph& graph, const ModelSpec& model
 }
 
 }  // namespace plimsoll::shrink
+
+namespace plimsoll {
+
+void save_adapter(const Model& model, const std::string& folder) {
+  const std::shared_ptr<Model::State>& state = model.state();
+  if (state == nullptr || state->adapters == nullptr)
+    throw Error("the model has no adapters to save; make one that has by Model::adapt", ErrorKind::Usage);
+  train::Compiled& compiled = train::compiled_of(model);
+  const train::Compiled::Turn turn(compiled);
+  train::Training* const training = compiled.open_training();
+  if (training == nullptr)
+    throw Error(fmt::format("model '{}' has no adapters in memory; save them after fit, before release", state->name),
+                ErrorKind::Usage);
+  shrink::save_adapter(*training->session, training->graph, training->model, *state->adapters, folder);
+}
+
+}  // namespace plimsoll

@@ -48,7 +48,7 @@ class AdapterReader {
   std::vector<std::pair<std::string, StoredAdapter>> adapters_;  // by weight
 };
 
-// Sets the adapters of an open session whose graph has the model, adapted.
+// Sets the adapters of an open session whose graph has that adapted model.
 void load_adapter(session::Engine& session, Graph& graph, const ModelSpec& model, const std::string& folder);
 
 // Writes them, into a folder that is made where it is not there.

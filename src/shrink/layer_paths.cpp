@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "shrink/adapt.h"
 #include "shrink/products.h"
 
 namespace plimsoll::shrink {
@@ -94,6 +95,7 @@ std::vector<WeightProduct> list_products(const ModelSpec& model) {
     const std::optional<ValueId> weight = weight_of(body, node);
     if (!weight) continue;
     const std::string& name = body.variable_of(*weight).stored->name;
+    if (is_adapter(name)) continue;
     const bool is_known =
         std::any_of(products.begin(), products.end(), [&](const auto& p) { return p.weight == name; });
     if (is_known) continue;

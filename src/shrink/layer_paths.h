@@ -39,7 +39,7 @@ bool has_transposed_weights(std::string_view model);
 // "CAUSAL_LM"; empty: none.
 std::string task_of(std::string_view model);
 
-// A product with a weight: what can have an adapter.
+// A product with a weight: what can have an adapter. Of an adapted model, those that it had before.
 struct WeightProduct {
   LayerPath path;
   std::string weight;  // full name

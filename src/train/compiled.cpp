@@ -75,6 +75,7 @@ Compiled& compiled_of(const Model& model) {
   if (!compiled) {
     const Model copy(model.name(), model.inputs(), model.outputs(), model.state()->function);
     copy.state()->stored = model.state()->stored;
+    copy.state()->starts_fresh = model.state()->starts_fresh;
     compiled = std::make_shared<Compiled>(copy);
   }
   return *compiled;
@@ -192,7 +193,8 @@ Training& Compiled::ready(const SessionNeed& need) {
 void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
 
 void Compiled::take(const std::string& path) {
-  const session::LoadedWeights loaded = session::load_weights(*training_->session, training_->graph, path);
+  const session::LoadedWeights loaded =
+      session::load_weights(*training_->session, training_->graph, path, {.may_miss = training_->starts_fresh});
   is_in_file_ = false;
   // A session that trains nothing has no place for the optimiser's state: a later fit finds it in the file.
   if (loaded.left == 0 || made_for_->purpose == Purpose::Train) return;

@@ -51,12 +51,11 @@ struct Spec {
   std::optional<double> learning_rate = {};  // unset: that of a weights file, else the optimiser's
   uint64_t seed = 1;
   Purpose purpose = Purpose::Train;
-  int64_t profile_steps = 5;                                // Purpose::Profile measures so many
-  bool finds_bad_numbers = false;                           // see SessionOptions
-  std::function<bool(std::string_view)> starts_fresh = {};  // by name: variables that a weights file need not have
-  bool loads_weights = false;                               // a weights file will be read: the plan has room for that
-  Bytes log_bytes = 0;                                      // of files that are written while it trains
-  bool predicts = false;                                    // a step that gives the model's outputs is planned too
+  int64_t profile_steps = 5;       // Purpose::Profile measures so many
+  bool finds_bad_numbers = false;  // see SessionOptions
+  bool loads_weights = false;      // a weights file will be read: the plan has room for that
+  Bytes log_bytes = 0;             // of files that are written while it trains
+  bool predicts = false;           // a step that gives the model's outputs is planned too
   LastBatches last_batches = {};
   bool plans_other_batches = false;  // nobody knows how many samples the last batches have
 

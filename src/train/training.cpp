@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lower/frozen.h"
+#include "model/model_state.h"
 #include "plan/make_plan.h"
 #include "session/variables.h"
 #include "session/weights_file.h"
@@ -217,7 +218,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
   training->accumulate = spec.accumulate;
-  training->starts_fresh = spec.starts_fresh;
+  training->starts_fresh = training->model.model.state()->starts_fresh;
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;

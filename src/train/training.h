@@ -43,7 +43,7 @@ struct Training {
   model::PrunedWeights pruned;                         // none: nothing is pruned
   std::string batch_reason;                            // when the batch was searched for
   std::string scratch_folder;                          // empty: nothing may be put on a disk
-  std::function<bool(std::string_view)> starts_fresh;  // see Spec
+  std::function<bool(std::string_view)> starts_fresh;  // see Model::State
   report::ResultChanges changes;                       // what there really is to change
 
   // The step that needs the most: training where there is any.
