@@ -101,7 +101,7 @@ TEST_F(Adapt, RefusesBadInput) {
         fmt::format("eval {} --data {} --weights {} --adapter {}", model, in(""), in("base"), in("out")));
   };
   expect_refused(eval("gpt2-small --layers 2 --width 128 --classes 50 --sequence 8"),
-                 "the adapters are another model's");
+                 "tensor 'gpt2-small/words/table' is f32[50,64] but the model has f32[50,128]");
   expect_refused(eval("gpt2-small --layers 1 --width 64 --classes 50 --sequence 8"), "transformer.h.1.attn.c_attn");
   fs::resize_file(in("out/adapter_model.safetensors"), 100);
   expect_refused(eval(kModel), "adapter_model.safetensors");

@@ -75,7 +75,6 @@ TEST(Freezing, ATableThatIsTheLastLayerTooGetsNoGradient) {
 }
 
 TEST(Freezing, KeepsStatisticsThatMatch) {
-  const Freeze freeze{.patterns = {"resnet18/stem*"}};
   const ModelOptions options{.image_size = 32, .classes = 4};
   const Built all("resnet18", {}, options);
   std::string statistic;
