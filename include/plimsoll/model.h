@@ -31,6 +31,7 @@ class Dataset;
 class Forecast;
 class MemoryLine;
 class Model;
+struct AdaptOptions;
 struct CompileOptions;
 struct Evaluation;
 struct FitOptions;
@@ -110,6 +111,9 @@ class Model {
   // as planned. After a call that has shown a dataset; batch 0: that of the dataset.
   std::string summary(int64_t batch = 0) const;
   std::string summary(const Dataset& dataset, const MemoryLine& line) const;
+
+  // The same model with adapters beside its products: <plimsoll/adapt.h>. Throws Error(Usage).
+  Model adapt(const AdaptOptions& options) const;
 
   // Between calls the model keeps its weights in memory, in the session of the last call, which holds bytes of its line
   // until the last copy of the model is gone, or until release() puts them into a temporary file.

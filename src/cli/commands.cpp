@@ -10,6 +10,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/version.h>
+#include "cli/adapt_flags.h"
 #include "cli/config.h"
 #include "cli/flags.h"
 #include "cli/help.h"
@@ -62,8 +63,8 @@ void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)
   });
 }
 
-// Of a verb that trains.
-void add_train_flags(CLI::App* verb, Arguments& s) {
+// Flags of a training, which adapters have too.
+CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
   add_model(*verb, s);
   add_batch(*verb, s);
   add_training(*verb, s, true);
@@ -99,11 +100,12 @@ void add_train_flags(CLI::App* verb, Arguments& s) {
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
       ->check(CLI::PositiveNumber);
+  return verb;
 }
 
 void add_train_verb(CLI::App& app, Command& command) {
-  auto* verb = app.add_subcommand("train", "train a model; the plan is printed first");
-  add_train_flags(verb, command.arguments);
+  auto* verb =
+      add_training_flags(app.add_subcommand("train", "train a model; the plan is printed first"), command.arguments);
   verb->footer(kTrainExamples);
   choose(verb, command, train::Purpose::Train, run_train);
 }
@@ -112,7 +114,7 @@ void add_prune_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   Pruning& pruning = s.pruning;
   auto* verb = app.add_subcommand("prune", "train a model while its small weights become zero, by a schedule");
-  add_train_flags(verb, s);
+  add_training_flags(verb, s);
   start_group(*verb, kPruneGroup);
   verb->add_option("--to", pruning.to, "Share of zeros in each weight")->capture_default_str();
   verb->add_option("--from", pruning.from, "Share of zeros at step --begin, rising to --to at step --end");
@@ -145,6 +147,30 @@ void add_strip_verb(CLI::App& app, Command& command) {
   choose(verb, command, train::Purpose::Evaluate, run_strip);
 }
 
+void add_adapt_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = add_training_flags(
+      app.add_subcommand("adapt", "train adapters (LoRA) beside the weights of a model, which stay as they are"), s);
+  add_trained_adapter_flag(*verb, s);
+  start_group(*verb, kRunGroup);
+  verb->add_option("--output", s.output, "Write the adapters to this folder (PEFT's format)")->option_text("DIR");
+  choose(verb, command, train::Purpose::Train, run_adapt);
+}
+
+void add_merge_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("merge", "add adapters into the weights that they stand beside");
+  add_model(*verb, s);
+  add_memory(*verb, s);
+  add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
+  verb->get_option("--adapter")->required();
+  start_group(*verb, kRunGroup);
+  verb->add_option("--output", s.output, "Write the merged model to this folder")->required()->option_text("DIR");
+  add_output(*verb, s);
+  choose(verb, command, train::Purpose::Evaluate, run_merge);
+}
+
 void add_eval_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("eval", "loss and accuracy of saved weights");
@@ -153,6 +179,7 @@ void add_eval_verb(CLI::App& app, Command& command) {
   add_line(*verb, s);
   add_data(*verb, s, false);
   add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
   add_config(*verb, s);
   add_output(*verb, s);
   choose(verb, command, train::Purpose::Evaluate, run_eval);
@@ -166,6 +193,8 @@ void add_predict_verb(CLI::App& app, Command& command) {
   add_line(*verb, s);
   add_data(*verb, s, false);
   add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
+  start_group(*verb, kRunGroup);
   verb->add_option(
           "--output", s.output,
           "Write outputs to FILE.npy, or classes and probabilities to FILE.csv (default: CSV on standard output)")
@@ -278,6 +307,8 @@ void add_bench_verb(CLI::App& app, Command& command) {
 
 void add_verbs(CLI::App& app, Command& command) {
   add_train_verb(app, command);
+  add_adapt_verb(app, command);
+  add_merge_verb(app, command);
   add_eval_verb(app, command);
   add_predict_verb(app, command);
   add_plan_verb(app, command);
@@ -344,7 +375,7 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
     Parser parser(unused);
     try {
       const CLI::App& verb = parser.parse_some(words);
-      const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("train"));
+      const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("adapt"));
       command.arguments.flag_rate = unused.arguments.learning_rate;
       words.insert(std::ranges::find(words, verb.get_name()) + 1, more.begin(), more.end());
     } catch (const CLI::ParseError& e) {

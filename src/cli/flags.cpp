@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/adapt_flags.h"
 #include "cli/help.h"
 
 namespace plimsoll::cli {
@@ -129,6 +130,8 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
+  add_freeze_flags(app, s);
+  add_adapter_flags(app, s);
 }
 
 void add_config(CLI::App& app, Arguments& s) {

@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include "lower/draft.h"
+#include "lower/frozen.h"
 #include "lower/fuse.h"
 #include "lower/half_storage.h"
 #include "lower/masks.h"
@@ -29,6 +30,7 @@ std::optional<Program> lower_in_micro_batches(const graph::Body& graph, std::spa
                                               VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
   rewrite(draft, options);
+  pack_frozen(draft, options.frozen);
   // After fusing, which would not look through the conversions.
   const HalfValues half =
       options.values == DType::F32 ? HalfValues{} : store_in_half(draft, options.batch, options.values);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "graph/body.h"
 #include "kernels/kernel.h"
+#include "kernels/packed_weights.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 
@@ -41,7 +43,8 @@ struct Port {
   ValueId value;
   plan::BufferId buffer;
   kernels::ConcreteType type;
-  int32_t tiles = 1;  // a large variable takes so many buffers, one after another
+  int32_t tiles = 1;                                  // a large variable takes so many buffers, one after another
+  std::optional<kernels::PackedWeights> packed = {};  // a variable that is kept so; `type` is then that of its bytes
 };
 
 struct Program {

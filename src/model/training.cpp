@@ -6,6 +6,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
+#include "model/freeze.h"
 
 namespace plimsoll::model {
 namespace {
@@ -80,30 +81,32 @@ void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inp
 
 // Forward, backward and update.
 void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
-                         int64_t accumulate, TrainingGraph& result) {
+                         int64_t accumulate, const Freeze& freeze, TrainingGraph& result) {
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
+  const std::vector<Tensor> trained = freeze.is_empty() ? std::vector<Tensor>() : list_trained(graph, freeze);
   if (accumulate > 1) {
-    const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser);
+    const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser, trained);
     result.updates = accumulation.add;
     result.apply = accumulation.apply;
     result.accumulated_batches = accumulation.batches;
   } else {
-    result.updates = minimize(result.loss, optimiser);
+    result.updates = minimize(result.loss, optimiser, trained);
   }
+  drop_frozen_statistics(graph, freeze, result.updates);
   result.learning_rate = result.updates.learning_rate;
 }
 
 }  // namespace
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion, int64_t accumulate) {
+                             const InputConversion& conversion, int64_t accumulate, const Freeze& freeze) {
   if (accumulate < 1)
     throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
   const NamedTensors inputs = add_fed(graph, spec, conversion, result);
-  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, result);
+  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, freeze, result);
   // After the backward pass, which walks over all nodes that there are.
   add_evaluation(graph, spec, inputs, result);
   return result;

@@ -18,6 +18,12 @@ struct LowerBound {
   std::string reason;
 };
 
+// Weights that the step reads and nothing updates.
+struct FrozenFacts {
+  int64_t weights = 0;
+  Bytes bytes = 0;  // as they are kept
+};
+
 // All that the description of a planned step needs. Problem and plan must outlive it.
 struct PlanFacts {
   const plan::Problem& problem;
@@ -25,7 +31,8 @@ struct PlanFacts {
   std::string model = {};  // may be empty, as may all that follows but the batch
   int64_t batch = 1;
   std::string batch_reason = {};                         // when the batch was searched for
-  int64_t weights = 0;                                   // trained numbers
+  int64_t weights = 0;                                   // numbers of the model
+  FrozenFacts frozen = {};                               // of them, those that are not trained
   Bytes line_bytes = std::numeric_limits<Bytes>::max();  // that: no line
   std::string line_reason = {};
   Bytes limit_bytes = std::numeric_limits<Bytes>::max();  // that the plan was made under: of arena and actions

@@ -15,6 +15,7 @@ lower::LowerOptions StepLowering::options_for(const Request& request) const {
   lowering.batch = request.batch;
   lowering.masks = options_.masks;
   lowering.values = options_.policy.values;
+  lowering.frozen = options_.frozen_type;
   lowering.gives_feeds = options_.reads_feeds_in_place;
   return lowering;
 }

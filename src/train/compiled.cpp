@@ -75,6 +75,7 @@ Compiled& compiled_of(const Model& model) {
   if (!compiled) {
     const Model copy(model.name(), model.inputs(), model.outputs(), model.state()->function);
     copy.state()->stored = model.state()->stored;
+    copy.state()->starts_fresh = model.state()->starts_fresh;
     compiled = std::make_shared<Compiled>(copy);
   }
   return *compiled;
@@ -121,6 +122,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.own_line = need.line;
   spec.levers = options_.levers;
   spec.policy = options_.policy;
+  spec.freeze = options_.freeze;
   spec.accumulate = options_.accumulate;
   spec.pruning = pruning_;
   spec.scratch_folder = need.scratch;
@@ -191,7 +193,8 @@ Training& Compiled::ready(const SessionNeed& need) {
 void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
 
 void Compiled::take(const std::string& path) {
-  const session::LoadedWeights loaded = session::load_weights(*training_->session, training_->graph, path);
+  const session::LoadedWeights loaded =
+      session::load_weights(*training_->session, training_->graph, path, {.may_miss = training_->starts_fresh});
   is_in_file_ = false;
   // A session that trains nothing has no place for the optimiser's state: a later fit finds it in the file.
   if (loaded.left == 0 || made_for_->purpose == Purpose::Train) return;
@@ -210,7 +213,7 @@ void Compiled::reset_state(std::string_view prefix) {
   for (const graph::Variable& variable : training_->graph.body().variables()) {
     if (variable.role() != VariableRole::Optimiser || !variable.stored->name.starts_with(prefix)) continue;
     const auto start = static_cast<float>(variable.init().a);
-    training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes bytes) {
+    training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes, Bytes bytes) {
       const bool is_byte = variable.stored->type.dtype == DType::U8;
       std::memset(into, is_byte ? static_cast<int>(start) : 0, static_cast<size_t>(bytes));
       if (start != 0 && !is_byte)

@@ -73,7 +73,6 @@ class Compiled {
   void take(const std::string& path);  // loads the caller's file
   void make_file();
   const std::string& newest_weights() const;  // the file; throws Error(Usage) when there is none
-  ModelSpec spec_to_save() const;
   void reset_state(std::string_view prefix);
 
   const Model model_;  // a copy that shares nothing with the model that owns this

@@ -106,6 +106,8 @@ std::string describe_difference(const Spec& before, const Spec& after) {
   if (after.split_ops != before.split_ops)
     changes.push_back(fmt::format("{} by micro-batch", fmt::join(after.split_ops, ", ")));
   if (after.policy != before.policy) changes.push_back(fmt::format("values in {}", name_of(after.policy.values)));
+  if (after.freeze.type != before.freeze.type)
+    changes.push_back(fmt::format("frozen weights in {}", name_of(after.freeze.type)));
   if (after.optimiser.state_bits != before.optimiser.state_bits)
     changes.push_back(fmt::format("optimiser state in {} bits", after.optimiser.state_bits));
   if (after.accumulate != before.accumulate)
