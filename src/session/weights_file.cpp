@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <plimsoll/error.h>
 #include "kernels/elementwise.h"
 #include "memory/process.h"
 #include "session/finite.h"
+#include "session/weights_writer.h"
 
 namespace plimsoll::session {
 namespace {
@@ -57,56 +56,20 @@ const graph::Variable* match(const graph::Body& graph, WeightsPart part, const s
   return &variable;
 }
 
-// In the order of the file: larger elements first, so that each tensor is aligned without a gap before it.
-void for_each_stored(const graph::Body& graph, WeightsPart part,
-                     const std::function<void(const graph::Variable&, Bytes bytes)>& visit) {
-  for (const Bytes element : {8, 4, 2, 1})
+TensorList stored_tensors(const graph::Body& graph, WeightsPart part) {
+  return [&graph, part](const VisitTensor& visit) {
     for (const graph::Variable& variable : graph.variables()) {
       if (!holds(part, variable)) continue;
-      const TensorType& type = graph.value(variable.value).type;
-      if (size_of(type.dtype) == element) visit(variable, element_count(type.shape).fixed() * element);
+      const graph::Value& value = graph.value(variable.value);
+      visit({std::string(graph.name(value)), value.type.dtype, at_batch(value.type.shape, 1)});
     }
-}
-
-std::string quote(std::string_view name) {
-  if (name == kMetadata || static_cast<Bytes>(name.size()) > WeightsReader::kLongestText / 8)
-    throw Error(fmt::format("a variable named '{}' can't be saved; give it another name", name.substr(0, 100)),
-                ErrorKind::Usage);
-  try {
-    return nlohmann::json(std::string(name)).dump();
-  } catch (const nlohmann::json::exception&) {
-    throw Error("a variable whose name is not UTF-8 can't be saved; give it another name", ErrorKind::Usage);
-  }
-}
-
-// Piece by piece: the header of a deep model is too large to hold.
-void write_header(const graph::Body& graph, WeightsPart part, int64_t steps,
-                  const std::function<void(std::string_view)>& put) {
-  put(fmt::format(R"({{"{}":{{"{}":"{}"}})", kMetadata, kSteps, steps));
-  Bytes offset = 0;
-  for_each_stored(graph, part, [&](const graph::Variable& variable, Bytes bytes) {
-    const graph::Value& value = graph.value(variable.value);
-    const Dims dims = at_batch(value.type.shape, 1);
-    put(fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", quote(graph.name(value)),
-                    stored_name(value.type.dtype), to_string(dims), offset, offset + bytes));
-    offset += bytes;
-  });
-  put("}");
-}
-
-// With the spaces behind it that align the data.
-Bytes header_bytes(const graph::Body& graph, WeightsPart part, int64_t steps) {
-  Bytes bytes = 0;
-  write_header(graph, part, steps, [&](std::string_view text) { bytes += static_cast<Bytes>(text.size()); });
-  return round_up(bytes + 8, kAlignment) - 8;
+  };
 }
 
 }  // namespace
 
 Bytes weights_file_bytes(const Graph& graph, WeightsPart part) {
-  Bytes bytes = 8 + header_bytes(graph.body(), part, std::numeric_limits<int64_t>::max());
-  for_each_stored(graph.body(), part, [&](const graph::Variable&, Bytes of_tensor) { bytes += of_tensor; });
-  return bytes;
+  return weights_file_bytes(stored_tensors(graph.body(), part));
 }
 
 void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes) {
@@ -132,30 +95,17 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
 
 void save_weights(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options) {
   session.open();  // first: it finalises the graph, whose lists move then
-  memory::OutputFile file(path);
-  const auto put = [&](std::span<const std::byte> bytes) {
-    file.write(bytes.data(), static_cast<Bytes>(bytes.size()));
-    if (options.watch) options.watch(bytes);
-  };
-  const auto put_text = [&](std::string_view text) { put(std::as_bytes(std::span(text))); };
-  const auto length = static_cast<uint64_t>(header_bytes(graph.body(), options.part, session.step_count()));
-  put(std::as_bytes(std::span(&length, 1)));
-  Bytes written = 0;
-  write_header(graph.body(), options.part, session.step_count(), [&](std::string_view text) {
-    put_text(text);
-    written += static_cast<Bytes>(text.size());
-  });
-  put_text(std::string(static_cast<size_t>(static_cast<Bytes>(length) - written), ' '));
-  for_each_stored(graph.body(), options.part, [&](const graph::Variable& variable, Bytes) {
-    const graph::Value& value = graph.body().value(variable.value);
-    const std::span<const std::byte> bytes = session.peek({graph, variable.value});
-    if (!is_finite(value.type.dtype, bytes))
-      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved{}", graph.body().name(value),
-                              file.replaces() ? fmt::format("; '{}' stays as it was", path) : ""),
-                  ErrorKind::BadNumbers);
+  const auto write = [&](const StoredTensor& tensor, const PutBytes& put) {
+    const std::span<const std::byte> bytes = session.peek({graph, graph.body().find(tensor.name)});
+    if (!is_finite(tensor.dtype, bytes))
+      throw Error(
+          fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name,
+                      memory::find_output_target(path).is_present ? fmt::format("; '{}' stays as it was", path) : ""),
+          ErrorKind::BadNumbers);
     put(bytes);
-  });
-  file.finish();
+  };
+  write_weights_file(path, stored_tensors(graph.body(), options.part), write,
+                     {.steps = session.step_count(), .watch = options.watch});
 }
 
 LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part) {
