@@ -37,6 +37,7 @@ struct FitOptions;
 struct History;
 struct PredictOptions;
 struct Prediction;
+struct Preprocessing;
 
 using layers::Layer;
 
@@ -111,6 +112,18 @@ class Model {
   // Takes effect at the next call. Throws Error(BadData).
   void load_weights(const std::string& path);
 
+  // A model as a directory that needs no source code: its graph, its weights, the types of its inputs, and what is
+  // known about its data. It takes the place of a model directory that is there, as a whole: a crash leaves the old one
+  // or the new one. For a model that was called with a dataset, or loaded; throws Error(Usage) for others, and for a
+  // path that holds something else.
+  void save(const std::string& path) const;
+  void save(const std::string& path, const Preprocessing& preprocessing) const;
+  // The model with its weights, in eager code too. Its inputs have the types that they had when it was saved, but for
+  // the batch. A session of one's own reads the weights from the file weights.safetensors in the directory. Throws
+  // Error(BadData) for what is damaged or no model.
+  static Model load(const std::string& path);
+  Preprocessing preprocessing() const;  // as it was saved
+
   // What the handles share, for the engine.
   struct State;
   const std::shared_ptr<State>& state() const { return state_; }
@@ -140,6 +153,15 @@ struct NamedType {
   TensorType type;  // the first dimension is the batch
 };
 
+// What a model expects of its inputs, and what its answers mean: kept in the file of a model.
+struct Preprocessing {
+  std::vector<std::string> class_names = {};
+  // y = (x - mean) / deviation: a number for each channel, or one; empty: none.
+  std::vector<float> mean = {}, deviation = {};
+  float byte_scale = 1.0F / 255;  // before that, of inputs that are stored as bytes
+  bool operator==(const Preprocessing&) const = default;
+};
+
 // A model with all that is needed to train it.
 struct ModelSpec {
   Model model;
@@ -154,6 +176,8 @@ struct ModelSpec {
   MakeObjective training_objective = {};     // where that of training differs: samples are weighed
   std::vector<std::string> components = {};  // of a batch, for each input and target; none: x, y, or their names
   std::function<NamedTensors(const NamedTensors& fed)> prepare = {};  // makes the model's inputs of what is fed
+  Preprocessing preprocessing = {};
+  bool can_train = true;  // false: it has no training pass
 
   const std::string& name() const { return model.name(); }
   const TensorType& input() const { return inputs.at(0).type; }    // of the first

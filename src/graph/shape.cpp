@@ -20,7 +20,9 @@ int64_t Dim::fixed() const {
 Dim operator*(Dim a, Dim b) {
   if (a.is_batch() && b.is_batch())
     throw Error("a dimension can't be batch x batch; keep the batch in one dimension of the tensor");
-  const int64_t product = a.count() * b.count();
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a.count(), b.count(), &product))
+    throw Error(fmt::format("a size of {} x {} is beyond 64 bits", to_string(a), to_string(b)));
   return a.is_batch() || b.is_batch() ? Dim::batch(product) : Dim(product);
 }
 

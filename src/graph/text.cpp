@@ -106,6 +106,13 @@ void parse_line(std::string_view line, FindOp find_op, Graph& graph) {
   }
 }
 
+// Of the values that the last line made. Products are checked: sizes that pass 64 bits are an Error of their own.
+void expect_sizes(const Body& graph, size_t first, int64_t most) {
+  for (size_t i = first; i < graph.values().size(); ++i)
+    if (const TensorType& type = graph.values()[i].type; element_count(type.shape).count() > most)
+      throw Error(fmt::format("{} is too large: a value has at most {} elements", to_string(type), most));
+}
+
 }  // namespace
 
 std::string to_string(const Body& graph) {
@@ -146,8 +153,8 @@ std::string to_string(const Body& graph) {
   return text;
 }
 
-void parse_graph(std::string_view text, FindOp find_op, Graph& into) {
-  int line_number = 0;
+void parse_graph(std::string_view text, FindOp find_op, Graph& into, const TextLimits& limits) {
+  int64_t line_number = 0;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
@@ -157,7 +164,10 @@ void parse_graph(std::string_view text, FindOp find_op, Graph& into) {
       if (line_number == 1) {
         if (line != kHeader) throw Error(fmt::format("it does not start with '{}'", kHeader));
       } else if (!line.empty()) {
+        const size_t values = into.body().values().size();
+        if (line_number > limits.lines) throw Error(fmt::format("a graph has at most {} lines", limits.lines));
         parse_line(line, find_op, into);
+        expect_sizes(into.body(), values, limits.elements);
       }
     } catch (const Error& error) {
       throw Error(fmt::format("graph text, line {}: {}", line_number, error.what()), ErrorKind::BadData);

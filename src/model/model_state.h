@@ -9,10 +9,18 @@
 
 namespace plimsoll::model {
 
+struct TracedModel;
+
 // Where the variables of a model are.
 struct Home {
   std::weak_ptr<VariableStore> store;
   std::string full_name;
+};
+
+// What a model was loaded from.
+struct StoredSource {
+  std::shared_ptr<const TracedModel> traced;
+  Preprocessing preprocessing;
 };
 
 }  // namespace plimsoll::model
@@ -29,6 +37,7 @@ struct Model::State {
   Function function;
   std::vector<model::Home> homes = {};
   std::shared_ptr<train::Compiled> compiled = {};  // made by compile, of the folder train
+  std::shared_ptr<const model::StoredSource> stored = {};  // where it was loaded from; null: from nowhere
 
   bool lives_in(const std::shared_ptr<VariableStore>& store, const std::string& full_name);
 };

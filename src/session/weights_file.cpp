@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include "kernels/elementwise.h"
 #include "memory/process.h"
 #include "session/finite.h"
-#include "session/weights_writer.h"
 
 namespace plimsoll::session {
 namespace {
@@ -56,20 +56,30 @@ const graph::Variable* match(const graph::Body& graph, WeightsPart part, const s
   return &variable;
 }
 
-TensorList stored_tensors(const graph::Body& graph, WeightsPart part) {
+}  // namespace
+
+TensorList list_variables(const Graph& graph, WeightsPart part) {
   return [&graph, part](const VisitTensor& visit) {
-    for (const graph::Variable& variable : graph.variables()) {
+    for (const graph::Variable& variable : graph.body().variables()) {
       if (!holds(part, variable)) continue;
-      const graph::Value& value = graph.value(variable.value);
-      visit({std::string(graph.name(value)), value.type.dtype, at_batch(value.type.shape, 1)});
+      const graph::Value& value = graph.body().value(variable.value);
+      visit({std::string(graph.body().name(value)), value.type.dtype, at_batch(value.type.shape, 1)});
     }
   };
 }
 
-}  // namespace
+WriteTensor write_variables(Engine& session, Graph& graph, std::string kept) {
+  return [&session, &graph, kept = std::move(kept)](const StoredTensor& tensor, const PutBytes& put) {
+    const std::span<const std::byte> bytes = session.peek({graph, graph.body().find(tensor.name)});
+    if (!is_finite(tensor.dtype, bytes))
+      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name, kept),
+                  ErrorKind::BadNumbers);
+    put(bytes);
+  };
+}
 
 Bytes weights_file_bytes(const Graph& graph, WeightsPart part) {
-  return weights_file_bytes(stored_tensors(graph.body(), part));
+  return weights_file_bytes(list_variables(graph, part));
 }
 
 void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes) {
@@ -95,16 +105,9 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
 
 void save_weights(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options) {
   session.open();  // first: it finalises the graph, whose lists move then
-  const auto write = [&](const StoredTensor& tensor, const PutBytes& put) {
-    const std::span<const std::byte> bytes = session.peek({graph, graph.body().find(tensor.name)});
-    if (!is_finite(tensor.dtype, bytes))
-      throw Error(
-          fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name,
-                      memory::find_output_target(path).is_present ? fmt::format("; '{}' stays as it was", path) : ""),
-          ErrorKind::BadNumbers);
-    put(bytes);
-  };
-  write_weights_file(path, stored_tensors(graph.body(), options.part), write,
+  const bool replaces = memory::find_output_target(path).is_present;
+  write_weights_file(path, list_variables(graph, options.part),
+                     write_variables(session, graph, replaces ? fmt::format("; '{}' stays as it was", path) : ""),
                      {.steps = session.step_count(), .watch = options.watch});
 }
 

@@ -8,6 +8,7 @@
 #include "memory/output_file.h"
 #include "session/engine.h"
 #include "session/weights_reader.h"
+#include "session/weights_writer.h"
 
 namespace plimsoll::session {
 
@@ -32,6 +33,11 @@ struct SaveOptions {
   WeightsPart part = WeightsPart::All;
   std::function<void(std::span<const std::byte>)> watch = {};  // gets every byte of the file, in order
 };
+
+// The variables of a part, as a writer takes them; the graph must outlive it.
+TensorList list_variables(const Graph& graph, WeightsPart part);
+// Their numbers, of a session that is open. Throws Error(BadNumbers) when one is not finite; `kept` ends the sentence.
+WriteTensor write_variables(Engine& session, Graph& graph, std::string kept = {});
 
 // Writes variables and the number of steps beside `path` and renames: a crash leaves the old file or the new one.
 // Throws Error(BadNumbers), and keeps the old file, when a variable is not finite.

@@ -1,0 +1,68 @@
+// Models as directories that need no source code:
+//   model.json             name, inputs, targets, outputs, preprocessing, metrics; sizes and checksums of the other
+//   files graph.txt              the passes as text weights.safetensors    weights and statistics
+//
+//   StoredModel stored = read_model("fashion.plimsoll");   // stored.spec is used like that of find_model
+//   save_model("smaller.plimsoll", stored.spec, model::rewrite(stored.spec, change), weights);
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <plimsoll/model.h>
+#include "model/rewrite.h"
+#include "session/weights_writer.h"
+#include "train/model_folder.h"
+
+namespace plimsoll::train {
+
+struct Training;
+
+// What transformations leave behind in the facts of a model: names and texts.
+using ModelNotes = std::vector<std::pair<std::string, std::string>>;
+
+struct StoredModel {
+  std::string path;
+  std::shared_ptr<const model::TracedModel> traced;
+  ModelSpec spec;  // replays the trace
+  ModelNotes notes;
+  int64_t steps = 0;  // of training
+  // Of the weights file: its size was compared, its checksum was not.
+  Bytes weights_bytes = 0;
+  uint32_t weights_checksum = 0;
+  Bytes other_bytes = 0;  // of the other files
+
+  std::string weights_path() const { return path + "/" + kModelWeights; }
+};
+
+// Reads all but the numbers of the weights, whose names and types are compared with the graph. Bounded memory. Throws
+// Error(BadData) that names the file for what is missing, damaged, of another version, or no model.
+StoredModel read_model(const std::string& path);
+// Reads the weights file once in pieces. Throws Error(BadData) when its checksum is another.
+void expect_whole_weights(const StoredModel& stored);
+
+// The weights of a model that is saved: tensors in the order of `tensors`, written when they are asked for.
+struct WeightsSource {
+  session::TensorList tensors;
+  session::WriteTensor write;
+  int64_t steps = 0;
+};
+// The variables of an open session; it must outlive the source.
+WeightsSource weights_of(Training& training);
+// Those of a weights file, which must have each variable of the trace; others, such as an optimiser's, are left out.
+// Throws Error(BadData).
+WeightsSource weights_of_file(const std::string& path, const model::TracedModel& traced);
+// The names and types that a weights file of that model has.
+std::vector<session::StoredTensor> list_weights(const model::TracedModel& traced);
+
+// Writes the directory, in bounded memory, and puts it in its place as a whole. Batch, classes, metrics and
+// preprocessing are those of `spec`; the trace may be of another model than the spec's. Metrics that are no built-in
+// ones are left out. Throws Error: Usage, DiskFull, BadNumbers where the source says so.
+void save_model(const std::string& path, const ModelSpec& spec, const model::TracedModel& traced,
+                const WeightsSource& weights, const ModelNotes& notes = {});
+void save_model(ModelFolder& folder, const ModelSpec& spec, const model::TracedModel& traced,
+                const WeightsSource& weights, const ModelNotes& notes = {});
+
+}  // namespace plimsoll::train

@@ -1,0 +1,180 @@
+#include "train/model_graph.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "graph/text.h"
+#include "ops/ops.h"
+
+namespace plimsoll::train {
+namespace {
+
+// Operators of forward passes. Each checks in its rule all that its kernel relies on, whatever the shapes and settings:
+// gradients and updates of optimisers leave some of it to who builds them, and are not among these.
+constexpr std::string_view kStorable =
+    " abs add argmax attention average_pool batch_norm batch_norm_inference batch_norm_statistics"
+    " binary_cross_entropy broadcast_to cast clip concat conv2d conv2d_transpose cross_entropy div dropout"
+    " equal erf exp gather gelu gelu_tanh greater greater_equal group_norm huber layer_norm leaky_relu less"
+    " less_equal linear_cross_entropy log log_softmax matmul max_pool maximum mean_absolute_error"
+    " mean_squared_error minimum mul neg not_equal one_hot pad pow reduce_max reduce_mean reduce_min reduce_sum"
+    " relu reshape resize rsqrt scale sigmoid silu slice softmax sparse_cross_entropy split sqrt stop_gradient"
+    " sub tanh tile transpose where ";
+
+// A graph of a million lines takes some hundred MiB; models have some hundreds.
+constexpr graph::TextLimits kLimits{.lines = 1'000'000, .elements = int64_t{1} << 40};
+constexpr int64_t kLargestSetting = int64_t{1} << 32;  // of a whole number
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(why, ErrorKind::BadData); }
+
+const graph::Op* find_storable(std::string_view name) {
+  const graph::Op* op = ops::find_op(name);
+  if (op != nullptr && !is_storable(name))
+    refuse(fmt::format("operator '{}' is no part of a model: gradients and updates are made when it is trained", name));
+  return op;
+}
+
+void expect_settings(const graph::Body& graph, const graph::Node& node) {
+  for (const auto& [key, attr] : graph.attrs(node).items()) {
+    if (key == "guarded") refuse(fmt::format("'{}' has a guard, which training alone sets", graph.name(node)));
+    const auto* number = std::get_if<int64_t>(&attr);
+    if (number != nullptr && key != "key" && (*number > kLargestSetting || *number < -kLargestSetting))
+      refuse(fmt::format("'{}' has the setting {}={}, which is too large", graph.name(node), key, *number));
+  }
+}
+
+void expect_nodes(const graph::Body& graph) {
+  for (const graph::Node& node : graph.nodes()) {
+    if (node.is_backward) refuse(fmt::format("'{}' belongs to a backward pass", graph.name(node)));
+    expect_settings(graph, node);
+    for (size_t i = 0; i < std::min<size_t>(32, graph.inputs(node).size()); ++i) {
+      if ((node.op->traits.updates >> i & 1U) == 0) continue;
+      const ValueId id = graph.inputs(node)[i];
+      const bool is_variable = graph.value(id).kind == graph::ValueKind::Variable;
+      if (!is_variable || graph.variable_of(id).role() != VariableRole::Statistic)
+        refuse(fmt::format("'{}' updates '{}', which is no statistic", graph.name(node), graph.name(graph.value(id))));
+    }
+  }
+}
+
+void expect_variables(const graph::Body& graph, const std::string& scope) {
+  for (const graph::Variable& variable : graph.variables()) {
+    if (variable.role() == VariableRole::Optimiser)
+      refuse(fmt::format("variable '{}' belongs to an optimiser", variable.stored->name));
+    if (!variable.stored->name.starts_with(scope) || variable.stored->name.size() == scope.size())
+      refuse(fmt::format("variable '{}' is not within '{}'", variable.stored->name, scope));
+  }
+}
+
+ValueId find_value(const graph::Body& graph, const std::string& name) {
+  if (!graph.has_value(name)) refuse(fmt::format("the graph has no value '{}'", name));
+  return graph.find(name);
+}
+
+model::NamedValues find_values(const graph::Body& graph,
+                               const std::vector<std::pair<std::string, std::string>>& names) {
+  model::NamedValues values;
+  for (const auto& [name, value] : names) {
+    for (const auto& [known, id] : values)
+      if (known == name) refuse(fmt::format("there are two tensors '{}'", name));
+    values.emplace_back(name, find_value(graph, value));
+  }
+  return values;
+}
+
+std::vector<std::pair<std::string, std::string>> names_of(const graph::Body& graph, const model::NamedValues& values) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const auto& [name, id] : values) names.emplace_back(name, std::string(graph.name(graph.value(id))));
+  return names;
+}
+
+// Placeholders are the inputs and the targets, all of them.
+void expect_placeholders(const graph::Body& graph, const model::NamedValues& inputs,
+                         const model::NamedValues& targets) {
+  std::vector<ValueId> fed;
+  for (const auto* list : {&inputs, &targets})
+    for (const auto& [name, id] : *list) {
+      if (graph.value(id).kind != graph::ValueKind::Placeholder) refuse(fmt::format("'{}' is no placeholder", name));
+      fed.push_back(id);
+    }
+  std::ranges::sort(fed);
+  std::vector<ValueId> there(graph.placeholders().begin(), graph.placeholders().end());
+  std::ranges::sort(there);
+  if (fed != there) refuse("the placeholders of the graph are not its inputs and targets");
+}
+
+// Everything before the place was made before everything after it.
+void expect_place(const graph::Body& graph, const model::GraphPlace& place) {
+  const model::GraphPlace end = model::end_of(graph);
+  bool is_right = place.nodes >= 0 && place.nodes <= end.nodes && place.values >= 0 && place.values <= end.values;
+  if (is_right && place.nodes > 0) {
+    const graph::Node& last = graph.node(place.nodes - 1);
+    is_right = last.first_output + last.outputs <= place.values;
+  }
+  if (is_right && place.nodes < end.nodes) is_right = graph.node(place.nodes).first_output >= place.values;
+  if (!is_right) refuse("the place where the objective begins is not in the graph");
+}
+
+// The loss is a number, and so are sums but for their fixed dimensions; both follow from what comes before them.
+void expect_objective(const graph::Body& graph, const model::NamedValues& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [name, id] = outputs[i];
+    const TensorType& type = graph.value(id).type;
+    if (name != (i == 0 ? model::kLossName : model::sum_name(i - 1)))
+      refuse(fmt::format("'{}' is no output of an objective", name));
+    if (type.dtype != DType::F32 || element_count(type.shape).is_batch() || (i == 0 && type.shape.rank() != 0))
+      refuse(fmt::format("the {} of the objective is {}", name, to_string(type)));
+  }
+  if (outputs.empty()) refuse("an objective has no loss");
+}
+
+}  // namespace
+
+bool is_storable(std::string_view op) {
+  return op.find(' ') == std::string_view::npos && kStorable.find(fmt::format(" {} ", op)) != std::string_view::npos;
+}
+
+StoredPass describe_pass(const model::TracedPass& pass, const std::optional<model::TracedPass>& objective) {
+  const graph::Body& graph = pass.graph->body();
+  for (const graph::Node& node : graph.nodes())
+    if (!is_storable(node.op->name))
+      throw Error(fmt::format("the model has '{}', an operator {} that no file of a model can hold", graph.name(node),
+                              node.op->name),
+                  ErrorKind::Usage);
+  StoredPass stored{.inputs = names_of(graph, pass.inputs), .targets = {}, .outputs = names_of(graph, pass.outputs)};
+  if (!objective) return stored;
+  stored.objective = StoredObjective{objective->begin, names_of(graph, objective->outputs)};
+  for (const auto& [name, id] : objective->inputs)
+    if (name.starts_with(model::kTargetPrefix))
+      stored.targets.emplace_back(name.substr(std::string_view(model::kTargetPrefix).size()),
+                                  std::string(graph.name(graph.value(id))));
+  return stored;
+}
+
+ParsedPass parse_pass(std::string_view text, const StoredPass& stored, const std::string& scope) {
+  const auto graph = std::make_shared<Graph>();
+  graph::parse_graph(text, find_storable, *graph, kLimits);
+  graph->finalize();
+  const graph::Body& body = graph->body();
+  expect_nodes(body);
+  expect_variables(body, scope);
+  const model::NamedValues inputs = find_values(body, stored.inputs), targets = find_values(body, stored.targets);
+  if (inputs.empty() || stored.outputs.empty()) refuse("a model has at least one input and one output");
+  expect_placeholders(body, inputs, targets);
+  const model::GraphPlace end = model::end_of(body);
+  const model::GraphPlace middle = stored.objective ? stored.objective->begin : end;
+  expect_place(body, middle);
+  ParsedPass parsed{{graph, scope, inputs, find_values(body, stored.outputs), {}, middle}, std::nullopt};
+  for (const auto& [name, id] : parsed.forward.outputs)
+    if (id >= middle.values) refuse(fmt::format("output '{}' is made by the objective", name));
+  if (!stored.objective) return parsed;
+  model::TracedPass objective{graph,  scope, parsed.forward.outputs, find_values(body, stored.objective->outputs),
+                              middle, end};
+  for (const auto& [name, id] : targets) objective.inputs.emplace_back(model::kTargetPrefix + name, id);
+  expect_objective(body, objective.outputs);
+  parsed.objective = std::move(objective);
+  return parsed;
+}
+
+}  // namespace plimsoll::train
