@@ -37,6 +37,8 @@ struct FitOptions;
 struct History;
 struct PredictOptions;
 struct Prediction;
+struct QuantiseOptions;
+struct QuantiseReport;
 struct Preprocessing;
 
 using layers::Layer;
@@ -123,6 +125,12 @@ class Model {
   // Error(BadData) for what is damaged or no model.
   static Model load(const std::string& path);
   Preprocessing preprocessing() const;  // as it was saved
+
+  // Another model with weights and activations of 8 bits, for inference: <plimsoll/shrink.h> has the options. Runs this
+  // one over the dataset under the line to see the ranges of its values. Throws Error for what can't be quantised.
+  Model quantise(const Dataset& calibration, const MemoryLine& line) const;
+  Model quantise(const Dataset& calibration, const MemoryLine& line, const QuantiseOptions& options,
+                 QuantiseReport* report = nullptr) const;
 
   // What the handles share, for the engine.
   struct State;

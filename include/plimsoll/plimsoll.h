@@ -24,6 +24,7 @@
 #include <plimsoll/policy.h>
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
+#include <plimsoll/shrink.h>
 #include <plimsoll/tape.h>
 #include <plimsoll/tensor.h>
 #include <plimsoll/train.h>

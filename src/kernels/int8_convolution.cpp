@@ -1,8 +1,8 @@
 #include "kernels/int8_convolution.h"
 
 #include <algorithm>
+#include <limits>
 
-#include "kernels/activation.h"
 #include "kernels/dnnl_kernel.h"
 #include "kernels/pixel_order.h"
 
@@ -29,14 +29,22 @@ MemoryDesc number_for_each_channel(const ConvolutionSizes& sizes) {
   return plain_desc(DType::F32, {1, sizes.y[1], 1, 1});
 }
 
-// scale[c] * sum + offset[c], then the activation. As operands of the run: the numbers stay in their variables.
-dnnl::primitive_attr finishing(const ConvolutionSizes& sizes, Activation activation) {
+struct ResultLimits {
+  explicit ResultLimits(const Attrs& attrs)
+      : low(static_cast<float>(attrs.f("low", -std::numeric_limits<float>::max()))),
+        high(static_cast<float>(attrs.f("high", std::numeric_limits<float>::max()))),
+        is_set(attrs.has("low") || attrs.has("high")) {}
+  float low, high;
+  bool is_set;
+};
+
+// scale[c] * sum + offset[c] within the limits. Scales and offsets are operands of the run and stay in their variables.
+dnnl::primitive_attr finishing(const ConvolutionSizes& sizes, const ResultLimits& limits) {
   dnnl::primitive_attr attr = user_scratchpad();
   dnnl::post_ops post;
   post.append_binary(dnnl::algorithm::binary_mul, number_for_each_channel(sizes));
   post.append_binary(dnnl::algorithm::binary_add, number_for_each_channel(sizes));
-  if (activation == Activation::Relu) post.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
-  if (activation == Activation::Relu6) post.append_eltwise(1, dnnl::algorithm::eltwise_clip, 0, 6);
+  if (limits.is_set) post.append_eltwise(1, dnnl::algorithm::eltwise_clip, limits.low, limits.high);
   attr.set_post_ops(post);
   return attr;
 }
@@ -68,18 +76,12 @@ ByteForward::primitive_desc describe_for(const ConcreteType& filter, const Convo
   return wished && std::string_view(wished.impl_info_str()) == best.impl_info_str() ? wished : best;
 }
 
-float activate_number(float number, Activation activation) {
-  if (activation == Activation::None) return number;
-  const float low = number > 0 ? number : 0.0F;
-  return activation == Activation::Relu6 && low > 6 ? 6.0F : low;
-}
-
 // The same arithmetic as oneDNN's, so that a sample's bits do not depend on how many samples there are.
-void finish_sums(const int32_t* sums, const float* scale, const float* offset, int64_t count, Activation activation,
-                 DType result, void* y) {
+void finish_sums(const int32_t* sums, const float* scale, const float* offset, int64_t count,
+                 const ResultLimits& limits, DType result, void* y) {
   for (int64_t i = 0; i < count; ++i) {
     const float product = scale[i] * static_cast<float>(sums[i]);
-    const float number = activate_number(product + offset[i], activation);
+    const float number = std::clamp(product + offset[i], limits.low, limits.high);
     if (result == DType::U8)
       static_cast<uint8_t*>(y)[i] = to_saturated_byte(number);
     else
@@ -95,7 +97,7 @@ std::vector<Binding> bindings_of(const ByteForward::primitive_desc& pd, Binding:
 }
 
 // A result of one pixel: oneDNN has no fast kernel that finishes the sums, because their shape is that of the scales.
-Prepared prepare_pixel(const Facts& facts, const ConvolutionSizes& sizes, Activation activation) {
+Prepared prepare_pixel(const Facts& facts, const ConvolutionSizes& sizes, const ResultLimits& limits) {
   const auto pd = describe_for(facts.in[1], sizes, DType::I32, user_scratchpad());
   const int64_t channels = sizes.y[1];
   const Bytes sums_bytes = round_up(channels * Bytes{sizeof(int32_t)}, kAlignment);
@@ -105,7 +107,7 @@ Prepared prepare_pixel(const Facts& facts, const ConvolutionSizes& sizes, Activa
   return {.kernel = make_kernel([=](const Args& args) {
             sums->run(args);
             finish_sums(static_cast<const int32_t*>(args.workspace), args.input<float>(2), args.input<float>(3),
-                        channels, activation, result, args.out[0]);
+                        channels, limits, result, args.out[0]);
           }),
           .in = {Layout(pd.src_desc()), Layout(pd.weights_desc()), {}, {}},
           .out = {Layout(pd.dst_desc())},
@@ -130,9 +132,9 @@ bool adds_bytes_exactly() {
 
 Prepared prepare_int8_convolution(const Facts& facts, const ConvolutionSizes& sizes) {
   expect_exact(facts);
-  const Activation activation = parse_activation(facts.attrs.s("activation"));
-  if (sizes.y[0] * sizes.y[2] * sizes.y[3] == 1) return prepare_pixel(facts, sizes, activation);
-  const auto pd = describe_for(facts.in[1], sizes, facts.out[0].dtype, finishing(sizes, activation));
+  const ResultLimits limits(facts.attrs);
+  if (sizes.y[0] * sizes.y[2] * sizes.y[3] == 1) return prepare_pixel(facts, sizes, limits);
+  const auto pd = describe_for(facts.in[1], sizes, facts.out[0].dtype, finishing(sizes, limits));
   std::vector<Binding> bindings = bindings_of(pd, Binding::From::Out, 0);
   for (const int i : {0, 1})
     bindings.push_back(

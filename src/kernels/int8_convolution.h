@@ -14,14 +14,17 @@ namespace plimsoll::kernels {
 // saturate unless filters keep within [-64, 63]: 2 * 255 * 64 < 2^15.
 bool adds_bytes_exactly();
 
-// Inputs x u8, filter i8, scale and offset f32[O]; output y f32 or u8. Images lie by pixels. The settings are
-// `activation` (none, relu or relu6), and `full_range`: the filter may pass [-64, 63]. Throws Error where the processor
-// can't multiply such a filter.
+// Inputs x u8, filter i8, scale and offset f32[O]; output y f32 or u8. Images lie by pixels. The settings are `low` and
+// `high`, and `full_range`: the filter may pass [-64, 63]. Throws Error where the processor can't multiply such a
+// filter.
 Prepared prepare_int8_convolution(const Facts& facts, const ConvolutionSizes& sizes);
 // The same for rows: x u8[M,K], filter i8[N,K], y [M,N], all row-major but the filter.
 Prepared prepare_int8_product(const Facts& facts);
 
 Cost cost_of_int8_convolution(const ConvolutionSizes& sizes);
+
+// The most products that a sum of 32 bits holds.
+constexpr int64_t kMostByteProducts = (int64_t{1} << 31) / (255 * 128);
 
 // Rounds half to even.
 inline uint8_t to_saturated_byte(float number) {

@@ -39,6 +39,9 @@ struct TrainingGraph {
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
                              const InputConversion& conversion = {}, int64_t accumulate = 1);
 
+// The inference pass with its objective, for a model that has no training pass or needs none.
+TrainingGraph build_evaluation(Graph& graph, const ModelSpec& spec, const InputConversion& conversion = {});
+
 // The inference pass alone, from the model's inputs to its outputs; or the forward pass as training has it.
 TrainingGraph build_inference(Graph& graph, const ModelSpec& spec, bool training = false);
 

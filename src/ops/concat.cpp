@@ -121,14 +121,6 @@ std::vector<Sample> samples() {
              const Tensor x = s.input({Dim::batch(), 8, 2, 2});
              return std::vector{concat({conv2d(x, s.input({8, 8, 1, 1})), conv2d(x, s.input({16, 8, 1, 1}))}, 1)};
            }},
-          {"bytes by pixels",  // as pooling of bytes leaves them
-           [](SampleBuilder& s) {
-             const auto pooled = [&](int64_t channels) {
-               return int8_max_pool(s.integers({Dim::batch(), channels, 3, 2}, 0, 256, DType::U8), {2, 1});
-             };
-             return std::vector{concat({pooled(5), pooled(3)}, 1), concat({pooled(4), pooled(4)}, 2)};
-           },
-           1e-4, false},
           {"nine parts",
            [](SampleBuilder& s) {
              std::vector<Tensor> parts;

@@ -1,8 +1,9 @@
-// int8_conv2d: activation(scale (x * kernel) + offset) of images u8 and filters i8, by output channel; f32 or u8.
+// int8_conv2d: scale (x * kernel) + offset of images u8 and filters i8, by output channel, within limits; f32 or u8.
 // int8_dense: the same for rows, x u8[M,K] and kernel i8[N,K].
+#include <limits>
+
 #include <fmt/format.h>
 
-#include "kernels/activation.h"
 #include "kernels/int8_convolution.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
@@ -10,18 +11,21 @@
 namespace plimsoll::ops {
 namespace {
 
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr InputTypes kByteOperands{DType::U8, DType::I8, DType::F32};
 
 DType result_type(const Infer& n) {
   const DType dtype = parse_dtype(n.attrs.s("dtype", "u8"));
   if (dtype != DType::U8 && dtype != DType::F32)
     n.fail(fmt::format("the result must be u8 or f32 but is to be {}", name_of(dtype)));
-  const std::string_view activation = n.attrs.s("activation");
-  if (!activation.empty() && activation != "relu" && activation != "relu6")
-    n.fail(fmt::format("can't apply '{}'; only relu and relu6", activation));
-  if (!activation.empty() && dtype == DType::U8)
-    n.fail("takes no activation with a result of bytes, which saturates at its zero point");
+  const double low = n.attrs.f("low", -kNoLimit), high = n.attrs.f("high", kNoLimit);
+  if (!(low <= high)) n.fail(fmt::format("low is {} but high is {}", low, high));
   return dtype;
+}
+
+void expect_whole_sums(const Infer& n, int64_t products) {
+  if (products > kMostByteProducts)
+    n.fail(fmt::format("a sum of {} products may pass 32 bits, which hold {}", products, kMostByteProducts));
 }
 
 void expect_number_for_each(const Infer& n, const Dim& channels) {
@@ -39,6 +43,7 @@ void infer_conv2d(Infer& n) {
   if (groups < 1 || kernel[1].fixed() * groups != x[1].fixed() || kernel[0].fixed() % groups != 0)
     n.fail(fmt::format("kernel {} does not match {} in {} groups", to_string(n.in[1]), to_string(n.in[0]), groups));
   expect_number_for_each(n, kernel[0]);
+  expect_whole_sums(n, element_count(kernel).fixed() / kernel[0].fixed());
   const DType dtype = result_type(n);
   const auto size = output_size(n, {x[2].fixed(), x[3].fixed()}, {kernel[2].fixed(), kernel[3].fixed()});
   n.out = {{dtype, {x[0], kernel[0], size[0], size[1]}}};
@@ -52,6 +57,7 @@ void infer_dense(Infer& n) {
     n.fail(fmt::format("kernel is {} but rows are {}; its second size must be {}", to_string(n.in[1]),
                        to_string(n.in[0]), to_string(x[1])));
   expect_number_for_each(n, kernel[0]);
+  expect_whole_sums(n, kernel[1].fixed());
   n.out = {{result_type(n), {x[0], kernel[0]}}};
 }
 
@@ -64,21 +70,22 @@ Cost dense_cost(const Facts& facts) {
   return cost_of_int8_convolution({{1, x[1], x[0], 1}, {kernel[0], kernel[1], 1, 1}, {1, kernel[0], x[0], 1}, {}});
 }
 
-Attrs int8_attrs(Attrs attrs, DType dtype, std::string_view activation, bool full_range) {
+Attrs int8_attrs(Attrs attrs, DType dtype, double low, double high, bool full_range) {
   attrs.set("dtype", std::string(name_of(dtype)));
-  if (!activation.empty()) attrs.set("activation", std::string(activation));
+  if (low > -kNoLimit) attrs.set("low", low);
+  if (high < kNoLimit) attrs.set("high", high);
   if (full_range) attrs.set("full_range", int64_t{1});
   return attrs;
 }
 
 Sample conv2d_sample(std::string name, const Shape& x, const Shape& kernel, const Window& window, DType dtype,
-                     std::string activation = "") {
+                     double low = -kNoLimit, double high = kNoLimit) {
   return {std::move(name),
           [=](SampleBuilder& s) {
             const Tensor image = s.integers(x, 0, 256, DType::U8);
             const Tensor filter = s.integers(kernel, -64, 64, DType::I8);
             return std::vector{int8_conv2d(image, filter, s.input({kernel[0]}, 0.001, 0.004),
-                                           s.input({kernel[0]}, 60, 90), window, dtype, activation)};
+                                           s.input({kernel[0]}, 60, 90), window, dtype, low, high)};
           },
           1e-4, false};
 }
@@ -92,8 +99,8 @@ std::vector<Sample> conv2d_samples() {
   return {
       conv2d_sample("plain", {batch, 3, 4, 5}, {2, 3, 3, 2}, {}, DType::U8),
       conv2d_sample("padded, f32", {batch, 16, 4, 4}, {32, 16, 3, 3}, Window::padded(1), DType::F32),
-      conv2d_sample("relu", {batch, 8, 3, 2}, {8, 8, 1, 1}, {}, DType::F32, "relu"),
-      conv2d_sample("relu6", {batch, 5, 3, 2}, {7, 5, 2, 1}, {}, DType::F32, "relu6"),
+      conv2d_sample("relu", {batch, 8, 3, 2}, {8, 8, 1, 1}, {}, DType::F32, 0),
+      conv2d_sample("relu6", {batch, 5, 3, 2}, {7, 5, 2, 1}, {}, DType::F32, 0, 6),
       conv2d_sample("strided", {batch, 4, 7, 5}, {16, 4, 3, 3}, Window::strided(2, 1), DType::U8),
       conv2d_sample("dilated", {batch, 2, 5, 6}, {3, 2, 2, 3}, {{1, 1}, {1, 1, 1, 1}, {2, 2}, 1}, DType::U8),
       conv2d_sample("one channel", {batch, 1, 5, 4}, {6, 1, 3, 2}, Window::padded(1), DType::U8),
@@ -105,13 +112,14 @@ std::vector<Sample> conv2d_samples() {
       conv2d_sample("depthwise multiplier", {batch, 3, 3, 3}, {6, 1, 2, 2}, in_groups({}, 3), DType::U8)};
 }
 
-Sample dense_sample(std::string name, const Shape& x, const Shape& kernel, DType dtype, std::string activation = "") {
+Sample dense_sample(std::string name, const Shape& x, const Shape& kernel, DType dtype, double low = -kNoLimit,
+                    double high = kNoLimit) {
   return {std::move(name),
           [=](SampleBuilder& s) {
             const Tensor rows = s.integers(x, 0, 256, DType::U8);
             const Tensor filter = s.integers(kernel, -64, 64, DType::I8);
             return std::vector{int8_dense(rows, filter, s.input({kernel[0]}, 0.001, 0.004),
-                                          s.input({kernel[0]}, 60, 90), dtype, activation)};
+                                          s.input({kernel[0]}, 60, 90), dtype, low, high)};
           },
           1e-4, false};
 }
@@ -119,7 +127,7 @@ Sample dense_sample(std::string name, const Shape& x, const Shape& kernel, DType
 std::vector<Sample> dense_samples() {
   return {dense_sample("rows", {Dim::batch(), 13}, {10, 13}, DType::F32),
           dense_sample("to bytes", {Dim::batch(), 64}, {48, 64}, DType::U8),
-          dense_sample("relu", {Dim::batch(2), 5}, {3, 5}, DType::F32, "relu"),
+          dense_sample("relu", {Dim::batch(2), 5}, {3, 5}, DType::F32, 0),
           dense_sample("one row", {1, 20}, {6, 20}, DType::U8)};
 }
 
@@ -140,15 +148,15 @@ const Op kInt8Dense{.name = "int8_dense",
 
 }  // namespace
 
-Tensor int8_conv2d(Tensor x, Tensor kernel, Tensor scale, Tensor offset, const Window& window, DType dtype,
-                   std::string_view activation, bool full_range, Name name) {
-  return apply(kInt8Conv2d, {x, kernel, scale, offset}, int8_attrs(attrs_of(window), dtype, activation, full_range),
+Tensor int8_conv2d(Tensor x, Tensor kernel, Tensor scale, Tensor offset, const Window& window, DType dtype, double low,
+                   double high, bool full_range, Name name) {
+  return apply(kInt8Conv2d, {x, kernel, scale, offset}, int8_attrs(attrs_of(window), dtype, low, high, full_range),
                name);
 }
 
-Tensor int8_dense(Tensor x, Tensor kernel, Tensor scale, Tensor offset, DType dtype, std::string_view activation,
+Tensor int8_dense(Tensor x, Tensor kernel, Tensor scale, Tensor offset, DType dtype, double low, double high,
                   bool full_range, Name name) {
-  return apply(kInt8Dense, {x, kernel, scale, offset}, int8_attrs({}, dtype, activation, full_range), name);
+  return apply(kInt8Dense, {x, kernel, scale, offset}, int8_attrs({}, dtype, low, high, full_range), name);
 }
 
 OpList int8_conv2d_ops() { return {&kInt8Conv2d, &kInt8Dense}; }

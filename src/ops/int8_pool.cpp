@@ -26,6 +26,11 @@ void infer_int8_pool(Infer& n) {
   const Shape& x = n.in[0].shape;
   const auto size = pooled_size(n.attrs);
   const Window window = window_of(n.attrs);
+  for (const std::string_view zero : {"zero", "zero_out"})
+    if (n.attrs.i(zero) < 0 || n.attrs.i(zero) > 255)
+      n.fail(fmt::format("{} must be from 0 to 255 but is {}", zero, n.attrs.i(zero)));
+  if (window.dilations != std::array<int64_t, 2>{1, 1} || window.groups != 1) n.fail("takes no dilations or groups");
+  if (size[0] * size[1] > kMostByteProducts) n.fail("the window is too large for sums of 32 bits");
   for (size_t i = 0; i < 4; ++i)
     if (window.pads[i] >= size[i % 2]) n.fail("pads must be smaller than the window");
   const auto out = output_size(n, {x[2].fixed(), x[3].fixed()}, size);
@@ -128,7 +133,15 @@ std::vector<Sample> max_pool_samples() {
   };
   return {sample("2x2", {batch, 3, 4, 2}, {2, 2}, Window::strided(2)),
           sample("many channels", {batch, 70, 3, 3}, {2, 2}, {}),
-          sample("overlapping, padded", {batch, 2, 4, 3}, {3, 3}, Window::strided(2, 1))};
+          sample("overlapping, padded", {batch, 2, 4, 3}, {3, 3}, Window::strided(2, 1)),
+          {"joined by pixels",  // by concat, which keeps the order that pooling leaves
+           [](SampleBuilder& s) {
+             const auto pooled = [&](int64_t channels) {
+               return int8_max_pool(s.integers({Dim::batch(), channels, 3, 2}, 0, 256, DType::U8), {2, 1});
+             };
+             return std::vector{concat({pooled(5), pooled(3)}, 1), concat({pooled(4), pooled(4)}, 2)};
+           },
+           1e-4, false}};
 }
 
 std::vector<Sample> average_pool_samples() {

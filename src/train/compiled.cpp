@@ -70,9 +70,11 @@ int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
 Compiled& compiled_of(const Model& model) {
   if (model.state() == nullptr) throw Error("the model is empty; make it from layers or from a function first");
   std::shared_ptr<Compiled>& compiled = model.state()->compiled;
-  if (!compiled)
-    compiled =
-        std::make_shared<Compiled>(Model(model.name(), model.inputs(), model.outputs(), model.state()->function));
+  if (!compiled) {
+    const Model copy(model.name(), model.inputs(), model.outputs(), model.state()->function);
+    copy.state()->stored = model.state()->stored;
+    compiled = std::make_shared<Compiled>(copy);
+  }
   return *compiled;
 }
 

@@ -9,6 +9,8 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
+#include "model/model_state.h"
+#include "model/rewrite.h"
 
 namespace plimsoll::train {
 namespace {
@@ -244,6 +246,8 @@ void expect_consistent(const Model& model, const CompileOptions& options, const 
 
 void add_inputs(ModelSpec& spec, const Wiring& wiring, const Model& model) {
   spec.model = model;
+  const auto& stored = model.state()->stored;
+  spec.can_train = stored == nullptr || stored->traced->training.has_value();
   spec.prepare = as_model_takes;
   for (size_t i = 0; i < wiring.inputs.size(); ++i) {
     spec.inputs.push_back(type_of(*wiring.inputs[i], model.inputs()[i]));

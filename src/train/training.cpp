@@ -139,6 +139,15 @@ struct Ways {
   std::vector<const plan::Problem*> pointers;
 };
 
+model::TrainingGraph build_passes(Training& training, const Spec& spec) {
+  const ModelSpec& model = training.model;
+  if (spec.purpose == Purpose::Predict) return model::build_inference(training.graph, model);
+  const model::InputConversion conversion = input_conversion(spec, model);
+  if (spec.purpose == Purpose::Evaluate && !model.can_train)
+    return model::build_evaluation(training.graph, model, conversion);
+  return model::build_training(training.graph, model, optimiser_of(spec), conversion, spec.accumulate);
+}
+
 }  // namespace
 
 session::Request train_request(const model::TrainingGraph& passes, int64_t batch) {
@@ -173,10 +182,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = spec.purpose == Purpose::Predict
-                         ? model::build_inference(training->graph, training->model)
-                         : model::build_training(training->graph, training->model, optimiser_of(spec),
-                                                 input_conversion(spec, training->model), spec.accumulate);
+  training->passes = build_passes(*training, spec);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
