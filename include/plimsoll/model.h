@@ -201,6 +201,7 @@ struct ModelOptions {
   std::optional<int64_t> layers = {};
   std::optional<int64_t> width = {};   // units of a layer
   std::optional<double> dropout = {};  // rate
+  bool operator==(const ModelOptions&) const = default;
 };
 
 // A model that comes with the engine. Throws Error that names the nearest one and all that are known.

@@ -11,6 +11,7 @@
 
 #include <plimsoll/error.h>
 #include "memory/output_file.h"
+#include "train/model_file.h"
 #include "train/run_directory.h"
 
 namespace plimsoll::cli {
@@ -104,6 +105,8 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   train::Spec spec;
   spec.model = arguments.model;
   spec.model_options = arguments.model_options;
+  if (train::is_model_path(spec.model))
+    spec.stored_model = std::make_shared<const train::StoredModel>(train::read_model(spec.model));
   spec.batch = arguments.batch;
   spec.finds_batch = arguments.auto_batch;
   spec.optimiser = optimiser_of(arguments);
@@ -112,7 +115,8 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.purpose = purpose;
   if (purpose == train::Purpose::Profile && arguments.steps > 0) spec.profile_steps = arguments.steps;
   // A run that is resumed needs no larger line than when it began.
-  spec.loads_weights = !arguments.weights.empty() || !arguments.run.empty() || !arguments.early_stopping.empty();
+  spec.loads_weights =
+      !arguments.weights.empty() || spec.stored_model || !arguments.run.empty() || !arguments.early_stopping.empty();
   spec.finds_bad_numbers = arguments.debug_nan;
   spec.predicts = arguments.predicts;
   if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;
@@ -163,7 +167,31 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose) {
   spec.pipeline = pipeline_of(arguments, model);
   spec.data =
       purpose == train::Purpose::Evaluate ? train::open_test_data(where, model) : train::open_data(where, model);
+  const std::vector<std::string>& known = model.preprocessing.class_names;
+  if (!known.empty() && !spec.data.classes.empty() && known != spec.data.classes && where.needs_labels)
+    throw Error(fmt::format("'{}' has the classes {} but the model was trained on {}; their numbers would not match",
+                            spec.data.path, fmt::join(spec.data.classes, ", "), fmt::join(known, ", ")),
+                ErrorKind::BadData);
   return spec;
+}
+
+std::string weights_to_load(const Arguments& arguments, const train::Spec& spec) {
+  if (!arguments.weights.empty()) return arguments.weights;
+  if (!spec.stored_model)
+    throw Error(fmt::format("'{}' is a built-in model without weights: give --weights FILE, or the directory of a "
+                            "stored model",
+                            spec.model),
+                ErrorKind::Usage);
+  train::expect_whole_weights(*spec.stored_model);
+  return spec.stored_model->weights_path();
+}
+
+Preprocessing preprocessing_of(const train::Spec& spec, const ModelSpec& model) {
+  Preprocessing facts = model.preprocessing;
+  if (facts.class_names.empty()) facts.class_names = spec.data.classes;
+  facts.mean = spec.pipeline.mean;
+  facts.deviation = spec.pipeline.deviation;
+  return facts;
 }
 
 CheckpointOptions checkpoint_options_of(const Arguments& arguments) {

@@ -58,6 +58,7 @@ struct Arguments {
   std::string early_stopping;  // "3", "val_accuracy:3": epochs without an improvement; empty: none
   std::string weights;         // to start from
   std::string save;            // to write at the end
+  std::string save_model;      // a directory to write the model to at the end
   bool predicts = false;       // labels are not needed, outputs are
   std::string output;          // predict: the file to write
   std::string run;             // the folder to keep the run in
@@ -92,6 +93,13 @@ std::string flags_of(const train::Spec& before, const train::Spec& after);
 // The same, with the data that --data or the flags for single files name opened; to evaluate, of its test half. Throws
 // Error(BadData) for data that can't be read or is not what the model takes.
 train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
+
+// The weights that eval and predict load: of the flag, else of the stored model, once they are known to be whole.
+// Throws Error(Usage) when there are neither.
+std::string weights_to_load(const Arguments& arguments, const train::Spec& spec);
+
+// What is known about the data that the model was trained on, with what this data says.
+Preprocessing preprocessing_of(const train::Spec& spec, const ModelSpec& model);
 
 train::DataSpec data_spec_of(const Arguments& arguments);
 train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);

@@ -11,196 +11,13 @@
 #include <plimsoll/error.h>
 #include <plimsoll/version.h>
 #include "cli/config.h"
+#include "cli/flags.h"
 #include "cli/help.h"
 #include "cli/output.h"
 #include "cli/usage.h"
 
 namespace plimsoll::cli {
 namespace {
-
-void add_output(CLI::App& app, Arguments& s) {
-  start_group(app, kRunGroup);
-  app.add_flag("--json", s.json, "JSON on standard output");
-}
-
-void add_memory(CLI::App& app, Arguments& s) {
-  start_group(app, kMemoryGroup);
-  app.add_option("-m,--memory", s.memory,
-                 "The line: 512MiB, 1G (= 1GiB), 1.5GB, 80% (default: what the machine allows)")
-      ->option_text("SIZE");
-}
-
-void add_scratch(CLI::App& app, Arguments& s, const char* what) {
-  app.add_option("--scratch", s.scratch, what)->option_text("DIR");
-}
-
-// Flags of every plan, of training, of evaluation and of prediction.
-void add_line(CLI::App& app, Arguments& s) {
-  add_memory(app, s);
-  add_scratch(app, s, "Folder on a disk for what the line has no room for, and for temporary files");
-  start_group(app, kMemoryGroup, Listing::Rare);
-  app.add_option("--disk-limit", s.disk_limit,
-                 "Most bytes of the scratch file: 20GiB, 50% (default: the free disk space less 1 GiB)")
-      ->option_text("SIZE");
-  app.add_option(
-         "--without", s.without,
-         "Levers to switch off: order,in-place,variants,recompute,micro-batch,spill,masks; none switches all on")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->delimiter(',')
-      ->option_text("LEVER,...");
-  app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--no-remedies", s.no_remedies,
-               "When it does not fit, name the smallest line only and search no other flags");
-}
-
-// Flags with which only training can fit.
-void add_training_line(CLI::App& app, Arguments& s) {
-  add_line(app, s);
-  start_group(app, kMemoryGroup);
-  app.add_option("--policy", s.policy, "Lossy: mixed_float16 or mixed_bfloat16 keep activations in 16 bits")
-      ->option_text("NAME");
-  start_group(app, kMemoryGroup, Listing::Rare);
-  app.add_option("--split", s.split,
-                 "Changes results: batch_norm normalises each micro-batch on its own, so that it does not forbid "
-                 "micro-batches")
-      ->delimiter(',')
-      ->option_text("OPERATOR,...");
-  app.add_option("--half-storage", s.half_storage,
-                 "Lossy: keep values,state (activations; optimiser state) in 16 bits between uses")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->delimiter(',')
-      ->option_text("WHAT,...");
-  app.add_option("--state-bits", s.state_bits,
-                 "Lossy: keep an element of the optimiser's state in 16 or 8 bits (8: adam alone)")
-      ->check(CLI::IsMember({32, 16, 8}));
-}
-
-void add_batch(CLI::App& app, Arguments& s) {
-  start_group(app, kStepGroup);
-  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(CLI::PositiveNumber);
-}
-
-void add_auto_batch(CLI::App& app, Arguments& s) {
-  start_group(app, kMemoryGroup, Listing::Rare);
-  app.add_flag("--auto-batch", s.auto_batch,
-               "Use the largest batch, up to --batch, that fits the line without micro-batches");
-}
-
-void add_optimiser(CLI::App& app, Arguments& s) {
-  start_group(app, kStepGroup);
-  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop, lion, adafactor")
-      ->capture_default_str()
-      ->option_text("NAME");
-}
-
-void add_model(CLI::App& app, Arguments& s, const char* also = "") {
-  app.add_option("model", s.model, fmt::format("Built-in{}: {}", also, fmt::join(model_names(), ", ")))->required();
-  start_group(app, kStepGroup, Listing::Rare);
-  app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
-  app.add_option("--channels", s.model_options.channels, "Channels of the image");
-  app.add_option("--classes", s.model_options.classes, "Classes, or words");
-  app.add_option("--sequence", s.model_options.sequence, "Positions of a sequence");
-  app.add_option("--layers", s.model_options.layers, "Layers");
-  app.add_option("--width", s.model_options.width, "Units of a layer");
-}
-
-// Flags of a training step besides the model. A plan does not depend on the learning rate: `plan` accepts the flag, so
-// that a `train` command line can be reused, and does not list it.
-void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
-  add_optimiser(app, s);
-  auto* rate =
-      app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
-          ->check(CLI::PositiveNumber);
-  if (!lists_rate) rate->group("");
-  app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)")
-      ->check(CLI::PositiveNumber);
-  start_group(app, kStepGroup, Listing::Rare);
-  app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
-  app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
-  app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
-}
-
-void add_config(CLI::App& app, Arguments& s) {
-  start_group(app, kRunGroup);
-  app.add_option("--config", s.config, "Options from a JSON file, by the names of flags; flags count more")
-      ->option_text("FILE");
-}
-
-// A training step that is planned but not trained with.
-void add_planned_step(CLI::App& app, Arguments& s) {
-  add_model(app, s);
-  add_batch(app, s);
-  add_training(app, s, false);
-  add_training_line(app, s);
-  add_auto_batch(app, s);
-  add_config(app, s);
-}
-
-void add_array_files(CLI::App& app, Arguments& s, bool trains) {
-  const auto add = [&](const char* flag, std::string& path, const char* what) {
-    app.add_option(flag, path, what)->option_text("FILE");
-  };
-  if (trains) {
-    add("--train-x", s.train_x, "Training inputs: idx(.gz) or npy(.gz)");
-    add("--train-y", s.train_y, "Training labels");
-  }
-  add("--test-x", s.test_x, "Test inputs: idx(.gz) or npy(.gz)");
-  add("--test-y", s.test_y, "Test labels");
-}
-
-void add_data(CLI::App& app, Arguments& s, bool trains) {
-  start_group(app, kDataGroup);
-  app.add_option("--data", s.data,
-                 "Folder of images, arrays or TFRecords; or a CSV, npz, TFRecord or list file. "
-                 "Each sub-folder of images is a class, a list has a path and a label on each line; parts named "
-                 "train and test are the halves of the data")
-      ->option_text("PATH");
-  if (trains)
-    app.add_option("--val", s.validation, "Data to validate with after each epoch (default: the test half of --data)")
-        ->option_text("PATH");
-  start_group(app, kDataGroup, Listing::Rare);
-  app.add_option("--label", s.label, "Column, feature or array with the labels (default: by its name, else the last)")
-      ->option_text("NAME");
-  app.add_option("--map", s.map,
-                 "Images: resize[:bilinear|area|none] to the model's input, crop[:0.875] the middle part first, flip "
-                 "half of the training images, normalise[:MEAN:DEVIATION] (default: of ImageNet for three channels, "
-                 "else 0.5:0.5)")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->delimiter(',')
-      ->option_text("WHAT,...");
-  app.add_option("--on-corrupt", s.on_corrupt,
-                 "At a sample that can't be read: stop, or skip:N to pass over at most N an epoch (default: stop)")
-      ->option_text("stop|skip:N");
-  app.add_option(
-         "--data-threads", s.data_threads,
-         "Threads that read and decode images, CSV and TFRecord files, each with memory of its own (default: the "
-         "one that fills batches)")
-      ->check(CLI::PositiveNumber);
-  if (trains) {
-    auto* shuffle = app.add_option("--shuffle", s.shuffle_window,
-                                   "Shuffle training samples within a window of so many (default: among all)")
-                        ->check(CLI::PositiveNumber);
-    app.add_flag("--no-shuffle", s.no_shuffle, "Training samples in the order of the data")->excludes(shuffle);
-  }
-  add_array_files(app, s, trains);
-}
-
-// Flags of a run of many steps.
-void add_run(CLI::App& app, Arguments& s) {
-  start_group(app, kRunGroup);
-  app.add_option("-e,--epochs", s.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--save", s.save, "Write the weights to this file (safetensors)")->option_text("FILE");
-  start_group(app, kRunGroup, Listing::Rare);
-  app.add_option("--steps", s.steps, "Stop after so many steps");
-  app.add_option("--seed", s.seed, "Of initial weights, dropout and shuffling")->capture_default_str();
-  app.add_option("--progress", s.progress, "auto, bar, line, json, none")->capture_default_str()->option_text("FORM");
-}
-
-void add_weights(CLI::App& app, Arguments& s) {
-  start_group(app, kRunGroup);
-  app.add_option("--weights", s.weights, "The weights")->required()->option_text("FILE");
-}
 
 constexpr const char* kGlossary = R"(
 Levers, which make a step fit (--without takes them away, bit-identical unless said):
@@ -341,7 +158,7 @@ void add_profile_verb(CLI::App& app, Command& command) {
 void add_inspect_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("inspect", "show what a model, a weights file, a dumped plan or data holds");
-  add_model(*verb, s, ", or a file");
+  add_model(*verb, s, ", or a file of weights or data");
   add_training(*verb, s, true);
   add_output(*verb, s);
   verb->add_flag("--all", s.all, "Every variable");
@@ -356,6 +173,19 @@ void add_report_verb(CLI::App& app, Command& command) {
   add_output(*verb, s);
   verb->add_flag("--all", s.all, "Every epoch");
   choose(verb, command, train::Purpose::Train, run_report);
+}
+
+void add_save_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("save", "make a model directory of a built-in model, or of a run, and its weights");
+  add_model(*verb, s);
+  add_data(*verb, s, false);
+  add_weights(*verb, s);
+  verb->add_option("--run", s.run, "Model, options and weights of this run (train --run)")->option_text("DIR");
+  verb->add_option("-o,--output", s.output, "The directory to write")->required()->option_text("DIR");
+  add_output(*verb, s);
+  verb->preparse_callback([&s](size_t) { s.predicts = true; });
+  choose(verb, command, train::Purpose::Evaluate, run_save);
 }
 
 void add_doctor_verb(CLI::App& app, Command& command) {
@@ -406,6 +236,7 @@ void add_verbs(CLI::App& app, Command& command) {
   add_profile_verb(app, command);
   add_inspect_verb(app, command);
   add_report_verb(app, command);
+  add_save_verb(app, command);
   add_doctor_verb(app, command);
   add_demo_verb(app, command);
   add_bench_verb(app, command);

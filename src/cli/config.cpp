@@ -17,6 +17,7 @@ using report::ConfigEntry;
 using Kind = ConfigEntry::Kind;
 
 constexpr std::string_view kFlag = "--config";
+constexpr std::string_view kSave = "save";  // the verb that takes model and options of a run, but not where it started
 // What belongs to one command, not to what it does.
 constexpr std::string_view kNotInConfigs[] = {"config", "help", "help-all"};
 
@@ -72,7 +73,8 @@ std::string value_of(const std::vector<std::string>& words, std::string_view fla
 
 std::string find_config(const std::vector<std::string>& words) {
   const std::string path = value_of(words, kFlag);
-  if (!path.empty() || std::ranges::find(words, "--resume") == words.end()) return path;
+  const bool takes_run = std::ranges::find(words, "--resume") != words.end() || (!words.empty() && words[0] == kSave);
+  if (!path.empty() || !takes_run) return path;
   const std::string run = value_of(words, "--run");
   return report::is_run_directory(run) ? fmt::format("{}/{}", run, report::kConfigFile) : "";
 }
@@ -85,7 +87,7 @@ std::vector<std::string> config_words(const std::string& path, const CLI::App& v
     if (known == nullptr || !is_in_configs(*known)) refuse_key(path, entry.name, all);
     if (!accepts(kind_of(*known), entry.kind))
       refuse(path, fmt::format("'{}' must be {}, not {}", entry.name, report::name_of(kind_of(*known)), shown(entry)));
-    if (option == nullptr || option->count() > 0) continue;
+    if (option == nullptr || option->count() > 0 || (verb.get_name() == kSave && entry.name == "weights")) continue;
     const std::string value = fmt::format("{}", fmt::join(entry.values, ","));
     if (value.empty()) continue;  // as if it were not there
     if (option->get_positional())

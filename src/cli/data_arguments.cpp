@@ -74,6 +74,8 @@ train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model) 
   train::Pipeline pipeline;
   pipeline.shuffles = !arguments.no_shuffle;
   pipeline.shuffle_window = arguments.shuffle_window;
+  pipeline.mean = model.preprocessing.mean;
+  pipeline.deviation = model.preprocessing.deviation;
   if (!arguments.on_corrupt.empty() && arguments.on_corrupt != "stop") {
     const Word word = split(arguments.on_corrupt);
     if (word.name != "skip")

@@ -11,13 +11,14 @@
 namespace plimsoll::cli {
 int run_eval(const Arguments& arguments) {
   const train::Spec spec = spec_with_data(arguments, train::Purpose::Evaluate);
+  const std::string weights = weights_to_load(arguments, spec);
   if (!spec.data.test) throw Error("no test data: give --data PATH, or --test-x and --test-y", ErrorKind::Usage);
   const auto training = train::make_training(spec, is_stop_asked);
   train::Inputs test(*training, *spec.data.test);
   plan_last_batch(*training, test);
   training->session->open();
   stop_if_asked();
-  session::load_weights(*training->session, training->graph, arguments.weights);
+  session::load_weights(*training->session, training->graph, weights);
   const train::Score score = evaluate(*training, test, {.is_stop_asked = is_stop_asked});
   stop_if_asked();
   const report::ScoreFacts facts{

@@ -16,6 +16,7 @@
 #include "session/weights_reader.h"
 #include "train/contents.h"
 #include "train/data_report.h"
+#include "train/model_file.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -69,6 +70,18 @@ int inspect_model(const Arguments& arguments) {
   return 0;
 }
 
+int inspect_stored(const Arguments& arguments) {
+  if (arguments.graph) {
+    fmt::print("{}", train::model_graph_text(spec_of(arguments, train::Purpose::Train)));
+    return 0;
+  }
+  const report::StoredModelFacts facts = train::inspect_stored(train::read_model(arguments.model));
+  const size_t most = arguments.all ? std::numeric_limits<size_t>::max() : kShown;
+  fmt::print("{}", arguments.json ? report::stored_model_json(facts, kIndent) + "\n"
+                                  : report::stored_model_text(facts, most, "--all"));
+  return 0;
+}
+
 int inspect_plan(const Arguments& arguments) {
   const report::PlanFile file = report::read_plan(arguments.model);
   const std::string fault = check(file.problem, file.plan, file.limits);
@@ -110,6 +123,7 @@ int run_inspect(const Arguments& arguments) {
   std::error_code failure;
   const bool is_file = std::filesystem::is_regular_file(name, failure);
   if (!is_file && std::find(models.begin(), models.end(), name) != models.end()) return inspect_model(arguments);
+  if (!is_file && train::is_model_directory(name)) return inspect_stored(arguments);
   if (report::is_run_directory(name)) return show_run(arguments, name);
   const bool is_folder = std::filesystem::is_directory(name, failure);
   if ((is_folder || data::split_npz_path(name)) &&

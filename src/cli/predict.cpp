@@ -44,6 +44,7 @@ int run_predict(const Arguments& arguments) {
   const bool to_file = !arguments.output.empty();
   if (to_file) memory::find_output_target(arguments.output);
   const train::Spec spec = spec_to_predict(arguments);
+  const std::string weights = weights_to_load(arguments, spec);
   const auto training = train::make_training(spec, is_stop_asked);
   const report::PlanFacts plan = train::plan_facts(*training);
   // Rows on standard output are for another program.
@@ -56,13 +57,13 @@ int run_predict(const Arguments& arguments) {
   const train::PredictionFacts facts{.samples = inputs.samples(),
                                      .output = {output.dtype(), output.shape()},
                                      .classes = training->model.classes,
-                                     .names = training->data.classes};
+                                     .names = preprocessing_of(spec, training->model).class_names};
   const auto writer = to_file ? train::make_prediction_file(arguments.output, facts)
                               : train::make_prediction_rows([](std::string_view text) { print_now(stdout, text); },
                                                             arguments.json, facts);
   training->session->open();
   stop_if_asked();
-  session::load_weights(*training->session, training->graph, arguments.weights);
+  session::load_weights(*training->session, training->graph, weights);
   predict(*training, inputs, *writer);
   const Bytes peak = peak_resident_bytes(), line = training->line->limit();
   print_now(plan_goes_to, arguments.json ? report::prediction_json(facts.samples, arguments.output, peak, line) + "\n"

@@ -18,6 +18,7 @@
 #include "train/checkpoint_store.h"
 #include "train/improvement.h"
 #include "train/loop.h"
+#include "train/model_file.h"
 #include "train/run_directory.h"
 
 namespace plimsoll::cli {
@@ -79,8 +80,26 @@ const char* name_of(train::StartingPoint::RateOrigin origin) {
   return origin == Origin::Given ? "given" : origin == Origin::File ? "of the file" : "the optimiser's";
 }
 
-void print_start(const train::StartingPoint& start, const Arguments& arguments) {
-  const report::StartFacts facts{.file = arguments.weights,
+// The weights that training starts from; empty: initial ones.
+std::string starting_weights(const Arguments& arguments, const train::Spec& spec) {
+  return arguments.weights.empty() && !spec.stored_model ? "" : weights_to_load(arguments, spec);
+}
+
+void expect_room_for_model(const train::Training& training, const std::string& path) {
+  const train::ModelFolder folder(path);
+  session::expect_disk_room(fmt::format("'{}'", path), folder.folder(),
+                            session::weights_file_bytes(training.graph, session::WeightsPart::Model));
+}
+
+void save_trained_model(train::Training& training, const train::Spec& spec, const std::string& path) {
+  ModelSpec model = training.model;
+  model.preprocessing = preprocessing_of(spec, model);
+  const train::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : train::ModelNotes();
+  train::save_model(path, model, model::trace(model), train::weights_of(training), notes);
+}
+
+void print_start(const train::StartingPoint& start, const std::string& file, const Arguments& arguments) {
+  const report::StartFacts facts{.file = file,
                                  .tensors = start.loaded.weights,
                                  .state_tensors = start.loaded.state,
                                  .steps = start.steps,
@@ -157,6 +176,7 @@ bool resume(train::TrainingLoop& loop, const std::string& checkpoints, const Arg
 std::string describe_kept(const Arguments& arguments) {
   if (!arguments.run.empty()) return fmt::format("go on with --run {} --resume", arguments.run);
   if (!arguments.save.empty()) return fmt::format("the weights are in '{}'", arguments.save);
+  if (!arguments.save_model.empty()) return fmt::format("the model is in '{}'", arguments.save_model);
   return "with --run DIR or --save FILE the weights would have been kept";
 }
 
@@ -185,6 +205,7 @@ int run_train(const Arguments& arguments) {
                 ErrorKind::Usage);
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
+  if (!arguments.save_model.empty()) expect_room_for_model(*training, arguments.save_model);
   print_plan(*training, arguments.json);
   stop_if_asked();
   const auto screen = std::make_shared<Screen>(form);
@@ -202,14 +223,15 @@ int run_train(const Arguments& arguments) {
   stop_if_asked();
   const bool is_resumed = arguments.resume && resume(loop, run->checkpoints(), arguments);
   if (arguments.resume) run->create(*texts);  // a refusal leaves the run as it was
-  if (!is_resumed && !arguments.weights.empty())
-    print_start(train::load_start(*training, arguments.weights, spec.learning_rate), arguments);
+  if (const std::string start = is_resumed ? "" : starting_weights(arguments, spec); !start.empty())
+    print_start(train::load_start(*training, start, spec.learning_rate), start, arguments);
   stop_if_asked();
   const History history = loop.run();
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
+  if (!arguments.save_model.empty()) save_trained_model(*training, spec, arguments.save_model);
   print_end(*training, history, last_scored(history, stopping), !screen->has_stopped(), arguments.json);
   memory::expect_line_kept(training->line->limit());
   train::expect_logs_written(callbacks);

@@ -18,6 +18,7 @@ int run_profile(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_report(const Arguments& arguments);
+int run_save(const Arguments& arguments);
 int show_run(const Arguments& arguments, const std::string& path);  // what report and inspect say of a run
 void complete_demo(Arguments& arguments);  // model, line and data of the demo, where none were given
 

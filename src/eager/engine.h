@@ -40,7 +40,7 @@ class EagerEngine : public graph::Recorder {
 
   // New values. The numbers are copied in, or written by the caller into the memory that is returned.
   Tensor make_given(const TensorType& type, const void* from, const std::source_location& where);
-  std::pair<Tensor, std::byte*> make_empty(const TensorType& type, const std::source_location& where);
+  std::pair<Tensor, std::byte*> make_empty(const TensorType& type, const std::source_location& where) override;
   Tensor make_filled(const TensorType& type, const Init& init, bool is_range, const std::source_location& where);
   Tensor make_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role);
 

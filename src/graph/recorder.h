@@ -3,11 +3,13 @@
 // recording, which is a graph.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <plimsoll/graph.h>
@@ -55,6 +57,8 @@ class Recorder {
   virtual const void* read(Held& held) = 0;                   // computes it; valid until anything else is computed
   virtual void set_number(Held& variable, float number) = 0;  // at once, for nodes that are pending too
   virtual void run() = 0;                                     // all that is pending
+  // A value whose numbers the caller writes into the memory that is returned, row-major, before anything else.
+  virtual std::pair<Tensor, std::byte*> make_empty(const TensorType& type, const std::source_location& where) = 0;
   // The variables whose names begin with `prefix`, of a role.
   virtual std::vector<Tensor> variables(std::string_view prefix, VariableRole role) = 0;
   // A name for what the optimiser keeps for this list of weights.

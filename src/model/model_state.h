@@ -36,7 +36,7 @@ struct Model::State {
   std::vector<std::string> inputs, outputs;
   Function function;
   std::vector<model::Home> homes = {};
-  std::shared_ptr<train::Compiled> compiled = {};  // made by compile, of the folder train
+  std::shared_ptr<train::Compiled> compiled = {};          // made by compile, of the folder train
   std::shared_ptr<const model::StoredSource> stored = {};  // where it was loaded from; null: from nowhere
 
   bool lives_in(const std::shared_ptr<VariableStore>& store, const std::string& full_name);

@@ -61,35 +61,9 @@ NamedTensors convert(Graph& graph, const NamedTensors& inputs, const ModelSpec& 
   return converted;
 }
 
-}  // namespace
-
-namespace {
-
-// Placeholders of what is fed; returns the model's inputs that are made of it.
-NamedTensors add_inputs(Graph& graph, const ModelSpec& spec, const InputConversion& conversion, TrainingGraph& into) {
-  std::vector<NamedType> fed = spec.inputs;
-  for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
-  into.inputs = add_placeholders(graph, fed);
-  into.targets = add_placeholders(graph, spec.targets);
-  const NamedTensors converted = convert(graph, into.inputs, spec, conversion);
-  return spec.prepare ? spec.prepare(converted) : converted;
-}
-
-void add_inference(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, TrainingGraph& into) {
-  const Pass inference = build_pass(graph, spec, inputs, into, false);
-  into.outputs = inference.outputs;
-  into.eval_loss = inference.objective.loss;
-  into.eval_sums = inference.objective.sums;
-}
-
-}  // namespace
-
-TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion, int64_t accumulate) {
-  if (accumulate < 1)
-    throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
-  TrainingGraph result;
-  const NamedTensors inputs = add_inputs(graph, spec, conversion, result);
+// Forward, backward and update.
+void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
+                         int64_t accumulate, TrainingGraph& result) {
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
@@ -102,14 +76,27 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
     result.updates = minimize(result.loss, optimiser);
   }
   result.learning_rate = result.updates.learning_rate;
-  // After the backward pass, which walks over all nodes that there are.
-  add_inference(graph, spec, inputs, result);
-  return result;
 }
 
-TrainingGraph build_evaluation(Graph& graph, const ModelSpec& spec, const InputConversion& conversion) {
+}  // namespace
+
+TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
+                             const InputConversion& conversion, int64_t accumulate) {
+  if (accumulate < 1)
+    throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
-  add_inference(graph, spec, add_inputs(graph, spec, conversion, result), result);
+  std::vector<NamedType> fed = spec.inputs;
+  for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
+  result.inputs = add_placeholders(graph, fed);
+  result.targets = add_placeholders(graph, spec.targets);
+  const NamedTensors converted = convert(graph, result.inputs, spec, conversion);
+  const NamedTensors inputs = spec.prepare ? spec.prepare(converted) : converted;
+  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, result);
+  // After the backward pass, which walks over all nodes that there are.
+  const Pass inference = build_pass(graph, spec, inputs, result, false);
+  result.outputs = inference.outputs;
+  result.eval_loss = inference.objective.loss;
+  result.eval_sums = inference.objective.sums;
   return result;
 }
 

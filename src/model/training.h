@@ -34,13 +34,10 @@ struct TrainingGraph {
   Tensor labels() const { return targets.only(); }
 };
 
-// `accumulate`: batches for each update. Throws Error(Usage) for means that
-// do not match the channels.
+// Of a model that can't be trained, the inference pass and its objective alone. `accumulate`: batches for each update.
+// Throws Error(Usage) for means that do not match the channels.
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
                              const InputConversion& conversion = {}, int64_t accumulate = 1);
-
-// The inference pass with its objective, for a model that has no training pass or needs none.
-TrainingGraph build_evaluation(Graph& graph, const ModelSpec& spec, const InputConversion& conversion = {});
 
 // The inference pass alone, from the model's inputs to its outputs; or the forward pass as training has it.
 TrainingGraph build_inference(Graph& graph, const ModelSpec& spec, bool training = false);

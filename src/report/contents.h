@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/plan_report.h"
@@ -32,5 +33,28 @@ struct ModelFacts {
 
 std::string model_text(const ModelFacts& facts);  // without its variables
 std::string model_json(const ModelFacts& facts, int indent = kOneLine);
+
+// A layer of a stored model: tensors whose names begin alike.
+struct LayerRow {
+  std::string name;
+  std::vector<TensorRow> tensors = {};  // named within the layer
+  int64_t elements = 0, zeros = 0;
+  Bytes memory_bytes = 0, disk_bytes = 0;
+};
+
+struct StoredModelFacts {
+  std::string path, name, input, labels;
+  int64_t classes = 0, steps = 0, nodes = 0;
+  bool can_train = true;
+  std::vector<std::string> class_names = {};
+  std::vector<float> mean = {}, deviation = {};
+  std::vector<std::pair<std::string, std::string>> notes = {};
+  std::vector<LayerRow> layers = {};
+  Bytes disk_bytes = 0;  // of all files
+};
+
+std::string stored_model_text(const StoredModelFacts& facts, size_t most_layers, const std::string& see_all);
+std::string stored_model_json(const StoredModelFacts& facts, int indent = kOneLine);
+std::string saved_json(const std::string& path, const std::string& model, Bytes disk_bytes);
 
 }  // namespace plimsoll::report

@@ -183,6 +183,21 @@ CheckpointFacts checkpoint_facts(const Training& training) {
           {"step (operators and their settings)", hash_of(training.graph)}};
 }
 
+std::string find_newest_weights(const std::string& folder) {
+  std::vector<CheckpointPlace> places = list_checkpoints(folder);
+  std::ranges::reverse(places);
+  std::string fault;
+  for (const CheckpointPlace& place : places) {
+    try {
+      read_whole(place.path);
+      return path_in(place.path, kParts[0].name);
+    } catch (const Error& e) {
+      if (fault.empty()) fault = fmt::format(": {}", e.what());
+    }
+  }
+  throw Error(fmt::format("'{}' holds no checkpoint that is whole{}", folder, fault), ErrorKind::BadData);
+}
+
 void CheckpointStore::open(const Training& training) {
   if (keep_ < 1) throw Error(fmt::format("{} checkpoints can't be kept; keep 1 or more", keep_), ErrorKind::Usage);
   folder_.reset();  // its lock would be in the way

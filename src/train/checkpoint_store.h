@@ -25,6 +25,10 @@ struct LoadedCheckpoint {
   std::vector<std::string> damaged;  // why newer ones were passed over, a sentence each
 };
 
+// The weights file of the newest checkpoint in a folder whose files are whole. Throws Error(BadData) when there is
+// none.
+std::string find_newest_weights(const std::string& folder);
+
 class CheckpointStore {
  public:
   explicit CheckpointStore(std::string folder, int64_t keep = 3) : path_(std::move(folder)), keep_(keep) {}

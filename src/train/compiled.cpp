@@ -15,8 +15,10 @@
 #include "memory/file.h"
 #include "memory/output_file.h"
 #include "model/model_state.h"
+#include "model/rewrite.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
+#include "train/model_file.h"
 
 namespace plimsoll::train {
 namespace {
@@ -204,11 +206,40 @@ void Compiled::release() {
 
 void Compiled::save_weights(const std::string& path) {
   if (training_ && given_weights_.empty()) return session::save_weights(*training_->session, training_->graph, path);
+  copy_file(newest_weights(), path);
+}
+
+const std::string& Compiled::newest_weights() const {
   const std::string& newest = given_weights_.empty() ? file_.path() : given_weights_;
   if (newest.empty() || (given_weights_.empty() && !is_in_file_))
     throw Error(fmt::format("model '{}' has no weights to save yet; call fit or load_weights first", model_.name()),
                 ErrorKind::Usage);
-  copy_file(newest, path);
+  return newest;
+}
+
+// As it was trained, else as it was loaded, else as it was called last.
+ModelSpec Compiled::spec_to_save() const {
+  const auto spec_of_need = [&](const SessionNeed& need) { return *spec_for(need).own_model; };
+  if (last_) return spec_of_need(*last_);
+  if (const auto& stored = model_.state()->stored) {
+    ModelSpec spec;
+    spec.model = model_;
+    return model::replay_spec(spec, stored->traced);
+  }
+  if (made_for_) return spec_of_need(*made_for_);
+  throw Error(fmt::format("model '{}' has not seen its inputs yet; call fit, evaluate or predict before it is saved",
+                          model_.name()),
+              ErrorKind::Usage);
+}
+
+void Compiled::save_model(const std::string& path, const Preprocessing& preprocessing) {
+  ModelSpec spec = spec_to_save();
+  spec.preprocessing = preprocessing;
+  if (last_ || made_for_)
+    spec.batch = std::max<int64_t>(1, count_batches((last_ ? *last_ : *made_for_).main_data()).batch);
+  const model::TracedModel traced = model::trace(spec, spec.can_train ? model::Passes::All : model::Passes::Inference);
+  const bool is_live = training_ && given_weights_.empty();
+  train::save_model(path, spec, traced, is_live ? weights_of(*training_) : weights_of_file(newest_weights(), traced));
 }
 
 void Compiled::load_weights(const std::string& path) {

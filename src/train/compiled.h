@@ -47,6 +47,8 @@ class Compiled {
   void set_trained() { is_in_file_ = false; }
 
   void save_weights(const std::string& path);
+  // As a directory; `preprocessing` is what is known about the data.
+  void save_model(const std::string& path, const Preprocessing& preprocessing);
   void load_weights(const std::string& path);
   // One call on the model: another one meanwhile, as from a callback of fit, is an Error(Usage).
   class Turn {
@@ -66,6 +68,8 @@ class Compiled {
  private:
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
   void load(const std::string& path);
+  const std::string& newest_weights() const;  // the file; throws Error(Usage) when there is none
+  ModelSpec spec_to_save() const;
   void reset_optimiser();
 
   const Model model_;  // a copy that shares nothing with the model that owns this

@@ -1,6 +1,13 @@
 #include "train/contents.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <span>
+
 #include "model/training.h"
+#include "train/model_file.h"
 #include "train/training.h"
 
 namespace plimsoll::train {
@@ -9,13 +16,92 @@ namespace {
 
 // The type of the only one, or all with their names.
 std::string list_types(const std::vector<NamedType>& tensors) {
+  if (tensors.empty()) return "";
   if (tensors.size() == 1) return to_string(tensors[0].type);
   std::string text;
   for (const auto& [name, type] : tensors) text += (text.empty() ? "" : ", ") + name + " " + to_string(type);
   return text;
 }
 
+// Elements that are 0; of floats, those of either sign.
+template <class Word>
+int64_t count_zeros(std::span<const std::byte> bytes, bool has_sign) {
+  constexpr auto kSign = static_cast<Word>(Word{1} << (8 * sizeof(Word) - 1));
+  int64_t zeros = 0;
+  for (size_t at = 0; at < bytes.size(); at += sizeof(Word)) {
+    Word word;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    zeros += word == 0 || (has_sign && word == kSign) ? 1 : 0;
+  }
+  return zeros;
+}
+
+int64_t count_zeros(DType dtype, std::span<const std::byte> bytes) {
+  switch (size_of(dtype)) {
+    case 8:
+      return count_zeros<uint64_t>(bytes, is_float(dtype));
+    case 4:
+      return count_zeros<uint32_t>(bytes, is_float(dtype));
+    case 2:
+      return count_zeros<uint16_t>(bytes, is_float(dtype));
+    default:
+      return count_zeros<uint8_t>(bytes, false);
+  }
+}
+
+int64_t count_zeros(const session::WeightsReader& file, const session::StoredTensor& tensor) {
+  std::array<std::byte, 64 * KiB> piece;  // a multiple of every element
+  int64_t zeros = 0;
+  for (Bytes at = 0; at < tensor.bytes; at += std::ssize(piece)) {
+    const Bytes count = std::min<Bytes>(std::ssize(piece), tensor.bytes - at);
+    file.read(tensor.offset + at, piece.data(), count);
+    zeros += count_zeros(tensor.dtype, {piece.data(), static_cast<size_t>(count)});
+  }
+  return zeros;
+}
+
 }  // namespace
+
+report::StoredModelFacts inspect_stored(const StoredModel& stored) {
+  expect_whole_weights(stored);
+  const ModelSpec& model = stored.spec;
+  report::StoredModelFacts facts;
+  facts.path = stored.path;
+  facts.name = model.name();
+  facts.input = list_types(model.inputs);
+  facts.labels = list_types(model.targets);
+  facts.classes = model.classes;
+  facts.steps = stored.steps;
+  facts.nodes = stored.traced->inference.end.nodes;
+  facts.can_train = model.can_train;
+  facts.class_names = model.preprocessing.class_names;
+  facts.mean = model.preprocessing.mean;
+  facts.deviation = model.preprocessing.deviation;
+  facts.notes = stored.notes;
+  facts.disk_bytes = stored.weights_bytes + stored.other_bytes;
+  std::map<std::string, size_t> numbers;  // of layers, in the order of the graph
+  std::map<std::string, size_t> places;   // the layer of each tensor
+  for (const session::StoredTensor& tensor : list_weights(*stored.traced)) {
+    const std::string within = tensor.name.substr(model.name().size() + 1);
+    const size_t slash = within.find_last_of('/');
+    const std::string layer = slash == std::string::npos ? "(model)" : within.substr(0, slash);
+    const size_t number = numbers.try_emplace(layer, facts.layers.size()).first->second;
+    if (number == facts.layers.size()) facts.layers.push_back({.name = layer});
+    report::LayerRow& row = facts.layers[number];
+    places[tensor.name] = number;
+    row.tensors.push_back({slash == std::string::npos ? within : within.substr(slash + 1),
+                           std::string(name_of(tensor.dtype)) + to_string(tensor.dims), tensor.bytes});
+    row.elements += element_count(tensor.dims);
+    row.memory_bytes += tensor.bytes;
+  }
+  const session::WeightsReader file(stored.weights_path());
+  file.for_each([&](const session::StoredTensor& tensor) {
+    report::LayerRow& row = facts.layers[places.at(tensor.name)];
+    row.disk_bytes += tensor.bytes;
+    row.zeros += count_zeros(file, tensor);
+  });
+  return facts;
+}
 
 report::ModelFacts inspect_model(const Spec& spec) {
   const ModelSpec model = model_of(spec);

@@ -8,6 +8,11 @@
 
 namespace plimsoll::train {
 
+struct StoredModel;
+
+// A stored model layer by layer, zeros counted: reads all of its weights in pieces, once they are known to be whole.
+report::StoredModelFacts inspect_stored(const StoredModel& stored);
+
 report::ModelFacts inspect_model(const Spec& spec);
 // The graph of its training and inference passes, as text.
 std::string model_graph_text(const Spec& spec);

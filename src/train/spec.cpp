@@ -1,10 +1,14 @@
 #include "train/spec.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
 #include "memory/process.h"
+#include "train/model_file.h"
 
 namespace plimsoll::train {
 namespace {
@@ -35,8 +39,20 @@ std::string_view name_of(Optimiser::Kind kind) {
   return "unknown";
 }
 
+bool is_model_path(const std::string& name) {
+  const std::vector<std::string> built_in = model_names();
+  if (name.empty() || std::ranges::find(built_in, name) != built_in.end()) return false;
+  std::error_code ignored;
+  return name.find_first_of("/.") != std::string::npos || std::filesystem::exists(name, ignored);
+}
+
 ModelSpec model_of(const Spec& spec) {
-  return spec.own_model ? *spec.own_model : find_model(spec.model, spec.model_options);
+  if (spec.own_model) return *spec.own_model;
+  if (!spec.stored_model && !is_model_path(spec.model)) return find_model(spec.model, spec.model_options);
+  if (spec.model_options != ModelOptions{})
+    throw Error(fmt::format("'{}' is a stored model: its sizes and its dropout can't be set", spec.model),
+                ErrorKind::Usage);
+  return spec.stored_model ? spec.stored_model->spec : read_model(spec.model).spec;
 }
 
 bool never_stops() { return false; }

@@ -19,6 +19,8 @@
 
 namespace plimsoll::train {
 
+struct StoredModel;
+
 enum class Purpose { Train, Evaluate, Predict, Profile };
 
 // How large the scratch file may grow: bytes, or a share of what is free; neither: what is free less a reserve.
@@ -37,10 +39,11 @@ struct LastBatches {
 
 struct Spec {
   // The step.
-  std::string model;  // a built-in one
+  std::string model;  // a built-in one, or the directory of a stored one
   ModelOptions model_options = {};
-  std::shared_ptr<const ModelSpec> own_model = {};  // instead of that
-  int64_t batch = 0;                                // 0: the model's own
+  std::shared_ptr<const ModelSpec> own_model = {};       // instead of that
+  std::shared_ptr<const StoredModel> stored_model = {};  // that of the directory, once it was read
+  int64_t batch = 0;                                     // 0: the model's own
   bool finds_batch = false;  // the largest that fits without micro-batches; `batch` is then the most
   Optimiser optimiser = Optimiser::adam();
   std::optional<double> learning_rate = {};  // unset: that of a weights file, else the optimiser's
@@ -77,7 +80,10 @@ struct Spec {
 // "adam": as the command line has it.
 std::string_view name_of(Optimiser::Kind kind);
 
-// The model that it is about.
+// Whether a model of that name is looked for in a directory: it is no built-in one, and a path, or something is there.
+bool is_model_path(const std::string& name);
+
+// The model that it is about. Reads the directory of a stored one where that was not done. Throws Error.
 ModelSpec model_of(const Spec& spec);
 
 // Whether to stop: asked between stages and between steps.

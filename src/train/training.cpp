@@ -75,7 +75,7 @@ void give_rest_to_data(Training& training) {
 model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
   model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
   conversion.stored = fed_types(spec.data, model);
-  conversion.scale = kByteScale;
+  conversion.scale = model.preprocessing.byte_scale;
   return conversion;
 }
 
@@ -139,15 +139,6 @@ struct Ways {
   std::vector<const plan::Problem*> pointers;
 };
 
-model::TrainingGraph build_passes(Training& training, const Spec& spec) {
-  const ModelSpec& model = training.model;
-  if (spec.purpose == Purpose::Predict) return model::build_inference(training.graph, model);
-  const model::InputConversion conversion = input_conversion(spec, model);
-  if (spec.purpose == Purpose::Evaluate && !model.can_train)
-    return model::build_evaluation(training.graph, model, conversion);
-  return model::build_training(training.graph, model, optimiser_of(spec), conversion, spec.accumulate);
-}
-
 }  // namespace
 
 session::Request train_request(const model::TrainingGraph& passes, int64_t batch) {
@@ -176,13 +167,21 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   auto training = std::make_unique<Training>();
   if (spec.threads > 0) omp_set_num_threads(spec.threads);
   training->model = model_of(spec);
+  if (!training->model.can_train && (spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile))
+    throw Error(
+        fmt::format("model '{}' was made for inference and can't be trained; train the model that it was made of",
+                    training->model.name()),
+        ErrorKind::Usage);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
   training->accumulate = spec.accumulate;
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = build_passes(*training, spec);
+  training->passes = spec.purpose == Purpose::Predict
+                         ? model::build_inference(training->graph, training->model)
+                         : model::build_training(training->graph, training->model, optimiser_of(spec),
+                                                 input_conversion(spec, training->model), spec.accumulate);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
