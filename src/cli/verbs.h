@@ -13,6 +13,7 @@ constexpr int kIndent = 2;  // of JSON that people may read
 int run_train(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_predict(const Arguments& arguments);
+int run_quantize(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_profile(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);

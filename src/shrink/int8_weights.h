@@ -26,12 +26,12 @@ class Int8Weights {
 
  private:
   struct Layer {
-    const Int8Unit* unit;
-    session::StoredTensor kernel;
-    int64_t channels, inner;   // products of a channel
-    bool lies_by_channel;      // else [inner, channels]
-    std::vector<float> steps;  // of the weights of each channel
-    std::vector<float> scale, offset;
+    const Int8Unit* unit = nullptr;
+    session::StoredTensor kernel = {};
+    int64_t channels = 0, inner = 0;  // products of a channel
+    bool lies_by_channel = true;      // else [inner, channels]
+    std::vector<float> steps = {};    // of the weights of each channel
+    std::vector<float> scale = {}, offset = {};
   };
   // Calls use(first channel, channels, weights by channel) for pieces of the kernel.
   template <class Use>

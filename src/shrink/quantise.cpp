@@ -23,8 +23,10 @@ Bytes weight_bytes(const model::TracedPass& pass, int64_t batch) {
   lower::KernelStore kernels;
   std::vector<ValueId> outputs;
   for (const auto& [name, id] : pass.outputs) outputs.push_back(id);
-  const lower::Program program =
-      lower::lower(pass.graph->body(), outputs, {}, {.batch = batch, .gives_feeds = true}, layouts, kernels);
+  lower::LowerOptions options;
+  options.batch = batch;
+  options.gives_feeds = true;
+  const lower::Program program = lower::lower(pass.graph->body(), outputs, {}, options, layouts, kernels);
   Bytes bytes = 0;
   for (const lower::Port& variable : program.variables) bytes += variable.type.bytes();
   return bytes;
