@@ -38,6 +38,8 @@ struct FitOptions;
 struct History;
 struct PredictOptions;
 struct Prediction;
+struct QuantiseOptions;
+struct QuantiseReport;
 struct Preprocessing;
 struct Pruning;
 struct ModelBytes;
@@ -141,6 +143,11 @@ class Model {
   Model strip() const;
   Model strip(const StripOptions& options, StripReport* report = nullptr) const;
   ModelBytes bytes() const;  // of its weights
+  // Another model with weights and activations of 8 bits, for inference: <plimsoll/shrink.h> has the options. Runs this
+  // one over the dataset under the line to see the ranges of its values. Throws Error for what can't be quantised.
+  Model quantise(const Dataset& calibration, const MemoryLine& line) const;
+  Model quantise(const Dataset& calibration, const MemoryLine& line, const QuantiseOptions& options,
+                 QuantiseReport* report = nullptr) const;
 
   // What the handles share, for the engine.
   struct State;

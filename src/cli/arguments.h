@@ -84,6 +84,11 @@ struct Arguments {
   std::string config;            // a file with options
   report::Config given = {};     // what flags and the file gave
 
+  // quantize.
+  std::string calibration = "minmax";
+  int64_t samples = 512;  // of the calibration data, at most
+  bool portable = false;  // weights within [-64, 63], for processors without VNNI
+
   // The output.
   bool json = false;
   bool measure = false;      // doctor: the disk, again
@@ -93,7 +98,7 @@ struct Arguments {
   std::string dump;    // plan: write the plan as text
   std::string trace;   // profile: write the times of one step to this file
   int64_t top = 0;     // profile: so many single tasks
-  bool all = false;    // inspect: everything
+  bool all = false;    // inspect: everything; quantize: every layer
   bool graph = false;  // inspect: the graph as text
 };
 

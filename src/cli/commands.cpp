@@ -265,6 +265,29 @@ void add_save_verb(CLI::App& app, Command& command) {
   choose(verb, command, train::Purpose::Evaluate, run_save);
 }
 
+void add_quantize_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb =
+      app.add_subcommand("quantize", "make a model of 8 bits of a trained one: for inference, a quarter of its bytes");
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_line(*verb, s);
+  add_data(*verb, s, false);
+  add_weights(*verb, s);
+  verb->add_option("--calibration", s.calibration, "How ranges follow from the data")
+      ->check(CLI::IsMember({"minmax", "percentile", "entropy"}))
+      ->option_text("minmax|percentile|entropy");
+  verb->add_option("--samples", s.samples, "Look at so many samples at most (default: 512)")
+      ->check(CLI::PositiveNumber)
+      ->option_text("N");
+  verb->add_flag("--all", s.all, "Every layer, also where f32 is predicted to be faster");
+  verb->add_flag("--portable", s.portable, "Weights within [-64, 63], which processors without VNNI multiply exactly");
+  verb->add_option("-o,--output", s.output, "The directory to write")->required()->option_text("DIR");
+  add_output(*verb, s);
+  verb->preparse_callback([&s](size_t) { s.predicts = true; });
+  choose(verb, command, train::Purpose::Evaluate, run_quantize);
+}
+
 void add_doctor_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("doctor", "show what this machine offers and what the process itself costs");
@@ -318,6 +341,7 @@ void add_verbs(CLI::App& app, Command& command) {
   add_save_verb(app, command);
   add_prune_verb(app, command);
   add_strip_verb(app, command);
+  add_quantize_verb(app, command);
   add_doctor_verb(app, command);
   add_demo_verb(app, command);
   add_bench_verb(app, command);

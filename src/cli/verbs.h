@@ -15,6 +15,7 @@ int run_adapt(const Arguments& arguments);
 int run_merge(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_predict(const Arguments& arguments);
+int run_quantize(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_profile(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
