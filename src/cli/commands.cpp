@@ -49,7 +49,7 @@ void add_line(CLI::App& app, Arguments& s) {
       ->delimiter(',')
       ->option_text("LEVER,...");
   app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   app.add_flag("--no-remedies", s.no_remedies,
                "When it does not fit, name the smallest line only and search no other flags");
 }
@@ -58,7 +58,8 @@ void add_line(CLI::App& app, Arguments& s) {
 void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
   start_group(app, kMemoryGroup);
-  app.add_option("--policy", s.policy, "Lossy: mixed_float16 or mixed_bfloat16 keep activations in 16 bits")
+  app.add_option("--policy", s.policy,
+                 "Lossy: mixed_float16, mixed_bfloat16 or stored_bfloat16: activations in 16 bits")
       ->option_text("NAME");
   start_group(app, kMemoryGroup, Listing::Rare);
   app.add_option("--split", s.split,
@@ -78,7 +79,7 @@ void add_training_line(CLI::App& app, Arguments& s) {
 
 void add_batch(CLI::App& app, Arguments& s) {
   start_group(app, kStepGroup);
-  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(CLI::PositiveNumber);
+  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(positive_number());
 }
 
 void add_auto_batch(CLI::App& app, Arguments& s) {
@@ -111,10 +112,10 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   add_optimiser(app, s);
   auto* rate =
       app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
-          ->check(CLI::PositiveNumber);
+          ->check(positive_number());
   if (!lists_rate) rate->group("");
   app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
@@ -176,11 +177,11 @@ void add_data(CLI::App& app, Arguments& s, bool trains) {
          "--data-threads", s.data_threads,
          "Threads that read and decode images, CSV and TFRecord files, each with memory of its own (default: the "
          "one that fills batches)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   if (trains) {
     auto* shuffle = app.add_option("--shuffle", s.shuffle_window,
                                    "Shuffle training samples within a window of so many (default: among all)")
-                        ->check(CLI::PositiveNumber);
+                        ->check(positive_number());
     app.add_flag("--no-shuffle", s.no_shuffle, "Training samples in the order of the data")->excludes(shuffle);
   }
   add_array_files(app, s, trains);
@@ -189,7 +190,7 @@ void add_data(CLI::App& app, Arguments& s, bool trains) {
 // Flags of a run of many steps.
 void add_run(CLI::App& app, Arguments& s) {
   start_group(app, kRunGroup);
-  app.add_option("-e,--epochs", s.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("-e,--epochs", s.epochs, "Epochs")->check(positive_number())->capture_default_str();
   app.add_option("--save", s.save, "Write the weights to this file (safetensors)")->option_text("FILE");
   start_group(app, kRunGroup, Listing::Rare);
   app.add_option("--steps", s.steps, "Stop after so many steps");
@@ -270,12 +271,12 @@ void add_train_verb(CLI::App& app, Command& command) {
   verb->add_option("--checkpoint-every", s.checkpoint_every,
                    "With --run: write a checkpoint every 500 steps, 2epochs, 30s, 10min (default: after each epoch)")
       ->option_text("N|TIME");
-  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(CLI::PositiveNumber);
+  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(positive_number());
   verb->add_flag("--debug-nan", s.debug_nan,
                  "When a number is not finite, name the first operator that wrote one; slower: looks at all values");
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   verb->footer(kTrainExamples);
   choose(verb, command, train::Purpose::Train, run_train);
 }
@@ -331,7 +332,7 @@ void add_profile_verb(CLI::App& app, Command& command) {
   add_planned_step(*verb, s);
   add_data(*verb, s, true);
   add_output(*verb, s);
-  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
+  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(positive_number());
   verb->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
   verb->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file")
       ->option_text("FILE");
@@ -393,7 +394,7 @@ void add_bench_verb(CLI::App& app, Command& command) {
   auto* bench_pack = verb->add_subcommand("pack", "pack a table of lifetimes and sizes (CSV: id,lower,upper,size)");
   bench_pack->add_option("file", pack.file, "The table")->required();
   bench_pack->add_option("--capacity", pack.capacity, "Fit into this (default: as low as possible)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   bench_pack->add_option("--out", pack.out, "Write the offsets to this file");
   bench_pack->callback([&command] { command.run = [&command] { return run_bench_pack(command.pack); }; });
 }
