@@ -58,8 +58,7 @@ void add_line(CLI::App& app, Arguments& s) {
 void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
   start_group(app, kMemoryGroup);
-  app.add_option("--policy", s.policy,
-                 "Lossy: mixed_float16, mixed_bfloat16 or stored_bfloat16: activations in 16 bits")
+  app.add_option("--policy", s.policy, "Lossy, 16 bits: mixed_float16, mixed_bfloat16, stored_bfloat16")
       ->option_text("NAME");
   start_group(app, kMemoryGroup, Listing::Rare);
   app.add_option("--split", s.split,
