@@ -30,7 +30,7 @@ bool has_one_channel(const ConvolutionSizes& sizes);
 
 enum class ConvolutionPass : uint8_t { Forward, InputGrad, KernelGrad };
 
-// Whether oneDNN multiplies bf16 in this pass, on this processor.
+// Whether oneDNN multiplies bf16 in this pass, on this processor, and in a way that gains by it.
 bool has_half_convolution(const ConvolutionSizes& sizes, ConvolutionPass pass);
 
 // With the setting compute="bf16", images arrive as bf16, the filter as f32; y may be bf16, gradients are f32.

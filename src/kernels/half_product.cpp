@@ -20,7 +20,8 @@
 //  pairs:
 //
 //    b, packed: strips of 64 columns; pair after pair of rows, 64 pairs side by side
-//    a, by rows: read where it is if it is bf16 and its rows are consecutive, else rounded into rows of workspace; if its
+//    a, by rows: read where it is if it is bf16 and its rows are consecutive, else rounded into rows of workspace; if
+//    its
 //       columns are consecutive, packed as b is
 //
 //  A thread takes a chunk of c and makes it over kHalfDepth of the inner dimension at a time.
