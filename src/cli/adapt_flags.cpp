@@ -1,4 +1,5 @@
 #include "cli/adapt_flags.h"
+#include "cli/usage.h"
 
 #include "cli/help.h"
 
@@ -39,7 +40,7 @@ void add_adapter_flags(CLI::App& verb, Arguments& arguments) {
           "", "rank"))
       ->option_text("N");
   verb.add_option("--alpha", arguments.alpha, "Adapters are scaled by alpha / rank (default: the rank)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   add_list(verb, "--targets", arguments.targets,
            "Layers that get adapters: the end of their path, a pattern, or PEFT's name (default: c_attn of gpt2; "
            "query,value of bert)",

@@ -45,7 +45,7 @@ Optimiser optimiser_of(const Arguments& arguments) {
 void set_half_storage(const std::vector<std::string>& words, train::Spec& spec) {
   for (const std::string& word : words) {
     if (word == "values")
-      spec.policy = Policy::mixed_bfloat16();
+      spec.policy = Policy::stored_bfloat16();
     else if (word == "state")
       spec.optimiser.state_bits = 16;
     else

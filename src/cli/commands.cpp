@@ -94,12 +94,12 @@ CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
   verb->add_option("--checkpoint-every", s.checkpoint_every,
                    "With --run: write a checkpoint every 500 steps, 2epochs, 30s, 10min (default: after each epoch)")
       ->option_text("N|TIME");
-  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(CLI::PositiveNumber);
+  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(positive_number());
   verb->add_flag("--debug-nan", s.debug_nan,
                  "When a number is not finite, name the first operator that wrote one; slower: looks at all values");
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   return verb;
 }
 
@@ -225,7 +225,7 @@ void add_profile_verb(CLI::App& app, Command& command) {
   add_planned_step(*verb, s);
   add_data(*verb, s, true);
   add_output(*verb, s);
-  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
+  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(positive_number());
   verb->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
   verb->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file")
       ->option_text("FILE");
@@ -278,7 +278,7 @@ void add_quantize_verb(CLI::App& app, Command& command) {
       ->check(CLI::IsMember({"minmax", "percentile", "entropy"}))
       ->option_text("minmax|percentile|entropy");
   verb->add_option("--samples", s.samples, "Look at so many samples at most (default: 512)")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->option_text("N");
   verb->add_flag("--all", s.all, "Every layer, also where f32 is predicted to be faster");
   verb->add_flag("--portable", s.portable, "Weights within [-64, 63], which processors without VNNI multiply exactly");
@@ -323,7 +323,7 @@ void add_bench_verb(CLI::App& app, Command& command) {
   auto* bench_pack = verb->add_subcommand("pack", "pack a table of lifetimes and sizes (CSV: id,lower,upper,size)");
   bench_pack->add_option("file", pack.file, "The table")->required();
   bench_pack->add_option("--capacity", pack.capacity, "Fit into this (default: as low as possible)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   bench_pack->add_option("--out", pack.out, "Write the offsets to this file");
   bench_pack->callback([&command] { command.run = [&command] { return run_bench_pack(command.pack); }; });
 }

@@ -76,7 +76,12 @@ std::string find_config(const std::vector<std::string>& words) {
   const bool takes_run = std::ranges::find(words, "--resume") != words.end() || (!words.empty() && words[0] == kSave);
   if (!path.empty() || !takes_run) return path;
   const std::string run = value_of(words, "--run");
-  return report::is_run_directory(run) ? fmt::format("{}/{}", run, report::kConfigFile) : "";
+  if (run.empty()) return "";
+  if (!report::is_run_directory(run))
+    throw Error(
+        fmt::format("run folder '{}': holds no run that could be resumed; leave --resume away to start one", run),
+        ErrorKind::Usage);
+  return fmt::format("{}/{}", run, report::kConfigFile);
 }
 
 std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all) {

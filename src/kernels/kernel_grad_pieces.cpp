@@ -263,6 +263,8 @@ void KernelGradPieces::run(const Args& args) noexcept {
 
 }  // namespace
 
+bool cuts_kernel_grad(const Description& whole) { return cut_of(whole).pieces() > 1; }
+
 Prepared prepare_kernel_grad_pieces(const Facts& facts, const Description& whole, const KernelGradMaker& make) {
   const auto kernel = std::make_shared<KernelGradPieces>(facts, whole, make);
   Prepared prepared{.kernel = kernel,

@@ -35,6 +35,7 @@ struct ProgramTask {
   NodeId origin;                  // -1: a reorder
   const graph::Op* op = nullptr;  // after fusing, which may replace that of `origin`; null: a reorder
   Kernels slim{};                 // the task's only variant, where it has one
+  bool is_half = false;           // computed in bf16
   const Kernels& of(const plan::Action& step) const { return step.variant < 0 ? own : slim; }
 };
 
@@ -52,6 +53,8 @@ struct Program {
   int64_t micro_batch = 0;          // samples of a micro-batch; 0: the whole batch at once
   int32_t half_values = 0;          // number of values that are kept in 16 bits
   Bytes half_value_bytes = 0;       // that they take so, over the whole batch; in f32 it is twice as much
+  int32_t products = 0;             // tasks of operators that know bf16
+  int32_t half_products = 0;        // those that are computed in bf16
   plan::Problem problem;            // problem.tasks[i] is tasks[i]
   std::vector<DType> buffer_types;  // of the elements of problem.buffers
   std::vector<ProgramTask> tasks;   // outputs of a kernel are its task's writes, in order

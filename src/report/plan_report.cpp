@@ -70,6 +70,9 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   if (facts.half_values > 0)
     text += fmt::format("stores  {} values in {}: {} instead of {}\n", facts.half_values, name_of(facts.changes.values),
                         format_bytes(facts.half_value_bytes), format_bytes(2 * facts.half_value_bytes));
+  if (facts.half_products > 0)
+    text += fmt::format("bf16    computes {} of {} products, with sums in f32; all else is computed in f32\n",
+                        facts.half_products, facts.products);
   if (facts.frozen.weights > 0)
     text += fmt::format("frozen  {} weights in {}, {}: no gradient, no optimiser state, never written back\n",
                         grouped_text(facts.frozen.weights), name_of(facts.changes.frozen),
@@ -147,6 +150,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
         {"value_bytes_in_f32", 2 * facts.half_value_bytes},
         {"state", facts.changes.state_bits < 32},
         {"state_bits", facts.changes.state_bits}}},
+      {"half_compute", {{"products", facts.products}, {"in_bf16", facts.half_products}}},
       {"accumulate", facts.accumulate},
       {"mask_bytes", facts.mask_bytes},
       {"decisions", decisions_json(plan)},

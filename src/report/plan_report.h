@@ -47,6 +47,8 @@ struct PlanFacts {
   ResultChanges changes = {};
   int64_t half_values = 0;                     // values that are kept in 16 bits
   Bytes half_value_bytes = 0;                  // that they take so
+  int64_t products = 0;                        // tasks of operators that know bf16
+  int64_t half_products = 0;                   // those that are computed in bf16
   int64_t accumulate = 1;                      // batches for each update
   Bytes mask_bytes = 0;                        // of pruning, one bit for each weight that may become zero
   std::optional<LowerBound> lower_bound = {};  // over all options of the step, where they were searched

@@ -50,7 +50,8 @@ std::string exactness_word(const plan::Plan& plan, const ResultChanges& changes)
 }
 
 std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes) {
-  const std::string storage = storage_text(changes.values, changes.state_bits, changes.frozen);
+  std::string storage = storage_text(changes.values, changes.state_bits, changes.frozen);
+  if (changes.half_products) storage += fmt::format("{}products in bf16", storage.empty() ? "" : ", ");
   if (changes.splits_the_norm && plan.micro_batches.size() > 1)
     return fmt::format("differ: batch_norm takes each micro-batch for a batch{}, as asked",
                        changes.is_lossy() ? ", " + storage : "");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "kernels/half_product.h"
 #include "plan/effort.h"
 #include "plan/search/split.h"
 
@@ -16,6 +17,7 @@ lower::LowerOptions StepLowering::options_for(const Request& request) const {
   lowering.masks = options_.masks;
   lowering.values = options_.policy.values;
   lowering.frozen = options_.frozen_type;
+  lowering.half_products = options_.policy.half_products && kernels::multiplies_bf16();
   lowering.gives_feeds = options_.reads_feeds_in_place;
   return lowering;
 }

@@ -143,6 +143,7 @@ report::ResultChanges find_changes(const Training& training, DType values) {
   report::ResultChanges changes;
   const Graph& graph = training.graph;
   if (training.main_step().program.half_values > 0) changes.values = values;
+  changes.half_products = training.main_step().program.half_products > 0;
   for (const graph::Node& node : graph.body().nodes())
     changes.splits_the_norm = changes.splits_the_norm || graph.body().may_split(node.op->name);
   changes.state_bits = session::state_bits(graph.body());
@@ -280,6 +281,8 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.changes = training.changes;
   facts.half_values = step.program.half_values;
   facts.half_value_bytes = step.program.half_value_bytes;
+  facts.products = step.program.products;
+  facts.half_products = step.program.half_products;
   facts.accumulate = training.accumulate;
   facts.mask_bytes = model::mask_bytes(training.graph);
   facts.limit_bytes = step.limits.bytes;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
+#include "kernels/half_product.h"
 #include "laws/models.h"
 #include "model/training.h"
 #include "session/engine.h"
@@ -88,6 +89,7 @@ TEST_P(HalfStorage, SameNumbersUnderEveryLine) {
   const std::vector<float> losses = free.steps(kSteps);
   const auto variables = free.variables();
   EXPECT_GT(free.planned().program.half_values, 0);
+  EXPECT_EQ(free.planned().program.half_products > 0, kernels::multiplies_bf16());
   Trained wide(c.model, c.options, c.batch, false, false);
   EXPECT_NE(wide.steps(kSteps), losses) << "nothing was rounded";
   EXPECT_LT(free.line_used(), wide.line_used());
