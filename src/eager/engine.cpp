@@ -155,6 +155,7 @@ void EagerEngine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
 void EagerEngine::after_apply(NodeId node, const std::source_location& where) {
   where_.resize(static_cast<size_t>(node) + 1);
   where_[static_cast<size_t>(node)] = caller_ != nullptr ? *caller_ : where;
+  if (recording_.body().node(node).op->traits.updates != 0) has_updates_ = true;
 }
 
 std::string_view EagerEngine::name_of(const graph::Held& held) {
@@ -187,12 +188,22 @@ const void* EagerEngine::read(graph::Held& held) {
   return value.block.data;
 }
 
+bool EagerEngine::is_read_by_pending(const EagerValue& value) const {
+  const graph::Body& body = recording_.body();
+  return value.recording == serial_ &&
+         std::any_of(body.nodes().begin(), body.nodes().end(), [&](const graph::Node& node) {
+           return std::ranges::find(body.inputs(node), value.id) != body.inputs(node).end();
+         });
+}
+
 void EagerEngine::set_number(graph::Held& held, float number) {
+  expect_thread();
   auto& value = static_cast<EagerValue&>(held);
   if (!store_.bring_back(value)) refuse(value);
-  auto* const place = reinterpret_cast<float*>(value.block.data);
-  if (*place == number) return;
-  *place = number;
+  if (*reinterpret_cast<float*>(value.block.data) == number) return;
+  if (is_read_by_pending(value)) flush();
+  if (!store_.keep_dependents(value) || !store_.bring_back(value)) refuse(value);
+  *reinterpret_cast<float*>(value.block.data) = number;
   ++value.version;
 }
 
@@ -269,6 +280,8 @@ Tensor EagerEngine::make_variable(std::string_view name, const TensorType& type,
 }
 
 void EagerEngine::open_tape() {
+  // The step before ends here: a loop that looks at nothing is run step by step.
+  if (open_tapes_ == 0 && has_updates_) flush();
   ++open_tapes_;
   if (taped_from_ < 0) taped_from_ = static_cast<NodeId>(recording_.body().nodes().size());
 }

@@ -89,6 +89,7 @@ class EagerEngine : public graph::Recorder {
   EagerValue& variable_value(const StoredVariable& stored);
   void make_constant(EagerValue& value, ValueId id);
 
+  bool is_read_by_pending(const EagerValue& value) const;
   Pending find_pending() const;
   Pending find_pending(bool recomputes_taped) const;
   // Where a piece begins: a value that is not computed again.
@@ -131,6 +132,7 @@ class EagerEngine : public graph::Recorder {
   int open_tapes_ = 0;
   NodeId taped_from_ = -1;    // the first node under a tape of this recording; -1: there was none
   std::vector<bool> frozen_;  // by value: not to be computed again
+  bool has_updates_ = false;  // that are pending
   bool is_running_ = false;
 
   std::unordered_map<const StoredVariable*, Tensor> variables_;

@@ -120,7 +120,7 @@ void EagerEngine::flush() {
     is_running_ = false;
     throw;
   }
-  is_running_ = false;
+  is_running_ = has_updates_ = false;
   if (open_tapes_ == 0) begin_recording();
 }
 

@@ -42,6 +42,8 @@ class Remaker {
   virtual ~Remaker() = default;
   virtual bool remake(EagerValue& value) = 0;  // false: no room
   virtual bool can_remake(const EagerValue& value) const = 0;
+  virtual double remake_ns(const EagerValue& value) const = 0;  // with all that is missing on the way
+  virtual double distance(const EagerValue& value) const = 0;   // to its next use, in tasks
 };
 
 struct EagerValue : graph::Held {

@@ -191,9 +191,9 @@ double ValueStore::price_ns(const EagerValue& value) const {
   if (value.is_spent) return 0;
   double price = file_.is_possible() ? file_.ns_of(value.bytes) : std::numeric_limits<double>::max();
   if (value.walk != nullptr || value.can_be_remade()) {
-    double remake = value.make_ns;
+    double remake = value.walk != nullptr ? value.walk->remake_ns(value) : value.make_ns;
     // What it is made from may have been let go too; a few levels tell enough.
-    if (value.record != nullptr)
+    if (value.walk == nullptr && value.record != nullptr)
       for (const LeafUse& leaf : value.record->leaves)
         if (leaf.value->state == EagerValue::State::Dropped) remake += 2 * leaf.value->make_ns;
     price = std::min(price, remake);
@@ -205,7 +205,9 @@ bool ValueStore::let_one_go() {
   std::vector<std::pair<double, EagerValue*>> by_score;
   for (EagerValue* value : values_) {
     if (value->state != EagerValue::State::InMemory || value->pins > 0 || !is_large(*value)) continue;
-    const double staleness = static_cast<double>(clock_ - value->last_used + 1);
+    const bool is_read_again = value->walk != nullptr && !value->is_spent;
+    const double staleness =
+        is_read_again ? value->walk->distance(*value) : static_cast<double>(clock_ - value->last_used + 1);
     by_score.emplace_back((price_ns(*value) + 1) / (static_cast<double>(value->bytes) * staleness), value);
   }
   const auto by_first = [](const auto& a, const auto& b) { return a.first > b.first; };

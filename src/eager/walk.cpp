@@ -162,6 +162,19 @@ bool Walk::is_relied_on(int32_t slot) const {
   return false;
 }
 
+double Walk::remake_ns(const EagerValue& of) const {
+  double ns = 0;
+  for (const int32_t slot : find_missing(of.slot)) ns += value(slot).make_ns;
+  return ns;
+}
+
+double Walk::distance(const EagerValue& of) const {
+  const std::vector<int32_t>& readers = program_->slots()[static_cast<size_t>(of.slot)].readers;
+  const auto next = std::lower_bound(readers.begin(), readers.end(), position_);
+  // What the task at hand reads goes last.
+  return next == readers.end() ? static_cast<double>(program_->order().size()) : *next - position_ + 0.001;
+}
+
 bool Walk::can_remake(const EagerValue& of) const {
   return can_make(of.slot) || (!is_needed(of.slot) && !is_relied_on(of.slot));
 }
@@ -299,8 +312,8 @@ void Walk::finish(const WalkTask& task) {
 }
 
 bool Walk::run() {
-  for (const plan::TaskId id : program_->order()) {
-    at_ = id;
+  for (position_ = 0; position_ < std::ssize(program_->order()); ++position_) {
+    const plan::TaskId id = program_->order()[static_cast<size_t>(position_)];
     const WalkTask& task = program_->tasks()[static_cast<size_t>(id)];
     Pinned pinned;
     if (!task.changes.empty() && !keep_what_relies_on(task, pinned)) return false;

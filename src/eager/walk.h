@@ -34,11 +34,13 @@ class Walk : public Remaker {
   std::optional<Lack> find_lack() const;
 
   bool run();  // false: no room
-  plan::TaskId stuck_at() const { return at_; }
+  plan::TaskId stuck_at() const { return program_->order()[static_cast<size_t>(position_)]; }
   bool has_changed_variables() const { return changed_ > 0; }
 
   bool remake(EagerValue& value) override;
   bool can_remake(const EagerValue& value) const override;
+  double remake_ns(const EagerValue& value) const override;
+  double distance(const EagerValue& value) const override;
 
  private:
   class Pinned;
@@ -72,7 +74,7 @@ class Walk : public Remaker {
   std::vector<int32_t> changes_done_;  // by buffer
   std::vector<const void*> in_;        // of the kernel that runs
   std::vector<void*> out_;
-  plan::TaskId at_ = 0;
+  int32_t position_ = 0;  // in the order
   int64_t runs_ = 0, changed_ = 0;
 };
 

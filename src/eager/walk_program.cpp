@@ -1,10 +1,9 @@
 #include "eager/walk_program.h"
 
 #include <algorithm>
-#include <limits>
 #include <variant>
 
-#include <plimsoll/error.h>
+#include "eager/walk_order.h"
 #include "plan/make_plan.h"
 
 namespace plimsoll::eager {
@@ -108,13 +107,17 @@ void WalkProgram::add_task(plan::TaskId id, std::vector<int32_t>& changes_before
   tasks_.push_back(std::move(task));
 }
 
-// The order with the lowest peak when nothing is made again: it updates a variable as soon as nobody reads it.
 void WalkProgram::choose_order() {
   plan::Limits limits;
   limits.pack_nodes = 1;
   limits.levers = {.variants = false, .recompute = false, .micro_batch = false, .spill = false};
   const std::variant<plan::Plan, plan::Shortfall> answer = plan::make_plan(lowered_.program().problem, limits);
-  for (const plan::Action& action : std::get<plan::Plan>(answer).actions) order_.push_back(action.task);
+  std::vector<plan::TaskId> lowest;
+  for (const plan::Action& action : std::get<plan::Plan>(answer).actions) lowest.push_back(action.task);
+  order_ = update_early(lowest, tasks_, slots_, buffers());
+  for (size_t at = 0; at < order_.size(); ++at)
+    for (const int32_t slot : tasks_[static_cast<size_t>(order_[at])].reads)
+      slots_[static_cast<size_t>(slot)].readers.push_back(static_cast<int32_t>(at));
 }
 
 }  // namespace plimsoll::eager

@@ -19,6 +19,7 @@ struct WalkSlot {
   const graph::Op* op = nullptr;           // that makes it
   std::vector<plan::TaskId> writers = {};  // several where tiles make it
   int32_t uses = 0;                        // tasks that read it
+  std::vector<int32_t> readers = {};       // their positions in the order
 };
 
 struct WalkOperand {

@@ -53,7 +53,7 @@ class Recorder {
 
   virtual std::string_view name_of(const Held& held) = 0;
   virtual const void* read(Held& held) = 0;                   // computes it; valid until anything else is computed
-  virtual void set_number(Held& variable, float number) = 0;  // at once, for nodes that are pending too
+  virtual void set_number(Held& variable, float number) = 0;  // what is pending runs with the number before
   virtual void run() = 0;                                     // all that is pending
   // The variables whose names begin with `prefix`, of a role.
   virtual std::vector<Tensor> variables(std::string_view prefix, VariableRole role) = 0;
