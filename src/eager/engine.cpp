@@ -16,6 +16,9 @@ namespace {
 // So many operators may be pending. From the first number on they run when the code begins again where the recording
 // began, so that a loop is cut at the same place each time.
 constexpr size_t kManyPending = 1024, kMostPending = 4096;
+// The same for bytes that came from the program: they stay until what reads them has run. Where code is cut decides
+// which kernels run, so none of these numbers depends on the line.
+constexpr Bytes kManyEntered = 4 * MiB, kMostEntered = 64 * MiB;
 
 void dispose_value(graph::Held* held) noexcept;
 
@@ -145,11 +148,10 @@ void EagerEngine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
   const graph::Body& body = recording_.body();
   const size_t pending = body.nodes().size();
   if (pending == 0 || body.is_composing() || open_tapes_ > 0) return;
-  const Bytes limit = line().limit();
-  const bool is_much = pending >= kManyPending || entered_bytes_ > limit / 8;
+  const bool is_much = pending >= kManyPending || entered_bytes_ > kManyEntered;
   if (!is_much) return;
   const graph::Node& first = body.node(0);
-  if (pending >= kMostPending || entered_bytes_ > limit / 4 || (first.op == &op && body.attrs(first) == attrs)) flush();
+  if (pending >= kMostPending || entered_bytes_ > kMostEntered || (first.op == &op && body.attrs(first) == attrs)) flush();
 }
 
 void EagerEngine::after_apply(NodeId node, const std::source_location& where) {
@@ -249,7 +251,10 @@ EagerValue& EagerEngine::add_made(const TensorType& type, EagerValue::Origin ori
   value->bytes = bytes_of(type);
   value->origin = origin;
   value->made_at = where;
-  if (!store_.allocate(*value)) refuse(*value);
+  if (!store_.allocate(*value)) {
+    flush();  // numbers that only pending code reads go with it
+    if (!store_.allocate(*value)) refuse(*value);
+  }
   value->state = EagerValue::State::InMemory;
   store_.touch(*value);
   graph::keep(value);
