@@ -1,5 +1,5 @@
 // linear_cross_entropy: mean cross-entropy of the logits x kernel, which are made a tile at a time and need not be
-// held. The second output is the log-sum-exp of each row; from it one backward sweep makes the tiles again for dx and
+// held. The second output is the log-sum-exp of each row; from it one backward sweep recomputes the tiles for dx and
 // dkernel. Where the gradient of the loss is known beforehand, loss and gradient are one operator (lower/fuse.h): it
 // holds the logits of a few rows until their gradients are computed, which saves a product, or recomputes them. Both
 // give the same bits.
@@ -136,7 +136,7 @@ class TileTable {
   std::vector<TileProducts> tiles_;
 };
 
-// Of the loss, its gradient, or both; null where one of them lacks it.
+// Operands of the loss, of its gradient, or of both; null where the operator lacks one.
 struct LossOperands {
   const float *x, *kernel;
   const int32_t* labels;
@@ -150,7 +150,7 @@ struct TileRows {
   const float* x;
   const int32_t* labels;
   float* sums;    // the log-sum-exp of each
-  float* logits;  // room for all of them, tile behind tile; null: they are made again where they are needed again
+  float* logits;  // room for all of them, tile behind tile; null: recomputed where needed
 };
 
 void fill_zeros(float* to, int64_t count) {
