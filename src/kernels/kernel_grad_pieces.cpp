@@ -68,7 +68,7 @@ Cut cut_of(const Description& whole) {
   return cut;
 }
 
-// So many samples of an image, or outputs of a kernel or bias: they are outermost.
+// So many samples of an image, or outputs of a filter or bias: they are outermost.
 Desc with_first(Desc desc, int64_t size) {
   if (desc.data.dims[0] != size) desc.data.dims[0] = desc.data.padded_dims[0] = size;
   return desc;

@@ -1,5 +1,5 @@
 // linear_cross_entropy: mean cross-entropy of the logits x kernel, which are made a tile at a time and need not be
-// held. The second output is the log-sum-exp of each row; from it one backward sweep makes the tiles again for dx and
+// held. The second output is the log-sum-exp of each row; from it one backward sweep recomputes the tiles for dx and
 // dkernel. Where the gradient of the loss is known beforehand, loss and gradient are one operator (lower/fuse.h): it
 // holds the logits of a few rows until their gradients are computed, which saves a product, or recomputes them. Both
 // give the same bits.

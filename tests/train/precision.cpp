@@ -131,7 +131,7 @@ TEST(Precision, ProductsInBf16NeedNoMoreMemory) {
   }
 }
 
-// The same few samples again and again, as a language model sees them.
+// Trains a language model on the same few samples in every step.
 double train_transformer(const Policy& policy, int state_bits) {
   ModelOptions options;
   options.classes = 200;
