@@ -87,7 +87,7 @@ TEST_P(FrozenType, GivesTheBitsOfTheRoundedWeights) {
   wide.open();
   packed.open();
   EXPECT_EQ(values_of(packed, net.trained), values_of(wide, net.trained)) << "what is trained stays f32";
-  for (const Tensor frozen : {net.table, net.first, net.last}) {
+  for (const Tensor& frozen : {net.table, net.first, net.last}) {
     const std::vector<float> rounded = values_of(packed, frozen);
     EXPECT_NE(rounded, values_of(wide, frozen));
     wide.set(frozen, rounded.data(), static_cast<Bytes>(rounded.size() * sizeof(float)));
@@ -144,7 +144,7 @@ TEST_P(FrozenType, IsSavedAndLoadedAsF32) {
   other.open();
   EXPECT_NE(values_of(other, net.table), values_of(session, net.table));
   load_weights(other, net.graph, path);
-  for (const Tensor variable : {net.table, net.first, net.last, net.trained})
+  for (const Tensor& variable : {net.table, net.first, net.last, net.trained})
     EXPECT_EQ(values_of(other, variable), values_of(session, variable)) << "packed again, it is the same";
   EXPECT_EQ(net.step(other), net.step(session));
 }
