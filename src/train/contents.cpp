@@ -60,6 +60,22 @@ int64_t count_zeros(const session::WeightsReader& file, const session::StoredTen
   return zeros;
 }
 
+// Tensors that stand for a weight with zeros left out: its elements count with its values, other parts count none.
+std::map<std::string, int64_t> list_sparse_parts(const graph::Body& graph) {
+  std::map<std::string, int64_t> elements;
+  for (const graph::Node& node : graph.nodes()) {
+    const bool is_product = node.op->name == "sparse_matmul";
+    if (!is_product && node.op->name != "sparse_expand") continue;
+    const auto inputs = graph.inputs(node);
+    const auto name = [&](size_t i) { return std::string(graph.name(graph.value(inputs[i]))); };
+    const size_t first = is_product ? 1 : 0;
+    elements[name(first)] = is_product ? graph.value(inputs[0]).type.shape[1].fixed() * graph.attrs(node).i("columns")
+                                       : element_count(graph.attrs(node).dims("shape"));
+    elements[name(first + 1)] = elements[name(first + 2)] = 0;
+  }
+  return elements;
+}
+
 }  // namespace
 
 report::StoredModelFacts inspect_stored(const StoredModel& stored) {
@@ -79,6 +95,7 @@ report::StoredModelFacts inspect_stored(const StoredModel& stored) {
   facts.deviation = model.preprocessing.deviation;
   facts.notes = stored.notes;
   facts.disk_bytes = stored.weights_bytes + stored.other_bytes;
+  const std::map<std::string, int64_t> sparse = list_sparse_parts(stored.traced->inference.graph->body());
   std::map<std::string, size_t> numbers;  // of layers, in the order of the graph
   std::map<std::string, size_t> places;   // the layer of each tensor
   for (const session::StoredTensor& tensor : list_weights(*stored.traced)) {
@@ -91,14 +108,17 @@ report::StoredModelFacts inspect_stored(const StoredModel& stored) {
     places[tensor.name] = number;
     row.tensors.push_back({slash == std::string::npos ? within : within.substr(slash + 1),
                            std::string(name_of(tensor.dtype)) + to_string(tensor.dims), tensor.bytes});
-    row.elements += element_count(tensor.dims);
+    const auto part = sparse.find(tensor.name);
+    row.elements += part == sparse.end() ? element_count(tensor.dims) : part->second;
     row.memory_bytes += tensor.bytes;
   }
   const session::WeightsReader file(stored.weights_path());
   file.for_each([&](const session::StoredTensor& tensor) {
     report::LayerRow& row = facts.layers[places.at(tensor.name)];
     row.disk_bytes += tensor.bytes;
-    row.zeros += count_zeros(file, tensor);
+    const auto part = sparse.find(tensor.name);
+    if (part == sparse.end()) row.zeros += count_zeros(file, tensor);
+    if (part != sparse.end() && part->second > 0) row.zeros += part->second - element_count(tensor.dims);
   });
   return facts;
 }
