@@ -190,8 +190,12 @@ Calibration calibrate(std::shared_ptr<const model::TracedModel> traced, const In
                       const QuantiseOptions& options, const RunModel& run) {
   expect_sense(options);
   std::vector<Observed> values;
+  // Inputs too: a relu after the first layer would hide numbers that are not finite.
+  std::vector<bool> is_observed = graph.needs_bytes;
+  for (const auto& [name, id] : graph.pass->inputs)
+    if (graph.body().value(id).type.dtype == DType::F32) is_observed[static_cast<size_t>(id)] = true;
   for (ValueId id = 0; id < graph.pass->end.values; ++id)
-    if (graph.needs_bytes[static_cast<size_t>(id)]) values.push_back({id});
+    if (is_observed[static_cast<size_t>(id)]) values.push_back({id});
   Calibration calibration{std::vector<ValueRange>(graph.needs_bytes.size()), observe_ranges(traced, values, run)};
   if (options.calibration != "minmax") {
     const bool by_entropy = options.calibration == "entropy";

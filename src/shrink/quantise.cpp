@@ -1,6 +1,7 @@
 #include "shrink/quantise.h"
 
 #include <filesystem>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,22 @@ Bytes weight_bytes(const model::TracedPass& pass, int64_t batch) {
   return bytes;
 }
 
+// Data of another shape would make another model of the same layers.
+void expect_same_model(const ModelSpec& spec, const model::TracedModel& traced, const std::string& weights) {
+  std::map<std::string, session::StoredTensor> stored;
+  session::WeightsReader(weights).for_each([&](const session::StoredTensor& tensor) { stored[tensor.name] = tensor; });
+  for (const session::StoredTensor& wanted : train::list_weights(traced)) {
+    const auto found = stored.find(wanted.name);
+    if (found != stored.end() && found->second.dims == wanted.dims) continue;
+    throw Error(
+        fmt::format("calibration data of {} does not suit the trained model '{}': tensor '{}' would be {}{} but "
+                    "is {}; give data of the shape that it was trained on",
+                    to_string(spec.input()), spec.name(), wanted.name, name_of(wanted.dtype), to_string(wanted.dims),
+                    found == stored.end() ? "missing" : to_string(found->second.dims)),
+        ErrorKind::BadData);
+  }
+}
+
 QuantisedLayer layer_of(const Int8Graph& graph, const Int8Unit& unit) {
   const graph::Body& body = graph.body();
   std::string name(body.name(body.value(unit.kernel)));
@@ -58,6 +75,7 @@ QuantisedModel quantise_model(const ModelSpec& spec, const std::string& weights,
                               const RunModel& run) {
   const auto plan = std::make_shared<Int8Plan>();
   plan->traced = std::make_shared<const model::TracedModel>(model::trace(spec, model::Passes::Inference));
+  expect_same_model(spec, *plan->traced, weights);
   plan->graph = find_int8(plan->traced->inference, spec.batch, options.all);
   plan->full_range = options.full_range.value_or(kernels::adds_bytes_exactly());
   const Calibration calibration = calibrate(plan->traced, plan->graph, options, run);
