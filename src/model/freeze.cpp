@@ -13,12 +13,12 @@
 namespace plimsoll {
 namespace {
 
-bool matches(const std::string& pattern, std::string_view name) {
+bool fits_pattern(const std::string& pattern, std::string_view name) {
   return ::fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0;
 }
 
-bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return matches(p, name); });
+bool fits_any(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return fits_pattern(p, name); });
 }
 
 bool is_models(const graph::Variable& variable) { return variable.role() != VariableRole::Optimiser; }
@@ -31,7 +31,7 @@ void expect_matches(const graph::Body& graph, const std::vector<std::string>& pa
     int shown = 0;
     for (const graph::Variable& variable : graph.variables()) {
       if (!is_models(variable)) continue;
-      is_used = is_used || matches(pattern, variable.stored->name);
+      is_used = is_used || fits_pattern(pattern, variable.stored->name);
       if (shown++ < 3) some += (some.empty() ? "" : ", ") + variable.stored->name;
     }
     if (!is_used)
@@ -44,8 +44,8 @@ void expect_matches(const graph::Body& graph, const std::vector<std::string>& pa
 }  // namespace
 
 bool Freeze::freezes(std::string_view name) const {
-  if (is_empty() || matches_any(all_but, name)) return false;
-  return patterns.empty() || matches_any(patterns, name);
+  if (is_empty() || fits_any(all_but, name)) return false;
+  return patterns.empty() || fits_any(patterns, name);
 }
 
 namespace model {

@@ -9,7 +9,6 @@
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
-#include "lower/frozen.h"
 #include "session/engine.h"
 #include "session/weights_file.h"
 #include "support/disk_folder.h"
@@ -210,7 +209,6 @@ TEST(Frozen, IsReadFromTheScratchFileButNeverWrittenToIt) {
   const PlannedStep& step = session.steps().front();
   const Bytes layer = DeepNet::kWidth * DeepNet::kWidth * 4;
   EXPECT_GT(std::ssize(step.plan.stored), DeepNet::kLayers / 2) << "most layers are in the file";
-  const std::vector<bool> is_updated = lower::find_updated(net.graph.body());
   const std::vector<float> x(2 * DeepNet::kWidth, 0.5F);
   const Feed feeds[] = {{net.x, x}};
   const Bytes before = written_bytes();
