@@ -332,7 +332,7 @@ bool has_half_convolution(const ConvolutionSizes& sizes, ConvolutionPass pass) {
     case ConvolutionPass::InputGrad:
       return is_native(half_input_grad(sizes));
     case ConvolutionPass::KernelGrad: {
-      // Threads of oneDNN that share such a gradient wait for each other at every sample, and lose what bf16 gains.
+      // Threads of oneDNN that share a gradient wait for each other at every sample, and lose what bf16 gains.
       const auto pd = half_kernel_grad(sizes, any_image(sizes.x, DType::BF16), any_kernel(sizes), Desc(),
                                        any_image(sizes.y, DType::BF16));
       return is_native(pd) && cuts_kernel_grad(pd);
