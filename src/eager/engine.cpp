@@ -151,7 +151,8 @@ void EagerEngine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
   const bool is_much = pending >= kManyPending || entered_bytes_ > kManyEntered;
   if (!is_much) return;
   const graph::Node& first = body.node(0);
-  if (pending >= kMostPending || entered_bytes_ > kMostEntered || (first.op == &op && body.attrs(first) == attrs)) flush();
+  if (pending >= kMostPending || entered_bytes_ > kMostEntered || (first.op == &op && body.attrs(first) == attrs))
+    flush();
 }
 
 void EagerEngine::after_apply(NodeId node, const std::source_location& where) {

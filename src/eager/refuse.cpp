@@ -48,7 +48,7 @@ void EagerEngine::refuse_planning(const PieceRun& run) const {
 
 void EagerEngine::refuse_task(const WalkProgram& program, const Walk::Lack& lack) const {
   // Small values share slabs: each size may need one more.
-  Refusal refusal = begin_refusal(lack.missing + MiB);
+  Refusal refusal = begin_refusal(lack.missing + MiB / 2);
   const graph::Op* const op = program.op_of(lack.task);
   refusal.tightest_task = std::string(op == nullptr ? "a change of layout" : op->name);
   refusal.reason = fmt::format("{} alone needs {}; variables and values that can't be made again take {}",

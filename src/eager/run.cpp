@@ -250,7 +250,12 @@ bool EagerEngine::remake(EagerValue& value) {
   run.wanted = record->target;
   run.serial = record->serial;
   run.leaves.resize(run.goal->piece->leaves.size());
-  for (const LeafUse& leaf : record->leaves) run.leaves[static_cast<size_t>(leaf.number)] = leaf.value;
+  std::vector<Tensor> kept;  // once the value is there, it keeps its leaves no more
+  for (const LeafUse& leaf : record->leaves) {
+    run.leaves[static_cast<size_t>(leaf.number)] = leaf.value;
+    graph::keep(leaf.value);
+    kept.emplace_back(leaf.value);
+  }
   run.outs = {&value};
   if (run_planned(run)) return true;
   const std::shared_ptr<const WalkProgram> program = walk_program(run);

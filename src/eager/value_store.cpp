@@ -74,29 +74,28 @@ void ValueStore::release(EagerValue& value) noexcept {
 }
 
 void ValueStore::end() noexcept {
+  for (EagerValue* value : values_) ++value->handles;  // none goes while others let go of it
   for (EagerValue* value : values_)
     if (value->state == EagerValue::State::Dropped) let_leaves_go(*value);
   dropped_.clear();
   const std::vector<EagerValue*> all = std::move(values_);
   values_.clear();
-  std::vector<EagerValue*> unheld;
   for (EagerValue* value : all) {
     value->recorder = nullptr;
     value->block = {};
     value->file_place = -1;
     value->state = EagerValue::State::Pending;
-    if (value->handles++ == 0) unheld.push_back(value);
   }
   for (EagerValue* value : all) value->record.reset();
-  for (EagerValue* value : all) --value->handles;
-  for (EagerValue* value : unheld) delete value;
+  for (EagerValue* value : all)
+    if (--value->handles == 0) delete value;
 }
 
 bool ValueStore::allocate(EagerValue& value) {
   value.block = pool_.take(value.bytes);
   if (value.block.is_set()) return true;
   // Memory is cut in whole blocks: what is missing is one of them, or a slab for small values.
-  const Bytes wanted = std::max<Bytes>(MemoryPool::block_bytes(value.bytes), 256 * KiB);
+  const Bytes wanted = std::max(MemoryPool::block_bytes(value.bytes), MemoryPool::kSlabBytes);
   if (!make_room(wanted)) return false;
   value.block = pool_.take(value.bytes);
   return value.block.is_set();

@@ -41,7 +41,8 @@ Walk::Walk(ValueStore& store, std::shared_ptr<const WalkProgram> program, const 
       program_(std::move(program)),
       state_(state),
       before_change_(std::move(before_change)),
-      changes_done_(program_->buffers(), 0) {
+      changes_done_(program_->buffers(), 0),
+      is_changing_(program_->buffers(), false) {
   values_.reserve(program_->slots().size());
   for (const WalkSlot& slot : program_->slots()) {
     uses_left_.push_back(slot.uses);
@@ -114,7 +115,8 @@ bool Walk::can_run_again(plan::TaskId id) const {
   const WalkTask& task = program_->tasks()[static_cast<size_t>(id)];
   return task.recomputable && task.changes.empty() &&
          std::all_of(task.in.begin(), task.in.end(), [&](const WalkOperand& operand) {
-           return changes_done_[static_cast<size_t>(operand.buffer)] == operand.version;
+           const auto buffer = static_cast<size_t>(operand.buffer);
+           return changes_done_[buffer] == operand.version && !is_changing_[buffer];
          });
 }
 
@@ -176,6 +178,8 @@ double Walk::distance(const EagerValue& of) const {
 }
 
 bool Walk::can_remake(const EagerValue& of) const {
+  // A target without a record outlives the walk, and then nobody can make it.
+  if (program_->slots()[static_cast<size_t>(of.slot)].kind == WalkSlot::Kind::Target) return false;
   return can_make(of.slot) || (!is_needed(of.slot) && !is_relied_on(of.slot));
 }
 
@@ -276,8 +280,9 @@ void Walk::call_kernel(plan::TaskId id, bool is_slim, std::byte* workspace) {
   program_->kernel(id, is_slim).run({in_.data(), out_.data(), workspace, &state_, id});
 }
 
-// What is dropped and made from the old version comes back before the change.
-bool Walk::keep_what_relies_on(const WalkTask& task, Pinned& pinned) {
+// What is dropped and made from the old version comes back before the change. After this it is not dropped again.
+bool Walk::keep_what_relies_on(const WalkTask& task) {
+  Pinned pinned;
   for (const int32_t slot : task.changed_slots)
     if (!before_change_(value(slot))) return false;
   for (bool has_found = true; has_found;) {
@@ -289,6 +294,7 @@ bool Walk::keep_what_relies_on(const WalkTask& task, Pinned& pinned) {
       has_found = true;
     }
   }
+  for (const plan::BufferId buffer : task.changes) is_changing_[static_cast<size_t>(buffer)] = true;
   return true;
 }
 
@@ -300,7 +306,10 @@ void Walk::spend(int32_t slot) {
 }
 
 void Walk::finish(const WalkTask& task) {
-  for (const plan::BufferId buffer : task.changes) ++changes_done_[static_cast<size_t>(buffer)];
+  for (const plan::BufferId buffer : task.changes) {
+    ++changes_done_[static_cast<size_t>(buffer)];
+    is_changing_[static_cast<size_t>(buffer)] = false;
+  }
   for (const int32_t slot : task.changed_slots) {
     ++value(slot).version;
     ++changed_;
@@ -315,8 +324,7 @@ bool Walk::run() {
   for (position_ = 0; position_ < std::ssize(program_->order()); ++position_) {
     const plan::TaskId id = program_->order()[static_cast<size_t>(position_)];
     const WalkTask& task = program_->tasks()[static_cast<size_t>(id)];
-    Pinned pinned;
-    if (!task.changes.empty() && !keep_what_relies_on(task, pinned)) return false;
+    if (!task.changes.empty() && !keep_what_relies_on(task)) return false;
     if (!run_task(id)) return false;
     finish(task);
   }

@@ -60,7 +60,7 @@ class Walk : public Remaker {
   bool take_memory(const WalkTask& task, Pinned& pinned);
   bool run_task(plan::TaskId id);
   void call_kernel(plan::TaskId id, bool is_slim, std::byte* workspace);
-  bool keep_what_relies_on(const WalkTask& task, Pinned& pinned);
+  bool keep_what_relies_on(const WalkTask& task);
   void finish(const WalkTask& task);
   void spend(int32_t slot);
   void drop_if_small(EagerValue& of);
@@ -72,6 +72,7 @@ class Walk : public Remaker {
   std::vector<EagerValue*> values_;    // by slot
   std::vector<int32_t> uses_left_;     // by slot: tasks that did not run yet
   std::vector<int32_t> changes_done_;  // by buffer
+  std::vector<bool> is_changing_;      // by buffer: the task at hand changes it
   std::vector<const void*> in_;        // of the kernel that runs
   std::vector<void*> out_;
   int32_t position_ = 0;  // in the order
