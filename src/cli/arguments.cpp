@@ -121,6 +121,7 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   if (!arguments.policy.empty()) spec.policy = Policy::named(arguments.policy);
   if (arguments.state_bits > 0) spec.optimiser.state_bits = arguments.state_bits;
   spec.accumulate = arguments.accumulate;
+  spec.shards = arguments.shards;
   for (const std::string& op : arguments.split)
     if (op != "batch_norm")
       throw Error(fmt::format("--split '{}' is unknown; what mixes samples and can be split is batch_norm", op),

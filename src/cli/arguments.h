@@ -36,6 +36,7 @@ struct Arguments {
   std::string policy;                     // in what type values are kept; empty: float32
   int state_bits = 0;                     // of an element of the optimiser's state; 0: 32
   int64_t accumulate = 1;                 // batches for each update
+  int64_t shards = 0;                     // of a batch; 0: one for each rank
   std::string disk_limit;                 // of the scratch file; empty: what is free, less a reserve
   bool auto_batch = false;                // the largest batch that fits whole
 
@@ -69,6 +70,12 @@ struct Arguments {
   bool debug_nan = false;        // name the first operator that writes a number which is not finite
   std::string config;            // a file with options
   report::Config given = {};     // what flags and the file gave
+
+  // Ranks.
+  std::string ranks;                    // how many to start: "4", "auto"; empty: none
+  double rank_timeout = 300;            // seconds after which a rank that does not answer ends all
+  int64_t restarts = 0;                 // of all ranks, from the last checkpoint, when one was lost
+  std::vector<std::string> words = {};  // the command line itself
 
   // The output.
   bool json = false;

@@ -6,6 +6,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
+#include "autodiff/shards.h"
 
 namespace plimsoll::model {
 namespace {
@@ -64,7 +65,7 @@ NamedTensors convert(Graph& graph, const NamedTensors& inputs, const ModelSpec& 
 }  // namespace
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion, int64_t accumulate) {
+                             const InputConversion& conversion, int64_t accumulate, int shard_levels) {
   if (accumulate < 1)
     throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
@@ -77,7 +78,12 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
-  if (accumulate > 1) {
+  if (shard_levels >= 0) {
+    const autodiff::ShardedUpdates sharded = autodiff::update_in_shards(result.loss, optimiser, shard_levels);
+    result.updates = sharded.add;
+    result.merges = sharded.merges;
+    result.apply = sharded.apply;
+  } else if (accumulate > 1) {
     const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser);
     result.updates = accumulation.add;
     result.apply = accumulation.apply;

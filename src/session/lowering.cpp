@@ -16,6 +16,7 @@ lower::LowerOptions StepLowering::options_for(const Request& request) const {
   lowering.masks = options_.masks;
   lowering.values = options_.policy.values;
   lowering.gives_feeds = options_.reads_feeds_in_place;
+  lowering.exchange_ns = options_.exchange_ns;
   return lowering;
 }
 

@@ -10,6 +10,7 @@
 #include "report/data.h"
 #include "report/plan_report.h"
 #include "session/engine.h"
+#include "train/shards.h"
 #include "train/spec.h"
 
 namespace plimsoll::train {
@@ -19,6 +20,9 @@ struct Training {
   static constexpr size_t kTrain = 0;
   size_t evaluate_step = 0, predict_step = 0;
   size_t apply_step = 0;  // with accumulation alone: updates the weights
+  // With shards alone. The main step is that of a rank's last shard of a batch: it exchanges and updates as well. Those
+  // before it have a step of their own, and one for each level that joins sums (autodiff/shards.h).
+  size_t shard_step = 0, first_merge_step = 0;
 
   ModelSpec model;
   Graph graph;
@@ -36,13 +40,16 @@ struct Training {
   bool plans_other_batches = false;           // while the session is open
   bool reads_in_place = true;                 // batches
   std::unique_ptr<session::Engine> session;
-  int64_t batch = 0;
-  int64_t accumulate = 1;         // batches for each update
-  std::string batch_reason;       // when the batch was searched for
-  std::string scratch_folder;     // empty: nothing may be put on a disk
-  report::ResultChanges changes;  // what there really is to change
+  int64_t batch = 0;                                  // of all ranks
+  Shards shards;                                      // of it
+  std::shared_ptr<ranks::Communicator> communicator;  // null: there are no other ranks
+  int64_t accumulate = 1;                             // batches for each update
+  std::string batch_reason;                           // when the batch was searched for
+  std::string scratch_folder;                         // empty: nothing may be put on a disk
+  report::ResultChanges changes;                      // what there really is to change
 
   // The step that needs the most: training where there is any.
+  int64_t step_batch() const { return shards.samples; }  // of a run of the session
   const session::PlannedStep& main_step() const { return session->steps().front(); }
 };
 
