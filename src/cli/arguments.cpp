@@ -122,6 +122,8 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   if (arguments.state_bits > 0) spec.optimiser.state_bits = arguments.state_bits;
   spec.accumulate = arguments.accumulate;
   spec.shards = arguments.shards;
+  spec.log_bytes += arguments.rank_bytes;
+  spec.network = arguments.network;
   for (const std::string& op : arguments.split)
     if (op != "batch_norm")
       throw Error(fmt::format("--split '{}' is unknown; what mixes samples and can be split is batch_norm", op),

@@ -13,6 +13,7 @@
 #include "cli/config.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "cli/rank_flags.h"
 #include "cli/usage.h"
 
 namespace plimsoll::cli {
@@ -238,27 +239,6 @@ void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)
   });
 }
 
-void add_ranks(CLI::App& app, Arguments& s) {
-  start_group(app, kRanksGroup);
-  app.add_option(
-         "--ranks", s.ranks,
-         "Train with so many processes, each with its own --memory (SIZE,SIZE,...: one for each rank); auto: as "
-         "Slurm says, else one for each core")
-      ->option_text("N|auto");
-  app.add_option(
-         "--shards", s.shards,
-         "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
-         "ranks")
-      ->check(CLI::PositiveNumber);
-  start_group(app, kRanksGroup, Listing::Rare);
-  app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--restarts", s.restarts,
-                 "With --run: start all ranks again from the last checkpoint, so often at most, when one was lost")
-      ->check(CLI::NonNegativeNumber);
-}
-
 void add_train_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("train", "train a model; the plan is printed first");
@@ -297,7 +277,7 @@ void add_train_verb(CLI::App& app, Command& command) {
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
       ->check(CLI::PositiveNumber);
-  add_ranks(*verb, s);
+  add_rank_flags(*verb, s);
   verb->footer(kTrainExamples);
   choose(verb, command, train::Purpose::Train, run_train);
 }

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "memory/process.h"
 #include "plan/check/exchanges.h"
 #include "ranks/launch.h"
 #include "train/checkpoint_store.h"
@@ -32,6 +33,12 @@ std::string line_of_rank(const std::string& lines, const ranks::Communicator& co
         fmt::format("--memory has {} sizes for {} ranks; give one, or one for each", all.size(), communicator.size()),
         ErrorKind::Usage);
   return all[static_cast<size_t>(communicator.rank())];
+}
+
+// Shared memory and code: libraries that a process loads late are in no estimate of it.
+Bytes bytes_beside_heap() {
+  const memory::ProcessMemory now = memory::measure_process_memory();
+  return now.private_bytes + now.file_bytes - now.heap_bytes;
 }
 
 struct Outcome {
@@ -108,8 +115,11 @@ std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments) {
   const auto launch = ranks::find_launch([](const char* name) { return std::getenv(name); });
   if (!launch || launch->size == 1) return nullptr;
   watch_rank_signals();
+  const Bytes before = bytes_beside_heap();
   auto communicator =
       ranks::open_mpi(std::chrono::milliseconds(static_cast<int64_t>(arguments.rank_timeout * 1000)), is_end_asked);
+  arguments.network = ranks::measure_network(*communicator);
+  arguments.rank_bytes = std::max<Bytes>(0, bytes_beside_heap() - before);
   if (communicator->rank() > 0) {
     mute_output();
     arguments.progress = "none";
@@ -169,8 +179,9 @@ int end_together(ranks::Communicator& communicator, const Error& error) {
     return error.exit_code();
   }
   const std::string who = error.kind() == ErrorKind::RankLost ? "" : fmt::format("rank {}: ", communicator.rank());
-  // Who is ended because another rank failed has nothing to say.
-  if (!is_end_asked()) print_error(fmt::format("plimsoll: {}{}\n", who, error.what()));
+  // Who is ended because another rank failed has nothing to say, and nobody to say it to.
+  if (is_end_asked()) std::_Exit(error.exit_code());
+  print_error(fmt::format("plimsoll: {}{}\n", who, error.what()));
   communicator.abort(error.what(), error.exit_code());
   return error.exit_code();
 }

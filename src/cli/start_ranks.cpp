@@ -61,7 +61,7 @@ class ErrorFilter {
       if (c == '\n') end_line();
     }
     // A progress bar has no end of line.
-    if (!line_.empty() && !is_note_ && line_[0] != '-' && !line_.starts_with("mpirun")) flush();
+    if (!line_.empty() && !is_note_ && line_[0] != '-' && line_[0] != '[' && !line_.starts_with("mpirun")) flush();
   }
   void finish() {
     if (!line_.empty()) end_line();
@@ -73,10 +73,15 @@ class ErrorFilter {
     const bool is_rule = line_.starts_with("----------");
     if (is_rule) is_note_ = !is_note_;
     look();
-    if (is_rule || is_note_ || line_ == "\n")
+    if (is_rule || is_note_ || line_ == "\n" || is_remark())
       line_.clear();
     else
       flush();
+  }
+  // "[host:123] 2 more processes have sent help message ...", and what to set to see them.
+  bool is_remark() const {
+    return line_.starts_with('[') && (line_.find("] Set MCA parameter") != std::string::npos ||
+                                      line_.find("sent help message") != std::string::npos);
   }
   void flush() {
     print_error(line_);
@@ -179,7 +184,7 @@ int start_ranks(const Arguments& arguments) {
     throw Error("--restarts goes on from a checkpoint: give --run DIR", ErrorKind::Usage);
   for (int64_t restarts = 0;; ++restarts) {
     // What a lost run has written is gone on with; a run that was lost before its first step starts anew.
-    const bool resumes = restarts > 0;
+    const bool resumes = restarts > 0 && std::filesystem::exists(arguments.run + "/config.json");
     const Ending ending = run_ranks(count, arguments, resumes);
     if (ending.lost.empty()) return ending.exit_code;
     const bool ends = restarts >= arguments.restarts || is_stop_asked();

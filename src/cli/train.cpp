@@ -185,7 +185,6 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   const std::optional<EarlyStopping> stopping = early_stopping_of(arguments);
   train::Spec spec = spec_with_training_data(arguments);
   spec.communicator = communicator;
-  if (communicator) spec.network = ranks::measure_network(*communicator);
   const train::LoopOptions options = loop_options_of(arguments, spec);
   if (stopping && !spec.data.test && stopping->monitor.starts_with("val_"))
     throw Error(fmt::format("--early-stopping watches {}, but there is no data to validate with: give --val PATH",

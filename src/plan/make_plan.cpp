@@ -96,8 +96,11 @@ class Planner {
     std::vector<TaskId> order(whole_.tasks.size());
     std::iota(order.begin(), order.end(), 0);
     unconstrained_bytes_ = make_timeline(whole_, sizes, order, false).peak_bytes;
+    // Exchanges go on beside the computation.
+    double exchange_ns = 0;
     for (const Task& task : whole_.tasks)
-      if (task.lane == Lane::Compute) unconstrained_ns_ += cost_ns(task, limits_.batch);
+      (task.lane == Lane::Compute ? unconstrained_ns_ : exchange_ns) += cost_ns(task, limits_.batch);
+    unconstrained_ns_ = std::max(unconstrained_ns_, exchange_ns);
   }
 
   std::vector<TaskId> order_of(const Problem& problem, const Sizes& sizes) {

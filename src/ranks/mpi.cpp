@@ -25,7 +25,7 @@ enum RequestNumber : int { kSend = 0, kReceive = 1, kControl = 2 };
 constexpr Bytes kMostBytes = Bytes{1} << 30;  // of one message: MPI counts in int
 constexpr milliseconds kTimeToAnswer{2000};   // of a rank that is asked whether it is there
 
-constexpr milliseconds kTimeToStop{400};  // of a message, after this rank was told to end
+constexpr milliseconds kTimeToStop{200};  // of a message, after this rank was told to end
 
 constexpr const char* kModuleName = "libplimsoll_mpi.so";
 

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+namespace plimsoll::ranks {
 namespace {
 
 MPI_Request requests[kMpiRequests];
@@ -54,3 +55,5 @@ const PlimsollMpi functions{init, start_send, start_receive, test, probe, descri
 }  // namespace
 
 extern "C" const PlimsollMpi* plimsoll_mpi() { return &functions; }
+
+}  // namespace plimsoll::ranks

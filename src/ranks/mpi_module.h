@@ -2,7 +2,7 @@
 // megabytes of a process that trains alone.
 #pragma once
 
-extern "C" {
+namespace plimsoll::ranks {
 
 // Requests are numbers below kMpiRequests. Functions return 0, or an error code of MPI.
 enum { kMpiRequests = 4, kMpiAnySource = -1 };
@@ -18,5 +18,6 @@ struct PlimsollMpi {
 };
 
 // What the module exports.
-const PlimsollMpi* plimsoll_mpi();
-}
+extern "C" const PlimsollMpi* plimsoll_mpi();
+
+}  // namespace plimsoll::ranks

@@ -26,7 +26,7 @@ class Ranks : public ::testing::Test {
   std::string weights_of(const std::string& name, const std::string& flags, const std::string& more) {
     const std::string file = small.in(name + ".safetensors");
     const Outcome outcome =
-        run_program(fmt::format("train {} {} --threads 1 --progress none --save {}", flags, more, file));
+        run_program(fmt::format("train {} {} --threads 1 --progress none --json --save {}", flags, more, file));
     EXPECT_EQ(outcome.exit_code, 0) << more << "\n" << outcome.errors;
     last_ = outcome;
     return SmallRun::content(file);
@@ -49,12 +49,13 @@ TEST_F(Ranks, HaveTheBitsOfOneProcessWithShards) {
        {std::string("--epochs 2"), std::string("--epochs 2 --optimizer sgd --momentum 0.9 --clip 0.5"),
         std::string("--epochs 1 --dropout 0.3 --map flip")}) {
     const std::string one = weights_of("one", net(), "--shards 4 " + more);
-    const std::string said = last_.output.substr(last_.output.find("epoch"));
+    const auto metrics = [&] { return std::pair(last_.event("end")["loss"], last_.event("end")["test_loss"]); };
+    const auto of_one = metrics();
     ASSERT_FALSE(one.empty());
     for (const int ranks : {2, 4}) {
       EXPECT_EQ(weights_of("several", net(), fmt::format("--shards 4 --ranks {} {}", ranks, more)), one)
           << ranks << " ranks, " << more;
-      EXPECT_EQ(last_.output.substr(last_.output.find("epoch")), said) << "metrics are those of the whole batch";
+      EXPECT_EQ(metrics(), of_one) << "metrics are those of the whole batch, to the last bit";
     }
     EXPECT_NE(weights_of("plain", net(), more), one) << "the comparison sees the last bits";
   }
@@ -78,7 +79,8 @@ TEST_F(Ranks, MayBeStartedByMpirunItself) {
       run_program(fmt::format("train {} --epochs 1 --threads 1 --progress none", net()),
                   "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-  EXPECT_EQ(outcome.output.find("plan"), outcome.output.rfind("plan")) << "one rank speaks:\n" << outcome.output;
+  EXPECT_EQ(outcome.output.find("plan    "), outcome.output.rfind("plan    ")) << "one rank speaks";
+  EXPECT_THAT(outcome.output, HasSubstr("test    accuracy"));
 }
 
 TEST_F(Ranks, RefuseWhatCanNotBeCut) {
