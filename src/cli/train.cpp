@@ -183,8 +183,12 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   if (arguments.resume && arguments.run.empty())
     throw Error("--resume needs the folder of a run: give --run DIR", ErrorKind::Usage);
   const std::optional<EarlyStopping> stopping = early_stopping_of(arguments);
-  train::Spec spec = spec_with_training_data(arguments);
-  spec.communicator = communicator;
+  train::Spec spec;
+  run_together(communicator.get(), [&] {
+    spec = spec_with_training_data(arguments);
+    spec.communicator = communicator;
+    return std::string("has its data");
+  });
   const train::LoopOptions options = loop_options_of(arguments, spec);
   if (stopping && !spec.data.test && stopping->monitor.starts_with("val_"))
     throw Error(fmt::format("--early-stopping watches {}, but there is no data to validate with: give --val PATH",
