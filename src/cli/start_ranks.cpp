@@ -78,10 +78,12 @@ class ErrorFilter {
     else
       flush();
   }
-  // "[host:123] 2 more processes have sent help message ...", and what to set to see them.
+  // "[host:123] 2 more processes have sent help message ...", what to set to see them, and that they were cut off.
   bool is_remark() const {
-    return line_.starts_with('[') && (line_.find("] Set MCA parameter") != std::string::npos ||
-                                      line_.find("sent help message") != std::string::npos);
+    if (!line_.starts_with('[')) return false;
+    for (const char* part : {"] Set MCA parameter", "sent help message", "/show_help.c at line"})
+      if (line_.find(part) != std::string::npos) return true;
+    return false;
   }
   void flush() {
     print_error(line_);
