@@ -7,9 +7,12 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <thread>
 
 #include <fmt/format.h>
@@ -119,6 +122,41 @@ class ErrorFilter {
   ::_exit(127);
 }
 
+// The ranks of this machine. mpirun may hang when one is killed while others start: then it is ended from here.
+class RankWatch {
+ public:
+  explicit RankWatch(pid_t mpirun) : mpirun_(mpirun) {}
+
+  // True when all ranks have been gone for a while, and mpirun has not.
+  bool is_stuck() {
+    std::map<pid_t, int> alive;
+    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", mpirun_));
+    for (pid_t child = 0; children >> child;)
+      if (const int rank = rank_of(child); rank >= 0) alive[child] = rank;
+    for (const auto& [pid, rank] : before_)
+      if (first_gone_ < 0 && !alive.contains(pid)) first_gone_ = rank;
+    before_ = alive;
+    if (!alive.empty() || first_gone_ < 0) gone_since_ = Clock::now();
+    return Clock::now() - gone_since_ > std::chrono::seconds(1);
+  }
+  int first_gone() const { return first_gone_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static int rank_of(pid_t process) {
+    std::ifstream file(fmt::format("/proc/{}/environ", process), std::ios::binary);
+    const std::string variables{std::istreambuf_iterator<char>(file), {}}, name = "OMPI_COMM_WORLD_RANK=";
+    const size_t at = variables.find(name);
+    return at == std::string::npos ? -1 : std::atoi(variables.c_str() + at + name.size());
+  }
+
+  const pid_t mpirun_;
+  std::map<pid_t, int> before_;
+  int first_gone_ = -1;
+  Clock::time_point gone_since_ = Clock::now();
+};
+
 struct Ending {
   int exit_code = 0;
   std::string lost;  // which rank, where one was
@@ -126,12 +164,17 @@ struct Ending {
 
 Ending wait_for(pid_t child, int errors) {
   ErrorFilter filter;
-  bool was_told = false;
+  RankWatch watch(child);
+  bool was_told = false, was_stuck = false;
   char text[4096];
   while (true) {
     if (is_stop_asked() && !was_told) {
       was_told = true;
       ::kill(child, SIGUSR1);  // mpirun hands it on
+    }
+    if (!was_stuck && watch.is_stuck()) {
+      was_stuck = true;
+      ::kill(-child, SIGKILL);
     }
     struct pollfd waiting {
       errors, POLLIN, 0
@@ -146,6 +189,9 @@ Ending wait_for(pid_t child, int errors) {
   int status = 0;
   memory::uninterrupted([&] { return ::waitpid(child, &status, 0); });
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (was_stuck && filter.lost().empty())
+    return {static_cast<int>(ErrorKind::RankLost),
+            fmt::format("rank {} was lost; all ranks were ended", watch.first_gone())};
   if (!filter.lost().empty()) return {static_cast<int>(ErrorKind::RankLost), filter.lost()};
   if (code == static_cast<int>(ErrorKind::RankLost)) return {code, "a rank was lost"};
   return {code, {}};
