@@ -18,6 +18,7 @@ enum class ErrorKind {
   BadData = 4,
   DiskFull = 5,
   BadNumbers = 6,
+  RankLost = 7,  // one of the ranks that train together was killed, or does not answer
   Stopped = 75,
 };
 

@@ -47,6 +47,7 @@ enum class VariableRole : uint8_t {
   Weight,     // trained
   Statistic,  // kept by a layer, not trained (running mean ...)
   Optimiser,  // kept by the optimiser for a weight
+  Gradient,   // a sum of gradients, zero between two updates: no file holds it
 };
 
 // A variable as every graph that uses it knows it.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <ranges>
@@ -117,6 +118,8 @@ struct SessionOptions {
   // Looks at all that each operator writes: a step that fetches a number which is not finite, or leaves one in a
   // variable, throws Error(BadNumbers) with the first operator that wrote one. Costs a pass over all values.
   bool finds_bad_numbers = false;
+  // The time in which ranks that train together add up so many bytes; empty: there are none.
+  std::function<double(double bytes)> exchange_ns = {};
   uint64_t seed = 0;
   Levers levers = {};
   bool masks = true;  // keep one bit an element instead of the output of relu or clip where that is enough

@@ -155,6 +155,9 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   if (!arguments.prune.empty()) spec.pruning = Pruning::parse(arguments.prune);
   if (arguments.prunes) spec.pruning = arguments.pruning;
   if (spec.pruning) spec.pruning->check();
+  spec.shards = arguments.shards;
+  spec.log_bytes += arguments.rank_bytes;
+  spec.network = arguments.network;
   for (const std::string& op : arguments.split)
     if (op != "batch_norm")
       throw Error(fmt::format("--split '{}' is unknown; what mixes samples and can be split is batch_norm", op),

@@ -49,6 +49,7 @@ struct Arguments {
   std::string policy;                     // in what type values are kept; empty: float32
   int state_bits = 0;                     // of an element of the optimiser's state; 0: 32
   int64_t accumulate = 1;                 // batches for each update
+  int64_t shards = 0;                     // of a batch; 0: one for each rank
   std::string disk_limit;                 // of the scratch file; empty: what is free, less a reserve
   bool auto_batch = false;                // the largest batch that fits whole
 
@@ -88,6 +89,15 @@ struct Arguments {
   std::string calibration = "minmax";
   int64_t samples = 512;  // of the calibration data, at most
   bool portable = false;  // weights within [-64, 63], for processors without VNNI
+
+  // Ranks.
+  std::string ranks;                    // how many to start: "4", "auto"; empty: none
+  double rank_timeout = 300;            // seconds after which a rank that does not answer ends all
+  int64_t restarts = 0;                 // of all ranks, from the last checkpoint, when one was lost
+  std::vector<std::string> words = {};  // the command line itself
+  // Found out when the ranks met.
+  Bytes rank_bytes = 0;  // what MPI holds beside the heap
+  ranks::NetworkSpeed network = {};
 
   // The output.
   bool json = false;

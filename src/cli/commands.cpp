@@ -15,6 +15,7 @@
 #include "cli/flags.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "cli/rank_flags.h"
 #include "cli/usage.h"
 
 namespace plimsoll::cli {
@@ -106,6 +107,7 @@ CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
 void add_train_verb(CLI::App& app, Command& command) {
   auto* verb =
       add_training_flags(app.add_subcommand("train", "train a model; the plan is printed first"), command.arguments);
+  add_rank_flags(*verb, command.arguments);
   verb->footer(kTrainExamples);
   choose(verb, command, train::Purpose::Train, run_train);
 }
@@ -393,6 +395,7 @@ int answer(const CLI::App& app, const CLI::ParseError& e, const std::string& con
 
 std::optional<int> parse_command(int argc, char** argv, Command& command) {
   std::vector<std::string> words(argv + 1, argv + argc);
+  command.arguments.words = command.demo.words = words;
   const std::string config = find_config(words);
   if (!config.empty()) {
     Command unused;

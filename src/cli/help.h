@@ -15,6 +15,7 @@ constexpr const char* kStepGroup = "Model and step";
 constexpr const char* kMemoryGroup = "Memory";
 constexpr const char* kDataGroup = "Data";
 constexpr const char* kRunGroup = "Run";
+constexpr const char* kRanksGroup = "Ranks";
 
 class HelpFormatter : public CLI::Formatter {
  public:

@@ -12,6 +12,7 @@ namespace plimsoll::cli {
 namespace {
 
 int failure = 0;
+bool is_muted = false;
 
 ErrorKind kind_of(int reason) {
   if (reason == EPIPE) return ErrorKind::Stopped;
@@ -31,10 +32,12 @@ bool write_out(std::FILE* to, std::string_view text) {
 }  // namespace
 
 void print_now(std::FILE* to, std::string_view text) noexcept {
-  if (write_out(to, text)) return;
+  if ((is_muted && to == stdout) || write_out(to, text)) return;
   // A standard error that can't be written is ignored, unless its reader has closed the pipe.
   if (to == stdout || errno == EPIPE) note_output_failure(errno);
 }
+
+void mute_output() noexcept { is_muted = true; }
 
 void print_error(std::string_view text) noexcept { write_out(stderr, text); }
 

@@ -41,6 +41,10 @@ void watch_signals() {
   watch(SIGPIPE, note_signal);  // each further write sends another
 }
 
+bool is_end_asked() { return people_asked != 0; }
+
+void watch_rank_signals() { watch(SIGUSR1, note_signal); }
+
 bool is_stop_asked() { return stop_asked != 0 || output_failure() != 0; }
 
 std::string stop_reason() {

@@ -10,6 +10,7 @@
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
 #include "report/training_report.h"
@@ -41,6 +42,7 @@ class Screen : public Callback {
     if (run.epoch_steps() > 0 && !run.is_epoch_over()) progress_.epoch(run);
   }
   bool has_stopped() const { return has_stopped_; }
+  void set_stopped() { has_stopped_ = true; }
 
  private:
   void stop_if_signalled(FitRun& run) {
@@ -191,27 +193,42 @@ bool writes_adapter(const Arguments& arguments) {
     print_error(fmt::format("plimsoll: {}\n", kept));
     expect_output();
   }
-  throw Error(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
+  throw AgreedError(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
 }
 
 }  // namespace
 
-int run_train(const Arguments& arguments) {
+namespace {
+
+int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicator>& communicator) {
+  const bool writes = !communicator || communicator->rank() == 0;  // files and words are those of the first rank
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
   std::optional<train::RunDirectory> run;
-  if (!arguments.run.empty()) run.emplace(arguments.run, arguments.resume);
-  if (arguments.resume && !run) throw Error("--resume needs the folder of a run: give --run DIR", ErrorKind::Usage);
+  if (!arguments.run.empty() && writes) run.emplace(arguments.run, arguments.resume);
+  if (arguments.resume && arguments.run.empty())
+    throw Error("--resume needs the folder of a run: give --run DIR", ErrorKind::Usage);
   const std::optional<EarlyStopping> stopping = early_stopping_of(arguments);
-  const train::Spec spec = spec_with_training_data(arguments);
+  train::Spec spec;
+  run_together(communicator.get(), [&] {
+    spec = spec_with_training_data(arguments);
+    spec.communicator = communicator;
+    return std::string("has its data");
+  });
   const train::LoopOptions options = loop_options_of(arguments, spec);
   if (stopping && !spec.data.test && stopping->monitor.starts_with("val_"))
     throw Error(fmt::format("--early-stopping watches {}, but there is no data to validate with: give --val PATH",
                             stopping->monitor),
                 ErrorKind::Usage);
-  const auto training = train::make_sized_training(spec, is_stop_asked);
-  if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
-  if (writes_adapter(arguments)) shrink::expect_room_for_adapter(arguments.output);
-  if (!arguments.save_model.empty()) expect_room_for_model(*training, arguments.save_model);
+  std::unique_ptr<train::Training> training;
+  run_together(communicator.get(), [&] {
+    training = train::make_sized_training(spec, is_stop_asked);
+    if (!arguments.save.empty() && writes) session::expect_room_for_weights(training->graph, arguments.save);
+    if (writes_adapter(arguments) && writes) shrink::expect_room_for_adapter(arguments.output);
+    if (!arguments.save_model.empty() && writes) expect_room_for_model(*training, arguments.save_model);
+    return fmt::format("fits: the plan takes {} of {}", format_bytes(training->session->peak_bytes()),
+                       format_bytes(training->line->limit()));
+  });
+  if (communicator) expect_same_training(arguments, *training);
   print_plan(*training, arguments.json);
   stop_if_asked();
   const auto screen = std::make_shared<Screen>(form);
@@ -225,31 +242,51 @@ int run_train(const Arguments& arguments) {
   }
   if (stopping) callbacks.push_back(early_stopping(*stopping));
   train::TrainingLoop loop(*training, options, callbacks);
-  loop.open();
+  bool is_resumed = false;
+  run_together(communicator.get(), [&] {
+    loop.open();
+    is_resumed = arguments.resume && resume(loop, train::RunDirectory::checkpoints_of(arguments.run), arguments);
+    return std::string("is ready");
+  });
   stop_if_asked();
-  const bool is_resumed = arguments.resume && resume(loop, run->checkpoints(), arguments);
-  if (arguments.resume) run->create(*texts);  // a refusal leaves the run as it was
+  if (arguments.resume && run) run->create(*texts);  // a refusal leaves the run as it was
   if (const std::string start = is_resumed ? "" : starting_weights(arguments, spec); !start.empty())
     print_start(train::load_start(*training, start, spec.learning_rate), start, arguments);
   if (!is_resumed && !arguments.adapter.empty())
     shrink::load_adapter(*training->session, training->graph, training->model, arguments.adapter);
   stop_if_asked();
   const History history = loop.run();
+  if (loop.was_stopped_elsewhere()) screen->set_stopped();
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
-  if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
-  if (writes_adapter(arguments)) {
+  if (!arguments.save.empty() && writes) session::save_weights(*training->session, training->graph, arguments.save);
+  if (writes_adapter(arguments) && writes) {
     shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),
                          arguments.output);
     print_now(arguments.json ? stderr : stdout, fmt::format("adapter {}\n", arguments.output));
   }
-  if (!arguments.save_model.empty()) save_trained_model(*training, spec, arguments.save_model);
+  if (!arguments.save_model.empty() && writes) save_trained_model(*training, spec, arguments.save_model);
   print_end(*training, history, last_scored(history, stopping), !screen->has_stopped(), arguments.json);
   memory::expect_line_kept(training->line->limit());
   train::expect_logs_written(callbacks);
+  if (communicator) communicator->meet();
   if (screen->has_stopped()) throw_stopped(arguments);
   return 0;
+}
+
+}  // namespace
+
+int run_train(const Arguments& given) {
+  if (must_start_ranks(given)) return start_ranks(given);
+  Arguments arguments = given;
+  const std::shared_ptr<ranks::Communicator> communicator = join_ranks(arguments);
+  if (!communicator) return train_as(arguments, nullptr);
+  try {
+    return train_as(arguments, communicator);
+  } catch (const Error& e) {
+    return end_together(*communicator, e);
+  }
 }
 
 void complete_demo(Arguments& arguments) {

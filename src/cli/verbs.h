@@ -45,5 +45,7 @@ void watch_signals();
 bool is_stop_asked();
 std::string stop_reason();  // "stopped by a signal"
 void stop_if_asked();       // throws Error, mostly Stopped
+void watch_rank_signals();  // of a rank: SIGUSR1 asks to stop as well
+bool is_end_asked();        // by SIGINT or SIGTERM, which mpirun sends before it kills
 
 }  // namespace plimsoll::cli

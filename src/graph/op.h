@@ -86,6 +86,7 @@ struct Traits {
   // Elements of the variables that an update takes together, and else apart; 0: says nothing. Inputs with one number a
   // block are cut where the variables are.
   int64_t update_block = 0;
+  bool exchanges = false;      // talks to other ranks: its task is on the network lane
   std::string_view slim = {};  // how its variant saves scratch, at more time and the same bits; empty: no variant
 };
 

@@ -19,7 +19,7 @@
 namespace plimsoll::graph {
 namespace {
 
-constexpr std::string_view kRoles[] = {"weight", "statistic", "optimiser"};
+constexpr std::string_view kRoles[] = {"weight", "statistic", "optimiser", "gradient"};
 constexpr std::string_view kHeader = "plimsoll graph 1";
 
 std::string hex(std::span<const std::byte> bytes) {
@@ -93,7 +93,7 @@ void parse_line(std::string_view line, FindOp find_op, Graph& graph) {
       graph.variable(name, type.dtype, type.shape, parse_init(line), static_cast<VariableRole>(i));
       return;
     }
-    throw Error(fmt::format("'{}' is not a role; known are weight, statistic, optimiser", role));
+    throw Error(fmt::format("'{}' is not a role; known are weight, statistic, optimiser, gradient", role));
   } else if (first == "constant") {
     const std::string_view name = take_word(line);
     const TensorType type = parse_type(take_word(line));

@@ -8,6 +8,7 @@
 
 #include "graph/op.h"
 #include "kernels/layout.h"
+#include "kernels/network.h"
 
 namespace plimsoll::kernels {
 
@@ -63,6 +64,7 @@ struct StepState {
   int64_t step = 0;
   int64_t first_sample = 0;      // of this micro-batch within the batch: random operators are keyed by sample
   StepStatus* status = nullptr;  // null: not reported
+  Network* network = nullptr;    // of the ranks that train together; null: alone
 };
 
 struct Args {

@@ -1,6 +1,7 @@
 // From a graph to a program: fuse, choose kernels, fix layouts, make every reorder an explicit task.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -21,6 +22,7 @@ struct LowerOptions {
   // same bytes, and none that shows those of a placeholder, variable or constant.
   bool gives_all = false;
   MachineSpeed speed;
+  std::function<double(double bytes)> exchange_ns = {};  // of a sum over all ranks; empty: it takes no time
   bool fuse = true;
   bool masks = true;          // the backward pass reads one bit an element where it needs no more
   DType values = DType::F32;  // of values that the backward pass reads, between uses; 16 bits are lossy

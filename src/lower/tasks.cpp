@@ -58,6 +58,12 @@ void TaskBuilder::set_time(plan::Task& task, const graph::Cost& cost, const grap
   task.per_sample_ns = time.per_sample_ns;
 }
 
+void TaskBuilder::set_exchange(plan::Task& task, const kernels::ConcreteType& exchanged) const {
+  task.lane = plan::Lane::Network;
+  task.fixed_ns = options_.exchange_ns ? options_.exchange_ns(static_cast<double>(exchanged.bytes())) : 0;
+  task.per_sample_ns = 0;
+}
+
 // The work of the node for a batch of one sample.
 graph::Cost TaskBuilder::cost_of_sample(const DraftNode& node) const {
   const auto types = [&](const std::vector<ValueId>& values) {
@@ -142,6 +148,7 @@ void TaskBuilder::add_single(const DraftNode& node, const std::vector<kernels::C
     task.fixed_ns = predict_ns(work.own.cost, options_.speed);
   else
     set_time(task, work.own.cost, cost_of_sample(node), 1);
+  if (node.op->traits.exchanges) set_exchange(task, in[0]);
   if (chosen.slim) add_variant(node, std::move(*chosen.slim), task, work);
   add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
 }
@@ -190,6 +197,7 @@ void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::Concrete
     MachineSpeed from_memory = options_.speed;
     from_memory.cache_bytes = 0;
     task.fixed_ns = predict_ns(work.own.cost, from_memory);
+    if (node.op->traits.exchanges) set_exchange(task, in[0]);
     add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
   }
   forget_copies(node);

@@ -21,7 +21,8 @@ std::vector<int32_t> count_tiles(const graph::Body& graph) {
     const graph::Variable& variable = graph.variables()[i];
     const TensorType& type = graph.value(variable.value).type;
     const int64_t elements = element_count(type.shape).count();
-    if (variable.role() == VariableRole::Optimiser && elements > kTileElements && elements / kTileElements < kMostTiles)
+    const bool is_state = variable.role() == VariableRole::Optimiser || variable.role() == VariableRole::Gradient;
+    if (is_state && elements > kTileElements && elements / kTileElements < kMostTiles)
       tiles[i] = static_cast<int32_t>((elements + kTileElements - 1) / kTileElements);
   }
   const auto elements_of = [&](ValueId value) { return element_count(graph.value(value).type.shape); };

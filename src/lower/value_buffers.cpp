@@ -8,7 +8,10 @@
 namespace plimsoll::lower {
 namespace {
 
-Tag tag_of(VariableRole role) { return role == VariableRole::Optimiser ? Tag::Optimiser : Tag::Weights; }
+Tag tag_of(VariableRole role) {
+  if (role == VariableRole::Gradient) return Tag::Gradients;
+  return role == VariableRole::Optimiser ? Tag::Optimiser : Tag::Weights;
+}
 
 // By value: what an update reads besides variables is a gradient in the report.
 std::vector<bool> find_gradients(const Draft& draft) {

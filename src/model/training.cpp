@@ -6,6 +6,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
+#include "autodiff/shards.h"
 #include "model/freeze.h"
 
 namespace plimsoll::model {
@@ -81,12 +82,17 @@ void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inp
 
 // Forward, backward and update.
 void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
-                         int64_t accumulate, const Freeze& freeze, TrainingGraph& result) {
+                         int64_t accumulate, const Freeze& freeze, int shard_levels, TrainingGraph& result) {
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
   const std::vector<Tensor> trained = freeze.is_empty() ? std::vector<Tensor>() : list_trained(graph, freeze);
-  if (accumulate > 1) {
+  if (shard_levels >= 0) {
+    const autodiff::ShardedUpdates sharded = autodiff::update_in_shards(result.loss, optimiser, shard_levels, trained);
+    result.updates = sharded.add;
+    result.merges = sharded.merges;
+    result.apply = sharded.apply;
+  } else if (accumulate > 1) {
     const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser, trained);
     result.updates = accumulation.add;
     result.apply = accumulation.apply;
@@ -94,19 +100,20 @@ void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& o
   } else {
     result.updates = minimize(result.loss, optimiser, trained);
   }
-  drop_frozen_statistics(graph, freeze, result.updates);
+  for (Updates* updates : {&result.updates, &result.apply}) drop_frozen_statistics(graph, freeze, *updates);
   result.learning_rate = result.updates.learning_rate;
 }
 
 }  // namespace
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion, int64_t accumulate, const Freeze& freeze) {
+                             const InputConversion& conversion, int64_t accumulate, const Freeze& freeze,
+                             int shard_levels) {
   if (accumulate < 1)
     throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
   const NamedTensors inputs = add_fed(graph, spec, conversion, result);
-  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, freeze, result);
+  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, freeze, shard_levels, result);
   // After the backward pass, which walks over all nodes that there are.
   add_evaluation(graph, spec, inputs, result);
   return result;

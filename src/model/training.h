@@ -21,11 +21,12 @@ struct TrainingGraph {
   NamedTensors inputs, targets;  // placeholders of both passes
   // The training pass.
   Tensor loss;
-  std::vector<Tensor> sums;    // of the metrics
-  Tensor learning_rate;        // a scalar to be set before each step
-  Updates updates;             // of a step; with accumulation, its gradients are added up
-  Updates apply;               // the other step of an accumulation, which changes the weights; no nodes: there is none
-  Tensor accumulated_batches;  // i64[], since the last such step; unset without accumulation
+  std::vector<Tensor> sums;     // of the metrics
+  Tensor learning_rate;         // a scalar to be set before each step
+  Updates updates;              // of a step; with accumulation, its gradients are added up
+  Updates apply;                // the other step of an accumulation, which changes the weights; no nodes: there is none
+  Tensor accumulated_batches;   // i64[], since the last such step; unset without accumulation
+  std::vector<Updates> merges;  // in shards alone: steps between those of two shards (autodiff/shards.h)
   // The inference pass.
   NamedTensors outputs;  // logits, or what the objective is made from
   Tensor eval_loss;
@@ -36,9 +37,11 @@ struct TrainingGraph {
 };
 
 // Of a model that can't be trained, the inference pass and its objective alone. `accumulate`: batches for each update.
-// Throws Error(Usage) for means that do not match the channels.
+// `shard_levels`: not negative where a batch is cut into shards, as autodiff::update_in_shards takes it. Throws
+// Error(Usage) for means that do not match the channels.
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion = {}, int64_t accumulate = 1, const Freeze& freeze = {});
+                             const InputConversion& conversion = {}, int64_t accumulate = 1, const Freeze& freeze = {},
+                             int shard_levels = -1);
 
 // The inference pass with its loss and metrics: no gradients, no variables of an optimiser.
 TrainingGraph build_evaluation(Graph& graph, const ModelSpec& spec, const InputConversion& conversion = {});

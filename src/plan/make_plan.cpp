@@ -13,6 +13,7 @@
 #include "plan/search/expand.h"
 #include "plan/search/option.h"
 #include "plan/search/order.h"
+#include "plan/search/send_early.h"
 #include "plan/search/split.h"
 #include "plan/search/store.h"
 #include "plan/search/variants.h"
@@ -95,14 +96,18 @@ class Planner {
     std::vector<TaskId> order(whole_.tasks.size());
     std::iota(order.begin(), order.end(), 0);
     unconstrained_bytes_ = make_timeline(whole_, sizes, order, false).peak_bytes;
+    // Exchanges go on beside the computation.
+    double exchange_ns = 0;
     for (const Task& task : whole_.tasks)
-      if (task.lane == Lane::Compute) unconstrained_ns_ += cost_ns(task, limits_.batch);
+      (task.lane == Lane::Compute ? unconstrained_ns_ : exchange_ns) += cost_ns(task, limits_.batch);
+    unconstrained_ns_ = std::max(unconstrained_ns_, exchange_ns);
   }
 
   std::vector<TaskId> order_of(const Problem& problem, const Sizes& sizes) {
     std::vector<TaskId> order(problem.tasks.size());
     std::iota(order.begin(), order.end(), 0);
     if (limits_.levers.order) order = choose_order(problem, sizes, limits_.levers.in_place);
+    send_early(problem, order);
     // The whole batch as it was written is often one of the ways: its order is looked for once.
     if (&problem == &whole_) ordered_bytes_ = make_timeline(problem, sizes, order, limits_.levers.in_place).peak_bytes;
     return order;

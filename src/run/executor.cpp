@@ -16,7 +16,8 @@ class Executor::Binder {
         file_(file),
         places_(find_places(program.problem, plan)) {
     for (const int64_t samples : plan.micro_batches) {
-      to_.states_.push_back({.first_sample = first_});
+      to_.states_.emplace_back();
+      to_.first_samples_.push_back(first_);
       first_ += samples;
     }
     const auto& micro_batches = plan.micro_batches;
@@ -51,6 +52,7 @@ class Executor::Binder {
         bind_task(i);
     }
     wait_for_saves();
+    if (std::ranges::any_of(program_.problem.tasks, is_exchange)) bind_meetings();
   }
 
  private:
@@ -63,7 +65,7 @@ class Executor::Binder {
   // Of a buffer with the whole batch a micro-batch sees its own rows.
   Bytes first_byte(plan::BufferId id, int32_t micro_batch) const {
     const plan::Buffer& buffer = program_.problem.buffers[static_cast<size_t>(id)];
-    const int64_t first = holds_whole_batch(buffer) ? to_.states_[static_cast<size_t>(micro_batch)].first_sample : 0;
+    const int64_t first = holds_whole_batch(buffer) ? to_.first_samples_[static_cast<size_t>(micro_batch)] : 0;
     return first * buffer.per_sample_bytes;
   }
   std::byte* locate(plan::BufferId id, Bytes place, int32_t micro_batch) const {
@@ -152,6 +154,59 @@ class Executor::Binder {
            (places.workspace >= 0 && hits(places.workspace, workspace_bytes(work, samples)));
   }
 
+  static bool is_exchange(const plan::Task& task) { return task.lane == plan::Lane::Network; }
+
+  // Memory that an action reads or changes.
+  struct Touched {
+    Bytes first, last;
+    bool changes;
+  };
+  std::vector<Touched> touched_by(size_t action) const {
+    std::vector<Touched> all;
+    const plan::ActionPlaces& places = places_[action];
+    const auto add = [&](const std::vector<plan::BufferId>& ids, const std::vector<Bytes>& at, bool changes) {
+      for (size_t k = 0; k < ids.size(); ++k) {
+        const plan::Buffer& buffer = program_.problem.buffers[static_cast<size_t>(ids[k])];
+        if (!buffer.is_given) all.push_back({at[k], at[k] + placed_bytes(buffer, first_), changes});
+      }
+    };
+    const plan::Task& task = task_of(program_.problem, plan_, plan_.actions[action]);
+    const bool moves = is_transfer(program_.problem, plan_.actions[action]);
+    const plan::Work& work = moves ? task : work_of(program_.problem, plan_, plan_.actions[action]);
+    add(work.reads, places.reads, false);
+    add(work.writes, places.writes, true);
+    add(work.updates, places.updates, true);
+    if (places.workspace >= 0)
+      all.push_back({places.workspace, places.workspace + workspace_bytes(work, first_), true});
+    return all;
+  }
+
+  // An exchange runs beside later actions: one that needs its memory waits for it.
+  void bind_meetings() {
+    struct Running {
+      int32_t number;
+      std::vector<Touched> memory;
+    };
+    std::vector<Running> running;
+    int32_t exchanges = 0;
+    for (size_t i = 0; i < plan_.actions.size(); ++i) {
+      const std::vector<Touched> mine = touched_by(i);
+      const auto hits = [&](const Touched& theirs) {
+        return std::ranges::any_of(mine, [&](const Touched& one) {
+          return (one.changes || theirs.changes) && one.first < theirs.last && theirs.first < one.last;
+        });
+      };
+      const bool starts = is_exchange(task_of(program_.problem, plan_, plan_.actions[i]));
+      Meeting meeting{static_cast<int32_t>(i), 0, starts};
+      if (!starts)  // exchanges keep their order by themselves
+        for (const Running& one : running)
+          if (std::ranges::any_of(one.memory, hits)) meeting.wait_for = one.number;
+      std::erase_if(running, [&](const Running& one) { return one.number <= meeting.wait_for; });
+      if (starts) running.push_back({++exchanges, mine});
+      if (starts || meeting.wait_for > 0) to_.meetings_.push_back(meeting);
+    }
+  }
+
   Executor& to_;
   const lower::Program& program_;
   const plan::Plan& plan_;
@@ -184,20 +239,36 @@ void Executor::give_all(std::span<std::byte* const> places) noexcept {
 }
 
 void Executor::begin(const kernels::StepState& state) noexcept {
-  for (kernels::StepState& micro_batch : states_) {
-    micro_batch.seed = state.seed;
-    micro_batch.step = state.step;
-    micro_batch.status = state.status;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    states_[i] = state;
+    states_[i].first_sample += first_samples_[i];
   }
   if (queue_ != nullptr) tickets_before_ = queue_->started();
+  next_meeting_ = meetings_.data();
+  if (exchanges_ != nullptr) exchanges_before_ = exchanges_->started();
+}
+
+void Executor::end() noexcept {
+  if (queue_ != nullptr) queue_->wait_all();
+  if (exchanges_ != nullptr) exchanges_->wait_all();
+}
+
+kernels::Args Executor::args_of(const BoundAction& action) const noexcept {
+  return {action.in, action.out, action.workspace, &states_[static_cast<size_t>(action.micro_batch)],
+          static_cast<int32_t>(&action - actions_.data())};
 }
 
 void Executor::run_action(const BoundAction& action) noexcept {
   if (action.wait_for > 0) queue_->wait(tickets_before_ + action.wait_for);
-  if (action.kernel != nullptr)
-    return action.kernel->run({action.in, action.out, action.workspace,
-                               &states_[static_cast<size_t>(action.micro_batch)],
-                               static_cast<int32_t>(&action - actions_.data())});
+  if (next_meeting_ != meetings_.data() + meetings_.size() && next_meeting_->action == &action - actions_.data()) {
+    const Meeting& meeting = *next_meeting_++;
+    if (exchanges_ != nullptr && meeting.wait_for > 0) exchanges_->wait(exchanges_before_ + meeting.wait_for);
+    if (exchanges_ != nullptr && meeting.is_exchange) {
+      exchanges_->start(action.kernel, args_of(action));
+      return;
+    }
+  }
+  if (action.kernel != nullptr) return action.kernel->run(args_of(action));
   const BoundTransfer& transfer = transfers_[static_cast<size_t>(action.micro_batch)];
   if (transfer.is_load)
     queue_->start_read(transfer.place, transfer.memory, transfer.bytes);
@@ -208,16 +279,17 @@ void Executor::run_action(const BoundAction& action) noexcept {
 void Executor::run(const kernels::StepState& state) noexcept {
   begin(state);
   for (const BoundAction& action : actions_) run_action(action);
-  if (queue_ != nullptr) queue_->wait_all();
+  end();
 }
 
 void Executor::run_watched(const kernels::StepState& state, const std::function<void(size_t action)>& look) {
   begin(state);
   for (size_t i = 0; i < actions_.size(); ++i) {
     run_action(actions_[i]);
+    if (exchanges_ != nullptr) exchanges_->wait_all();  // what it looks at is there
     look(i);
   }
-  if (queue_ != nullptr) queue_->wait_all();
+  end();
 }
 
 void Executor::run_timed(const kernels::StepState& state, std::span<int64_t> step_ns) noexcept {
@@ -230,7 +302,7 @@ void Executor::run_timed(const kernels::StepState& state, std::span<int64_t> ste
     step_ns[i] = std::chrono::duration_cast<std::chrono::nanoseconds>(now - last).count();
     last = now;
   }
-  if (queue_ != nullptr) queue_->wait_all();
+  end();
 }
 
 }  // namespace plimsoll::run

@@ -10,6 +10,7 @@
 
 #include "lower/program.h"
 #include "plan/plan.h"
+#include "run/exchanges.h"
 #include "run/transfers.h"
 
 namespace plimsoll::run {
@@ -30,6 +31,9 @@ class Executor {
   void give(plan::BufferId input, const std::byte* data) noexcept;
   // The same for all given buffers, by id; those of others are not looked at.
   void give_all(std::span<std::byte* const> places) noexcept;
+
+  // Tasks on the network lane run there from now on; null: in their turn, like all others.
+  void set_exchanges(Exchanges* exchanges) noexcept { exchanges_ = exchanges; }
 
   // After a failure of the file (see Transfers) the values are garbage.
   void run(const kernels::StepState& state) noexcept;
@@ -61,10 +65,18 @@ class Executor {
     Bytes offset;    // from the start of the buffer
     bool is_out;
   };
+  // An action that is an exchange, or that must wait for one: few are.
+  struct Meeting {
+    int32_t action;
+    int32_t wait_for;  // so many exchanges of this run must be done before; 0: none
+    bool is_exchange;
+  };
   class Binder;
 
   void begin(const kernels::StepState& state) noexcept;
+  void end() noexcept;
   void run_action(const BoundAction& action) noexcept;
+  kernels::Args args_of(const BoundAction& action) const noexcept;
 
   std::vector<std::shared_ptr<kernels::Kernel>> kernels_;  // keeps them alive
   std::vector<const void*> in_;
@@ -73,6 +85,11 @@ class Executor {
   std::vector<BoundAction> actions_;
   std::vector<BoundTransfer> transfers_;
   std::vector<kernels::StepState> states_;  // of each micro-batch
+  std::vector<int64_t> first_samples_;      // of each, within the batch of this step
+  std::vector<Meeting> meetings_;           // in the order of actions
+  const Meeting* next_meeting_ = nullptr;   // of the run under way
+  Exchanges* exchanges_ = nullptr;
+  int64_t exchanges_before_ = 0;  // started before this run
   Transfers* queue_ = nullptr;
   int64_t tickets_before_ = 0;  // given out before this run
 };

@@ -94,6 +94,11 @@ void Engine::open() {
   initialize();
 }
 
+void Engine::set_network(kernels::Network* network) {
+  state_.network = network;
+  if (network != nullptr && network->size() > 1) exchanges_.emplace();
+}
+
 void Engine::commit_arena() {
   arena_->commit(arena_bytes());
   budget_.set_arena_resident();
@@ -113,6 +118,7 @@ void Engine::close() {
 void Engine::bind(PlannedStep& step) {
   step.executor = std::make_unique<run::Executor>(step.program, step.plan, arena_->data(),
                                                   run::FilePlaces{homes_.transfers(), step.file_places});
+  if (exchanges_) step.executor->set_exchanges(&*exchanges_);
   if (options_.finds_bad_numbers) step.watch = std::make_unique<NumberWatch>(step.program, step.plan, arena_->data());
   step.origins.clear();
   step.origins.reserve(step.plan.actions.size());

@@ -68,6 +68,11 @@ class Engine {
   Bytes peak_bytes() const;
   int64_t step_count() const { return state_.step; }
   void set_step_count(int64_t steps) { state_.step = steps; }
+  // Where the samples of the next runs stand in their batch: random operators are keyed by sample.
+  void set_first_sample(int64_t sample) { state_.first_sample = sample; }
+  // The ranks that steps exchange with, beside their computation; null: alone. Before it opens. A step whose exchange
+  // failed throws nothing: its caller asks the network.
+  void set_network(kernels::Network* network);
 
   // All ways to set up that step, for a look at other lines: the whole first, then micro-batches.
   std::vector<plan::Problem> problems(size_t number) { return lowering_.list_problems(steps().at(number)); }
@@ -103,6 +108,7 @@ class Engine {
   StepPlanner planner_;
   std::optional<memory::Arena> arena_;
   Homes homes_;
+  std::optional<run::Exchanges> exchanges_;
   std::atomic<bool> is_busy_ = false;
   int64_t runs_ = 0;
   Bytes earlier_peak_bytes_ = 0;  // before a step was planned while the session was open

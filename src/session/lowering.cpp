@@ -19,6 +19,7 @@ lower::LowerOptions StepLowering::options_for(const Request& request) const {
   lowering.frozen = options_.frozen_type;
   lowering.half_products = options_.policy.half_products && kernels::multiplies_bf16();
   lowering.gives_feeds = options_.reads_feeds_in_place;
+  lowering.exchange_ns = options_.exchange_ns;
   return lowering;
 }
 

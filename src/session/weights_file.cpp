@@ -35,6 +35,7 @@ void read_converted(const WeightsReader& file, const StoredTensor& stored, DType
 }
 
 bool holds(WeightsPart part, const graph::Variable& variable) {
+  if (variable.role() == VariableRole::Gradient) return false;
   return part == WeightsPart::All || (part == WeightsPart::Optimiser) == (variable.role() == VariableRole::Optimiser);
 }
 

@@ -33,17 +33,32 @@ constexpr StoredPart kParts[] = {{"weights.safetensors", WeightsPart::Model},
 
 std::string path_in(const std::string& folder, const std::string& name) { return folder + "/" + name; }
 
-// Operators, their settings and what they read: another graph computes other numbers from the same variables.
+bool changes_sums(const graph::Body& body, const graph::Node& node) {
+  const std::span<const ValueId> inputs = body.inputs(node);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if ((node.op->traits.updates >> i & 1) != 0 && body.variable_of(inputs[i]).role() == VariableRole::Gradient)
+      return true;
+  return false;
+}
+
+// Operators, their settings and what they read: another graph computes other numbers from the same variables. How many
+// sums of gradients a rank keeps depends on how many ranks there are, and says nothing about the step.
 std::string hash_of(const Graph& graph) {
   const graph::Body& body = graph.body();
   uint64_t hash = 0;
+  bool has_sums = false;
   const auto add = [&](uint64_t more) { hash = mix_bits(hash, more); };
   for (const graph::Node& node : body.nodes()) {
+    const bool is_sum = changes_sums(body, node);
+    has_sums = has_sums || is_sum;
+    if (is_sum) continue;
     add(hash_text(node.op->name));
     add(hash_text(to_string(body.attrs(node))));
+    if (has_sums) continue;  // numbers of values from here on depend on those sums
     for (const ValueId input : body.inputs(node)) add(static_cast<uint64_t>(input));
   }
-  for (const graph::Value& value : body.values()) add(hash_text(to_string(value.type)));
+  for (const graph::Value& value : body.values())
+    if (!has_sums) add(hash_text(to_string(value.type)));
   for (const graph::Constant& constant : body.constants()) add(crc32c({constant.bytes.data(), constant.bytes.size()}));
   return fmt::format("{:016x}", hash);
 }
@@ -173,15 +188,17 @@ std::string name_last(const std::vector<CheckpointPlace>& places) {
 
 CheckpointFacts checkpoint_facts(const Training& training) {
   const auto yes_or_no = [](bool is_so) { return is_so ? "yes" : "no"; };
-  return {{"model", training.model.name()},
-          {"number of weights", std::to_string(count_weights(training.graph))},
-          {"batch", std::to_string(training.batch)},
-          {"optimiser", optimiser_of(training)},
-          {"type of stored values", std::string(name_of(training.changes.values))},
-          {"type of frozen weights", std::string(name_of(training.changes.frozen))},
-          {"number of batches for each update", std::to_string(training.accumulate)},
-          {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
-          {"step (operators and their settings)", hash_of(training.graph)}};
+  CheckpointFacts facts{{"model", training.model.name()},
+                        {"number of weights", std::to_string(count_weights(training.graph))},
+                        {"batch", std::to_string(training.batch)},
+                        {"optimiser", optimiser_of(training)},
+                        {"type of stored values", std::string(name_of(training.changes.values))},
+                        {"type of frozen weights", std::string(name_of(training.changes.frozen))},
+                        {"number of batches for each update", std::to_string(training.accumulate)},
+                        {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
+                        {"step (operators and their settings)", hash_of(training.graph)}};
+  if (training.shards.is_fixed) facts.emplace_back("number of shards", std::to_string(training.shards.total));
+  return facts;
 }
 
 std::string find_newest_weights(const std::string& folder) {

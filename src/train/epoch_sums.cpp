@@ -17,6 +17,7 @@ EpochSums::EpochSums(const ModelSpec& model, const std::vector<Tensor>& tensors)
     names_.push_back(metric.name);
     parts_.push_back(std::move(part));
   }
+  added_.resize(width());
 }
 
 void EpochSums::clear() {
@@ -25,16 +26,25 @@ void EpochSums::clear() {
 }
 
 void EpochSums::add(std::span<const View> fetched, int64_t samples) {
+  write(fetched, samples, added_);
+  add(added_);
+}
+
+void EpochSums::write(std::span<const View> fetched, int64_t samples, std::span<double> into) const {
   const auto count = static_cast<double>(samples);
-  loss_ += static_cast<double>(fetched[0].floats()[0]) * count;
-  samples_ += count;
-  size_t view = 1;
-  for (const Part& part : parts_) {
-    double* into = sums_.data() + part.first;
+  into[0] = count;
+  into[1] = static_cast<double>(fetched[0].floats()[0]) * count;
+  size_t view = 1, at = 2;
+  for (const Part& part : parts_)
     for (size_t i = 0; i < part.tensors; ++i)
       for (const float number : fetched[view++].floats())
-        *into++ += part.value ? static_cast<double>(number) : static_cast<double>(number) * count;
-  }
+        into[at++] = part.value ? static_cast<double>(number) : static_cast<double>(number) * count;
+}
+
+void EpochSums::add(std::span<const double> numbers) {
+  samples_ += numbers[0];
+  loss_ += numbers[1];
+  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += numbers[i + 2];
 }
 
 double EpochSums::mean(size_t i) const {

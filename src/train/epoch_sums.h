@@ -22,6 +22,10 @@ class EpochSums {
   void clear();
   // What a step fetched: the loss, then the tensors.
   void add(std::span<const View> fetched, int64_t samples);
+  // The same in two steps, through `width` numbers: the samples, their loss, then the sums of the metrics.
+  size_t width() const { return 2 + sums_.size(); }
+  void write(std::span<const View> fetched, int64_t samples, std::span<double> into) const;
+  void add(std::span<const double> numbers);
   double samples() const { return samples_; }
 
   const std::vector<std::string>& names() const { return names_; }  // "loss", then the metrics
@@ -39,6 +43,7 @@ class EpochSums {
   std::vector<std::string> names_;
   std::vector<Part> parts_;  // of each metric
   std::vector<double> sums_;
+  std::vector<double> added_;  // of one step
   double loss_ = 0;
   double samples_ = 0;
 };

@@ -19,25 +19,55 @@ void plan_last_batch(Training& training, const Inputs& inputs) {
   if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
 }
 
+namespace {
+
+std::span<const View> evaluate_batch(Training& training, BatchFeeds& batches, const ElementView& batch, int64_t first) {
+  const auto feeds = batches.of(batch);
+  const auto views = training.session->run_like(training.evaluate_step, feeds);
+  const auto batch_loss = static_cast<double>(views[0].floats()[0]);
+  if (!std::isfinite(batch_loss))
+    session::throw_bad_loss(batch_loss, feeds,
+                            fmt::format("while samples {} to {} were evaluated", first, first + samples_of(batch) - 1),
+                            "the weights are not finite, or as large as from training that diverged");
+  return views;
+}
+
+// Batch by batch, each by all ranks together: every rank runs its shards.
+void evaluate_shards(Training& training, Inputs& inputs, const EvaluateOptions& options, EpochSums& sums,
+                     Score& score) {
+  const Shards& shards = training.shards;
+  ShardRecords records(shards, training.communicator.get(), sums.width());
+  BatchFeeds batches(training.fed, inputs.element());
+  const int64_t all = inputs.steps_per_epoch();
+  const int64_t steps = options.most_steps > 0 ? std::min(options.most_steps, all) : all;
+  for (int64_t step = 0; step < steps && !score.stopped; ++step) {
+    records.clear();
+    if (options.is_stop_asked()) records.set_stop_asked();
+    for (int64_t i = 0; i < shards.own; ++i)
+      if (const ElementView* batch = inputs.next())
+        sums.write(evaluate_batch(training, batches, *batch, step * training.batch + shards.first_sample(i)),
+                   samples_of(*batch), records.own(i));
+    records.exchange();
+    score.stopped = records.is_stop_asked();
+    records.add_to(sums);
+    score.samples += static_cast<int64_t>(records.samples());
+  }
+}
+
+}  // namespace
+
 Score evaluate(Training& training, Inputs& inputs, const EvaluateOptions& options) {
   Score score;
   EpochSums sums(training.model, training.passes.eval_sums);
   int64_t steps = 0;
   inputs.start_epoch(0);
+  if (training.shards.is_cut) evaluate_shards(training, inputs, options, sums, score);
   BatchFeeds batches(training.fed, inputs.element());
-  while (const ElementView* batch = inputs.next()) {
-    const int64_t samples_here = samples_of(*batch);
+  while (const ElementView* batch = training.shards.is_cut ? nullptr : inputs.next()) {
     score.stopped = options.is_stop_asked();
     if (score.stopped) break;
-    const auto feeds = batches.of(*batch);
-    const auto views = training.session->run_like(training.evaluate_step, feeds);
-    const auto batch_loss = static_cast<double>(views[0].floats()[0]);
-    if (!std::isfinite(batch_loss))
-      session::throw_bad_loss(
-          batch_loss, feeds,
-          fmt::format("while samples {} to {} were evaluated", score.samples, score.samples + samples_here - 1),
-          "the weights are not finite, or as large as from training that diverged");
-    sums.add(views, samples_here);
+    const int64_t samples_here = samples_of(*batch);
+    sums.add(evaluate_batch(training, batches, *batch, score.samples), samples_here);
     score.samples += samples_here;
     if (options.most_steps > 0 && ++steps >= options.most_steps) break;
   }

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/random.h"
 #include "data/convert.h"
+#include "dataset/blocks.h"
 #include "train/roles.h"
 
 namespace plimsoll::train {
@@ -129,6 +131,28 @@ std::vector<report::StageRow> rows_of(const std::vector<StageReport>& stages) {
   return rows;
 }
 
+// Samples that the shards of this rank are made of, in whole batches to train.
+Dataset take_shards(const Dataset& samples, const InputOptions& options) {
+  const Shards& shards = options.shards;
+  const int64_t batch = shards.total * shards.samples, count = samples.size();
+  if (count < 0) throw Error("ranks and shards need data whose number of samples is known", ErrorKind::Usage);
+  const Dataset all = options.trains ? samples.take(count / batch * batch) : samples;
+  if (shards.own == shards.total) return all;
+  return dataset::take_blocks(all, batch, shards.first_sample(0), shards.own * shards.samples);
+}
+
+InputOptions with_shards(InputOptions options, const Shards& shards) {
+  options.shards = shards;
+  return options;
+}
+
+uint64_t hash_of_whole(const Training& training, const Samples& samples, InputOptions options) {
+  options.shards = training.shards;
+  options.shards.own = options.shards.total;
+  return hash_text(to_string(make_batches(samples, training.model, training.pipeline, fed_types(training.passes),
+                                          training.step_batch(), options)));
+}
+
 }  // namespace
 
 Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline,
@@ -152,6 +176,7 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
     all = all.random_map(spec, std::move(converter), options.seed);
   }
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
+  if (options.shards.is_cut) all = take_shards(all, options);
   all = all.batch(batch, options.trains);
   if (options.repeats) all = all.repeat();
   return all.prefetch(kBatchesAhead);
@@ -161,9 +186,11 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
     : share_(training.session->data_line()),
       samples_(samples.elements.size()),
       steps_(options.trains ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
-      last_batch_(options.trains ? 0 : samples_ % training.batch),
-      batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch,
-                            options)) {
+      own_shards_(training.shards.is_cut ? training.shards.own : 1),
+      last_batch_(options.trains ? 0 : samples_ % training.step_batch()),
+      batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes),
+                            training.step_batch(), with_shards(options, training.shards))) {
+  whole_ = hash_of_whole(training, samples, options);
   if (options.trains && training.batch > samples_)
     throw Error(fmt::format("{} has {} samples, fewer than a batch of {}, and remainders are dropped; give a smaller "
                             "batch",
@@ -189,7 +216,18 @@ void Inputs::start_epoch(int64_t epoch) {
 void Inputs::start_at(const DatasetState& state) {
   stop();
   iteration_.emplace(batches_.on(share_, share_.free()));
-  iteration_->seek(state);
+  DatasetState own = state;
+  own.position *= own_shards_;
+  if (whole_ != 0 && state.dataset == whole_) own.dataset = iteration_->state().dataset;
+  iteration_->seek(own);
+}
+
+DatasetState Inputs::state() const { return iteration_ ? shared(iteration_->state()) : stopped_at_; }
+
+DatasetState Inputs::shared(DatasetState own) const {
+  own.position /= own_shards_;
+  if (whole_ != 0) own.dataset = whole_;
+  return own;
 }
 
 const ElementView* Inputs::next() {
@@ -205,7 +243,7 @@ void Inputs::stop() {
     skipped_ += stage.skipped;
     if (stage.skipped > 0) last_skipped_ = stage.last_skipped;
   }
-  stopped_at_ = iteration_->state();
+  stopped_at_ = shared(iteration_->state());
   iteration_.reset();
 }
 
@@ -270,7 +308,7 @@ bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch) {
 Bytes useful_bytes(const Training& training, Bytes room) {
   const auto useful = [&](const std::optional<Samples>& half, bool trains) -> Bytes {
     if (!half) return 0;
-    return make_batches(*half, training.model, training.pipeline, fed_types(training.passes), training.batch,
+    return make_batches(*half, training.model, training.pipeline, fed_types(training.passes), training.step_batch(),
                         {.trains = trains})
         .useful_bytes(room);
   };

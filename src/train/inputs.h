@@ -14,6 +14,7 @@ struct InputOptions {
   bool trains = false;   // shuffled as the pipeline says; a last batch that is not full is dropped
   bool repeats = false;  // epochs without end
   uint64_t seed = 1;
+  Shards shards = {};  // which of them are read; those of a step are batches of their own
 };
 
 // What is made of a half for batches of that size. `fed` are the types of the step's inputs: numbers become those here,
@@ -35,7 +36,7 @@ class Inputs {
   const ElementView* next();
   void stop();
   // After the last batch that was handed out.
-  DatasetState state() const { return iteration_ ? iteration_->state() : stopped_at_; }
+  DatasetState state() const;
 
   const ElementSpec& element() const { return batches_.element(); }
   // Negative where the dataset does not know.
@@ -50,7 +51,13 @@ class Inputs {
 
  private:
   MemoryLine share_;  // of the line, held by the session
+  DatasetState shared(DatasetState own) const;
+
   int64_t samples_, steps_;
+  // A rank reads some of the shards of each batch. Its place in the data is told as that of all ranks: so many batches
+  // of this dataset.
+  int64_t own_shards_ = 1;
+  uint64_t whole_ = 0;
   std::optional<int64_t> last_batch_;
   Dataset batches_;
   std::optional<Iteration> iteration_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "autodiff/shards.h"
 #include "session/bad_data.h"
 
 namespace plimsoll::train {
@@ -43,6 +44,7 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
   if (train_.steps_per_epoch() == Dataset::kInfinite && options.steps_per_epoch == 0)
     throw Error("the training data has no end; say how many steps make an epoch, or leave out repeat()",
                 ErrorKind::Usage);
+  if (training.shards.is_cut) records_.emplace(training.shards, training.communicator.get(), sums_.width());
   for (const std::string& name : sums_.names()) logs_.push_back({name});
   logs_.push_back({"learning_rate"});
   if (test_)
@@ -159,12 +161,9 @@ void TrainingLoop::run_epoch() {
   start_data();
   bool has_more = !has_epoch_steps();
   while (has_more && !is_cut() && !is_stopping()) {
-    const ElementView* const batch = next_batch();
-    if (batch != nullptr) {
-      take_step(*batch);
-      tell(&Callback::after_step);
-    }
-    has_more = batch != nullptr && !has_epoch_steps();
+    const bool was_taken = records_ ? take_shards() : take_batch();
+    if (was_taken) tell(&Callback::after_step);
+    has_more = was_taken && !has_epoch_steps();
   }
   train_.stop();
   // One that was cut short goes on with its group when it is resumed.
@@ -179,6 +178,7 @@ void TrainingLoop::run_epoch() {
   if (options_.most_history > 0 && std::ssize(history_.epochs) > options_.most_history)
     history_.epochs.erase(history_.epochs.begin());
   if (is_epoch_over_) tell(&Callback::after_epoch);
+  agree_to_stop();
 }
 
 int64_t TrainingLoop::steps_per_epoch() const {
@@ -208,11 +208,14 @@ bool TrainingLoop::validate() {
   if (!test_ || epoch_ % options_.validation_frequency != 0) return true;
   const auto is_stop_asked = [&] {
     tell(&Callback::after_validation_step);
-    return is_stopping();
+    return is_stopping() || !asked_to_stop_.empty();
   };
   const Score score =
       evaluate(training_, *test_, {.is_stop_asked = is_stop_asked, .most_steps = options_.validation_steps});
-  if (score.stopped) return false;
+  if (score.stopped) {
+    settle_stop();
+    return false;
+  }
   is_validated_ = score.samples > 0;
   history_.validation_samples = score.samples;
   for (size_t i = 0; i < score.values.size(); ++i) logs_[training_logs() + i].value = score.values[i].value;
@@ -226,6 +229,80 @@ std::span<const LogValue> TrainingLoop::logs() const {
 void TrainingLoop::update_means() {
   for (size_t i = 0; i + 1 < training_logs(); ++i) logs_[i].value = sums_.mean(i);
   logs_[training_logs() - 1].value = learning_rate();
+}
+
+bool TrainingLoop::take_batch() {
+  const ElementView* const batch = next_batch();
+  if (batch != nullptr) take_step(*batch);
+  return batch != nullptr;
+}
+
+// All ranks know how many batches an epoch has, so that none waits for one that has ended.
+bool TrainingLoop::take_shards() {
+  if (train_.state().position >= train_.steps_per_epoch()) {
+    if (options_.steps_per_epoch == 0) return false;
+    train_.start_epoch(static_cast<int64_t>(train_.state().epoch) + 1);
+  }
+  if (options_.schedule) follow_schedule();
+  session::Engine& session = *training_.session;
+  const int64_t steps = session.step_count();
+  const Shards& shards = training_.shards;
+  records_->clear();
+  for (int64_t i = 0; i < shards.own; ++i) {
+    const ElementView* const batch = train_.next();
+    if (batch == nullptr) throw Error("the data ended within a batch", ErrorKind::BadData);
+    run_shard(i, *batch);
+    if (i + 1 == shards.own) break;
+    session.run_step(training_.first_merge_step + static_cast<size_t>(autodiff::trailing_ones(i)), {});
+    session.set_step_count(steps);
+  }
+  if (!asked_to_stop_.empty()) records_->set_stop_asked();
+  records_->exchange();
+  session.set_step_count(steps + 1);
+  step_samples_ = static_cast<int64_t>(records_->samples());
+  const bool is_whole = step_samples_ == training_.batch;
+  skipped_in_a_row_ = is_whole ? 0 : skipped_in_a_row_ + 1;
+  if (skipped_in_a_row_ > kMostSkippedSteps)
+    throw Error(fmt::format("the loss is not finite for {} steps in a row; {}", skipped_in_a_row_, options_.advice),
+                ErrorKind::BadNumbers);
+  records_->add_to(sums_);
+  if (is_whole) history_.last_loss = records_->loss();
+  ++epoch_steps_;
+  ++run_steps_;
+  update_means();
+  if (records_->is_stop_asked()) settle_stop();
+  return true;
+}
+
+void TrainingLoop::run_shard(int64_t shard, const ElementView& batch) {
+  session::Engine& session = *training_.session;
+  session.set_first_sample(training_.shards.first_sample(shard));
+  const auto feeds = feeds_.of(batch);
+  const bool is_last = shard + 1 == training_.shards.own;
+  const int64_t steps = session.step_count();
+  const auto views = session.run_like(is_last ? Training::kTrain : training_.shard_step, feeds);
+  if (is_last && training_.communicator) training_.communicator->expect_good();
+  const auto loss = static_cast<double>(views[0].floats()[0]);
+  session.set_first_sample(0);
+  session.set_step_count(steps);
+  if (std::isfinite(loss))
+    sums_.write(views, samples_of(batch), records_->own(shard));
+  else if (!training_.passes.updates.loss_scale.is_set())
+    session::throw_bad_loss(loss, feeds, fmt::format("at step {}", steps + 1), options_.advice);
+}
+
+void TrainingLoop::agree_to_stop() {
+  if (!has_other_ranks()) return;
+  const double mine = asked_to_stop_.empty() ? 0 : 1;
+  std::vector<double> all(static_cast<size_t>(training_.communicator->size()));
+  training_.communicator->gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  if (std::ranges::any_of(all, [](double asked) { return asked != 0; })) settle_stop();
+}
+
+void TrainingLoop::settle_stop() {
+  if (!has_other_ranks() || is_stopping()) return;
+  was_stopped_elsewhere_ = asked_to_stop_.empty();
+  history_.stop_reason = was_stopped_elsewhere_ ? "stopped by another rank" : asked_to_stop_;
 }
 
 void TrainingLoop::take_step(const ElementView& batch) {
@@ -276,7 +353,10 @@ void TrainingLoop::write_learning_rate(double rate) {
 }
 
 void TrainingLoop::stop(std::string reason) {
-  if (!is_stopping()) history_.stop_reason = reason.empty() ? "stopped" : std::move(reason);
+  if (is_stopping()) return;
+  if (reason.empty()) reason = "stopped";
+  // Ranks must stop after the same step: the others hear of it with the next one.
+  (has_other_ranks() ? asked_to_stop_ : history_.stop_reason) = std::move(reason);
 }
 
 void TrainingLoop::save_weights(const std::string& path) {

@@ -64,6 +64,8 @@ class TrainingLoop final : public FitRun {
   void set_learning_rate(double rate) override;
   void stop(std::string reason) override;
   bool is_stopping() const override { return history_.was_stopped(); }
+  // Another rank was asked to stop, and this one was not.
+  bool was_stopped_elsewhere() const { return was_stopped_elsewhere_; }
   void save_weights(const std::string& path) override;
   void load_weights(const std::string& path) override;
   Bytes line() const override { return training_.line->limit(); }
@@ -79,7 +81,13 @@ class TrainingLoop final : public FitRun {
   const ElementView* next_batch();
   void take_step(const ElementView& batch);
   void prune_at_start();
-  void apply_group();  // updates the weights from the gradients that were added up
+  void apply_group();                                       // updates the weights from the gradients that were added up
+  bool take_batch();                                        // false at the end of the data
+  bool take_shards();                                       // the same for a batch that is cut
+  void run_shard(int64_t shard, const ElementView& batch);  // of this rank
+  bool has_other_ranks() const { return training_.communicator && training_.communicator->size() > 1; }
+  void agree_to_stop();  // between two epochs: all ranks stop where one does
+  void settle_stop();    // a rank asked for it, and all know
   size_t training_logs() const { return sums_.names().size() + 1; }
   void update_means();
   void read_learning_rate();
@@ -96,7 +104,8 @@ class TrainingLoop final : public FitRun {
   std::unique_ptr<Inputs> test_;
   BatchFeeds feeds_;
   EpochSums sums_;
-  std::vector<LogValue> logs_;  // the means of sums_, the rate, then those of validation
+  std::optional<ShardRecords> records_;  // where the batch is cut into shards
+  std::vector<LogValue> logs_;           // the means of sums_, the rate, then those of validation
   std::optional<RunState> resumed_;
 
   int64_t epoch_ = 0;
@@ -109,6 +118,8 @@ class TrainingLoop final : public FitRun {
   History history_;
   int64_t group_ = 0;  // batches whose gradients were added up since the last update
   int64_t skipped_in_a_row_ = 0;
+  std::string asked_to_stop_;  // the reason, until all ranks know
+  bool was_stopped_elsewhere_ = false;
 };
 
 // The loop behind a run, for what must know more than FitRun shows. Throws Error for a run of another kind.

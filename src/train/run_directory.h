@@ -32,7 +32,8 @@ class RunDirectory {
   // Of metrics.csv, metrics.jsonl and events/, which hold config and plan as texts.
   Callbacks logs(const RunTexts& texts, int64_t histogram_epochs) const;
 
-  std::string checkpoints() const { return in("checkpoints"); }
+  std::string checkpoints() const { return checkpoints_of(path_); }
+  static std::string checkpoints_of(const std::string& path) { return path + "/checkpoints"; }
 
  private:
   std::string in(const char* name) const { return path_ + "/" + name; }

@@ -16,6 +16,7 @@
 #include <plimsoll/pruning.h>
 #include "memory/default_line.h"
 #include "plan/limits.h"
+#include "ranks/network_speed.h"
 #include "train/batches.h"
 #include "train/data.h"
 
@@ -69,7 +70,12 @@ struct Spec {
   int64_t accumulate = 1;  // batches whose gradients are added up for each update
   Freeze freeze = {};      // weights that are not trained
   std::optional<Pruning> pruning = {};
+  int64_t shards = 0;                       // of a batch, whose sums are taken in a fixed tree; 0: one for each rank
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
+
+  // The other ranks that train the same; null: there are none. Data and batch are those of all together.
+  std::shared_ptr<ranks::Communicator> communicator = {};
+  ranks::NetworkSpeed network = {};
 
   // What it may use.
   Bytes line = 0;  // of the whole process; 0: `own_line`, else what the machine and its limits allow

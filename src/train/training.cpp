@@ -41,6 +41,12 @@ void add_pruning(Training& training, const Pruning& pruning) {
   nodes.insert(nodes.end(), training.pruned.nodes.begin(), training.pruned.nodes.end());
 }
 
+session::Request last_shard_request(const model::TrainingGraph& passes, int64_t batch) {
+  session::Request request = train_request(passes, batch);
+  request.updates.insert(request.updates.end(), passes.apply.nodes.begin(), passes.apply.nodes.end());
+  return request;
+}
+
 void allow_split(Graph& graph, const std::vector<std::string>& ops) {
   for (const std::string& op : ops) {
     if (op != "batch_norm")
@@ -61,13 +67,20 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   else
     options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
   options.caller_bytes += spec.log_bytes;
+  if (spec.communicator) options.caller_bytes += run::Exchanges::kBytes;
   options.finds_bad_numbers = spec.finds_bad_numbers;
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.batch);  // slots of the last stage
+  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.step_batch());  // slots of the last stage
   options.seed = spec.seed;
+  if (spec.communicator)
+    options.exchange_ns = [ranks = spec.communicator->size(), speed = spec.network](double bytes) {
+      return ranks::predict_sum_ns(bytes, ranks, speed);
+    };
   options.levers = spec.levers;
+  // Sums within a shard are those of one step, whatever the line: more shards take less memory.
+  if (training.shards.is_fixed) options.levers.micro_batch = false;
   options.masks = spec.masks;
   options.policy = spec.policy;
   // A graph that does not train updates nothing: what would be trained must not be packed either.
@@ -113,19 +126,26 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
   const model::TrainingGraph& passes = training.passes;
   std::vector<session::Request> requests;
   const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), int64_t last_batch) {
-    requests.push_back(make(passes, training.batch));
+    requests.push_back(make(passes, training.step_batch()));
     const size_t number = requests.size() - 1;
     if (last_batch > 0) requests.push_back(make(passes, last_batch));
     return number;
   };
   const LastBatches& last = spec.last_batches;
-  if (trains(spec)) add(train_request, last.train);
+  if (trains(spec)) add(training.shards.is_cut ? last_shard_request : train_request, last.train);
   if (spec.purpose != Purpose::Predict) training.evaluate_step = add(evaluate_request, last.evaluate);
   if (spec.predicts || spec.purpose == Purpose::Predict) training.predict_step = add(predict_request, last.predict);
-  if (trains(spec) && !passes.apply.nodes.empty()) training.apply_step = add(apply_request, 0);
   if (!training.pruned.nodes.empty()) {
     training.prune_step = requests.size();
-    requests.push_back(prune_request(training.pruned, training.batch));
+    requests.push_back(prune_request(training.pruned, training.step_batch()));
+  }
+  if (!trains(spec) || passes.apply.nodes.empty()) return requests;
+  if (!training.shards.is_cut) {
+    training.apply_step = add(apply_request, 0);
+  } else if (training.shards.own > 1) {
+    training.shard_step = add(train_request, 0);
+    training.first_merge_step = requests.size();
+    for (const Updates& merge : passes.merges) requests.push_back({{}, merge.nodes, training.step_batch()});
   }
   return requests;
 }
@@ -167,11 +187,12 @@ report::FrozenFacts count_frozen(const Training& training) {
   return facts;
 }
 
-model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec) {
+model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec, int shard_levels) {
   if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
   const model::InputConversion conversion = input_conversion(spec, model);
   if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
-  return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze);
+  return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze,
+                               shard_levels);
 }
 
 // All options of the main step, as the planner takes them.
@@ -220,17 +241,19 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   allow_split(training->graph, spec.split_ops);
   training->accumulate = spec.accumulate;
   training->starts_fresh = training->model.model.state()->starts_fresh;
+  training->communicator = spec.communicator;
+  training->shards = cut_into_shards(spec, training->batch);
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = build_passes(training->graph, training->model, spec);
+  training->passes = build_passes(training->graph, training->model, spec, training->shards.levels());
   if (spec.pruning && trains(spec)) add_pruning(*training, *spec.pruning);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
   take_line(*training, spec);
 
-  training->data_stages = planned_stages(spec, training->model, training->batch);
+  training->data_stages = planned_stages(spec, training->model, training->step_batch());
   training->data_bytes = bytes_of(training->data_stages);
   const std::vector<session::Request> requests = list_requests(*training, spec);
   const SessionOptions options = session_options(spec, *training);
@@ -238,6 +261,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->plans_other_batches = options.plans_other_batches;
   training->reads_in_place = options.reads_feeds_in_place;
   training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);
+  training->session->set_network(spec.communicator.get());
   give_rest_to_data(*training);
   expect_not_stopped(is_stop_asked);
   training->changes = find_changes(*training, spec.policy.values);

@@ -11,6 +11,7 @@
 #include "report/data.h"
 #include "report/plan_report.h"
 #include "session/engine.h"
+#include "train/shards.h"
 #include "train/spec.h"
 
 namespace plimsoll::train {
@@ -21,6 +22,9 @@ struct Training {
   size_t evaluate_step = 0, predict_step = 0;
   size_t apply_step = 0;  // with accumulation alone: updates the weights
   size_t prune_step = 0;  // with pruning alone: to be run before the first step
+  // With shards alone. The main step is that of a rank's last shard of a batch: it exchanges and updates as well. Those
+  // before it have a step of their own, and one for each level that joins sums (autodiff/shards.h).
+  size_t shard_step = 0, first_merge_step = 0;
 
   ModelSpec model;
   Graph graph;
@@ -38,7 +42,9 @@ struct Training {
   bool plans_other_batches = false;           // while the session is open
   bool reads_in_place = true;                 // batches
   std::unique_ptr<session::Engine> session;
-  int64_t batch = 0;
+  int64_t batch = 0;                                   // of all ranks
+  Shards shards;                                       // of it
+  std::shared_ptr<ranks::Communicator> communicator;   // null: there are no other ranks
   int64_t accumulate = 1;                              // batches for each update
   model::PrunedWeights pruned;                         // none: nothing is pruned
   std::string batch_reason;                            // when the batch was searched for
@@ -47,6 +53,7 @@ struct Training {
   report::ResultChanges changes;                       // what there really is to change
 
   // The step that needs the most: training where there is any.
+  int64_t step_batch() const { return shards.samples; }  // of a run of the session
   const session::PlannedStep& main_step() const { return session->steps().front(); }
 };
 

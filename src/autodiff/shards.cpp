@@ -1,0 +1,164 @@
+#include "autodiff/shards.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "autodiff/updates.h"
+#include "graph/body.h"
+#include "kernels/sum_over_ranks.h"
+#include "ops/ops.h"
+
+namespace plimsoll::autodiff {
+namespace {
+
+// Sums over shards of what belongs to one tensor: that of the newest shard, then one for each level.
+struct Register {
+  Tensor newest;
+  std::vector<Tensor> levels;
+};
+
+class Builder {
+ public:
+  Builder(Graph& graph, int levels) : graph_(graph), levels_(static_cast<size_t>(levels)) {
+    samples_ = graph.variable("shard_samples", DType::F32, {}, Init::zeros(), VariableRole::Gradient);
+    result.merges.resize(levels_);
+  }
+
+  // `like` gives its shape and layout.
+  Tensor add_register(const Gradient& gradient, Tensor like, const std::string& name) {
+    const auto make = [&](const std::string& of) {
+      return graph_.variable(of, DType::F32, like.shape(), Init::zeros(), VariableRole::Gradient);
+    };
+    Register one{make(name + "/sum"), {}};
+    for (size_t level = 0; level < levels_; ++level)
+      one.levels.push_back(make(fmt::format("{}/sum{}", name, level + 1)));
+    result.add.nodes.push_back(ops::add_gradient(one.newest, gradient, like));
+    registers_.push_back(one);
+    return one.newest;
+  }
+
+  void add_merges() {
+    for (size_t t = 0; t < levels_; ++t)
+      for (const Register& one : registers_) {
+        std::vector<NodeId>& nodes = result.merges[t].nodes;
+        add_carry(one, t, nodes);
+        nodes.push_back(ops::assign(one.levels[t], one.newest));
+        nodes.push_back(ops::clear(one.newest));
+      }
+  }
+
+  // Gradients that the backward pass computes first are exchanged first: registers were added in the order of weights.
+  void add_exchange() {
+    std::vector<NodeId>& nodes = result.apply.nodes;
+    int64_t largest = 1;
+    for (const Register& one : registers_) largest = std::max(largest, element_count(one.newest.shape()).fixed());
+    const Tensor buffer = graph_.variable("received", DType::F32, {std::min(largest, kernels::kMostReceived)},
+                                          Init::zeros(), VariableRole::Gradient);
+    nodes.push_back(ops::sum_ranks(samples_, buffer));
+    for (auto one = registers_.rbegin(); one != registers_.rend(); ++one) {
+      add_carry(*one, levels_, nodes);
+      nodes.push_back(ops::sum_ranks(one->newest, buffer));
+    }
+  }
+
+  void add_clears() {
+    for (const Register& one : registers_) result.apply.nodes.push_back(ops::clear(one.newest));
+    result.apply.nodes.push_back(ops::clear(samples_));
+  }
+
+  Tensor samples() const { return samples_; }
+
+  ShardedUpdates result;
+
+ private:
+  static void add_carry(const Register& one, size_t levels, std::vector<NodeId>& nodes) {
+    for (size_t level = 0; level < levels; ++level) nodes.push_back(ops::add_into(one.newest, one.levels[level]));
+  }
+
+  Graph& graph_;
+  const size_t levels_;
+  Tensor samples_;
+  std::vector<Register> registers_;
+};
+
+// The values of a batch that move running statistics: inputs of the update that are no variables.
+struct Statistics {
+  NodeId node;
+  std::vector<ValueId> inputs;
+  std::vector<Tensor> sums;  // by input; unset for the running ones
+};
+
+Statistics add_statistics_sums(Graph& graph, Builder& builder, NodeId id) {
+  graph::Body& body = graph.body();
+  const std::span<const ValueId> inputs = body.inputs(body.node(id));
+  Statistics found{id, {inputs.begin(), inputs.end()}, {}};
+  Tensor running;
+  for (const ValueId input : found.inputs) {
+    Tensor sum;
+    if (body.value(input).kind == graph::ValueKind::Variable)
+      running = Tensor(graph, input);
+    else
+      sum = builder.add_register({Tensor(graph, input), {}}, running,
+                                 fmt::format("{}/batch{}", running.name(), found.sums.size()));
+    found.sums.push_back(sum);
+  }
+  return found;
+}
+
+// The same update from the means over all samples of the batch.
+NodeId add_statistics_update(Graph& graph, const Statistics& of, Tensor samples) {
+  graph::Body& body = graph.body();
+  std::vector<ValueId> inputs = of.inputs;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (of.sums[i].is_set()) inputs[i] = div(of.sums[i], samples).id();
+  const graph::Node node = body.node(of.node);
+  return body.add_node(*node.op, inputs, body.attrs(node), {});
+}
+
+}  // namespace
+
+int trailing_ones(int64_t shard) { return std::countr_one(static_cast<uint64_t>(shard)); }
+
+ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int levels, std::span<const Tensor> only) {
+  check(optimiser);
+  Graph& graph = loss.graph();
+  const std::vector<Tensor> weights = trained_weights(graph, only);
+  const LossScale scale = make_loss_scale(graph, optimiser);
+  const std::vector<Gradient> gradients = training_gradients(loss, weights, scale.scale);
+  const std::vector<NodeId> layer_statistics = find_statistics(graph.body(), gradients);
+
+  const Scope scope(graph, "optimiser");
+  Builder builder(graph, levels);
+  Updates& apply = builder.result.apply;
+  apply = make_settings(graph, optimiser);
+  apply.loss_scale = scale.scale;
+  builder.result.add = apply;
+  builder.result.add.nodes.push_back(ops::count_samples(builder.samples()));
+  std::vector<Gradient> sums(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (gradients[i].is_set())
+      sums[i].value = builder.add_register(gradients[i], weights[i], std::string(weights[i].name()));
+  std::vector<Statistics> statistics;
+  for (const NodeId id : layer_statistics) statistics.push_back(add_statistics_sums(graph, builder, id));
+  builder.add_merges();
+  builder.add_exchange();
+
+  const Tensor is_finite = scale.is_set() ? are_finite(sums) : Tensor();
+  Tensor factor = div(graph.scalar(1), builder.samples());
+  if (scale.is_set()) factor = div(factor, scale.scale);
+  {
+    const Guard guard(graph, is_finite);
+    for (const Statistics& one : statistics)
+      apply.nodes.push_back(add_statistics_update(graph, one, builder.samples()));
+    add_weight_updates(optimiser, sums, weights, factor, apply);
+  }
+  if (scale.is_set())
+    apply.nodes.push_back(
+        ops::adjust_loss_scale(scale.scale, scale.finite_steps, is_finite, optimiser.scale_growth_steps));
+  builder.add_clears();
+  return std::move(builder.result);
+}
+
+}  // namespace plimsoll::autodiff

@@ -1,0 +1,82 @@
+#include "train/shards.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "train/spec.h"
+
+namespace plimsoll::train {
+
+int Shards::levels() const { return is_cut ? std::countr_zero(static_cast<uint64_t>(own)) : -1; }
+
+Shards cut_into_shards(const Spec& spec, int64_t batch) {
+  const int ranks = spec.communicator ? spec.communicator->size() : 1;
+  const auto refuse = [](const std::string& why) { throw Error(why, ErrorKind::Usage); };
+  if (spec.shards == 0 && ranks == 1) return {.samples = batch};
+  Shards shards{.total = spec.shards > 0 ? spec.shards : ranks, .is_cut = true, .is_fixed = spec.shards > 0};
+  if (spec.shards > 0 && !std::has_single_bit(static_cast<uint64_t>(spec.shards)))
+    refuse(fmt::format("{} shards make no tree; give a power of two: {} or {}", spec.shards,
+                       std::bit_floor(static_cast<uint64_t>(spec.shards)),
+                       std::bit_ceil(static_cast<uint64_t>(spec.shards))));
+  if (shards.total % ranks != 0)
+    refuse(fmt::format("{} shards can't be shared by {} ranks; give a number of ranks that divides them", shards.total,
+                       ranks));
+  if (batch % shards.total != 0)
+    refuse(fmt::format("a batch of {} can't be cut into {} equal shards; try a batch of {}", batch, shards.total,
+                       (batch + shards.total - 1) / shards.total * shards.total));
+  if (spec.accumulate > 1)
+    refuse(fmt::format("{} batches for each update can't be combined with shards; give a batch of {} instead",
+                       spec.accumulate, batch * spec.accumulate));
+  if (spec.pipeline.most_corrupt > 0)
+    refuse("samples can't be passed over while ranks or shards divide them; correct the data, or train alone");
+  shards.own = shards.total / ranks;
+  shards.first = spec.communicator ? spec.communicator->rank() * shards.own : 0;
+  shards.samples = batch / shards.total;
+  return shards;
+}
+
+ShardRecords::ShardRecords(const Shards& shards, ranks::Communicator* communicator, size_t width)
+    : shards_(shards),
+      communicator_(communicator),
+      width_(width),
+      mine_(1 + static_cast<size_t>(shards.own) * width),
+      all_(mine_.size() * static_cast<size_t>(shards.total / shards.own)) {}
+
+void ShardRecords::exchange() {
+  if (communicator_ == nullptr)
+    std::ranges::copy(mine_, all_.begin());
+  else
+    communicator_->gather(std::as_bytes(std::span(mine_)), std::as_writable_bytes(std::span(all_)));
+}
+
+std::span<const double> ShardRecords::shard(int64_t number) const {
+  const size_t rank = static_cast<size_t>(number / shards_.own), own = static_cast<size_t>(number % shards_.own);
+  return std::span(all_).subspan(rank * mine_.size() + 1 + own * width_, width_);
+}
+
+void ShardRecords::add_to(EpochSums& sums) const {
+  for (int64_t i = 0; i < shards_.total; ++i) sums.add(shard(i));
+}
+
+bool ShardRecords::is_stop_asked() const {
+  for (size_t at = 0; at < all_.size(); at += mine_.size())
+    if (all_[at] != 0) return true;
+  return false;
+}
+
+double ShardRecords::samples() const {
+  double samples = 0;
+  for (int64_t i = 0; i < shards_.total; ++i) samples += shard(i)[0];
+  return samples;
+}
+
+double ShardRecords::loss() const {
+  double loss = 0;
+  for (int64_t i = 0; i < shards_.total; ++i) loss += shard(i)[1];
+  return loss / samples();
+}
+
+}  // namespace plimsoll::train

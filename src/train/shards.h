@@ -1,0 +1,59 @@
+// How the batch of a training is cut into shards, and which of them this rank takes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <plimsoll/session.h>
+#include "ranks/communicator.h"
+#include "train/epoch_sums.h"
+
+namespace plimsoll::train {
+
+struct Spec;
+
+struct Shards {
+  int64_t total = 1;      // in a batch; the leaves of the tree that sums are taken in
+  int64_t own = 1;        // of this rank, one after another
+  int64_t first = 0;      // of those
+  int64_t samples = 0;    // of a shard
+  bool is_cut = false;    // false: the batch is one step
+  bool is_fixed = false;  // their number was given: it does not follow that of the ranks
+  int levels() const;     // of sums that a rank keeps; -1 where nothing is cut
+  int64_t first_sample(int64_t shard) const { return (first + shard) * samples; }  // of one of its own
+};
+
+// Throws Error(Usage) for numbers that can't be: shards must be a power of two and a multiple of the ranks, and the
+// batch a multiple of the shards.
+Shards cut_into_shards(const Spec& spec, int64_t batch);
+
+// What the shards of a batch fetched, on all ranks. Summed in the order of shards, so that metrics have the same bits
+// for any number of ranks. Allocates nothing after construction.
+class ShardRecords {
+ public:
+  ShardRecords(const Shards& shards, ranks::Communicator* communicator, size_t width);
+
+  // The numbers of a shard of this rank, zeros until they are set.
+  std::span<double> own(int64_t shard) {
+    return std::span(mine_).subspan(1 + static_cast<size_t>(shard) * width_, width_);
+  }
+  void set_stop_asked() { mine_[0] = 1; }
+  // Everybody's; throws Error when a rank does not answer.
+  void exchange();
+  void add_to(EpochSums& sums) const;
+  bool is_stop_asked() const;  // on any rank, after exchange
+  double samples() const;      // of all shards
+  double loss() const;         // mean over those
+  void clear() { std::fill(mine_.begin(), mine_.end(), 0.0); }
+
+ private:
+  std::span<const double> shard(int64_t number) const;
+
+  const Shards shards_;
+  ranks::Communicator* const communicator_;
+  const size_t width_;
+  std::vector<double> mine_, all_;
+};
+
+}  // namespace plimsoll::train

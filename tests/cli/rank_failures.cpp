@@ -1,0 +1,116 @@
+// Ranks that are killed, hang or are asked to stop while they train: all end, and what was learned stays.
+#include <csignal>
+#include <random>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/rank_run.h"
+#include "support/small_run.h"
+
+namespace plimsoll::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+class RankFailures : public ::testing::Test {
+ protected:
+  std::string command(const std::string& run, const std::string& more) const {
+    return small.command(run, "--ranks 4 --shards 4 --epochs 100000 --checkpoint-every 20 " + more);
+  }
+  // Until it has written a checkpoint: all ranks train then.
+  bool wait_for_checkpoint(const std::string& run, size_t least = 1) const {
+    return RankRun::wait_until([&] { return small.checkpoints(run).size() >= least; });
+  }
+  static void expect_nobody(const RankRun& run) {
+    EXPECT_TRUE(RankRun::wait_until([&] { return run.ranks().empty(); })) << "a rank is left";
+  }
+  // The bits of a training that nothing happened to.
+  std::string undisturbed(int64_t steps) const {
+    const Outcome outcome = run_program(fmt::format("{} --shards 4 --epochs 100000 --steps {} --save {}",
+                                                    small.command("undisturbed", ""), steps, small.in("whole")));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return SmallRun::content(small.in("whole"));
+  }
+
+  const SmallRun small;
+};
+
+TEST_F(RankFailures, AKilledRankEndsAllAndIsNamed) {
+  RankRun run(command("run", ""), small.in("run"));
+  ASSERT_TRUE(wait_for_checkpoint("run"));
+  ASSERT_EQ(run.ranks().size(), 4U);
+  run.send(2, SIGKILL);
+  const Outcome& outcome = run.wait();
+  EXPECT_EQ(outcome.exit_code, 7) << outcome.errors;
+  EXPECT_THAT(outcome.errors,
+              MatchesRegex("plimsoll: rank 2 on .* was killed by signal 9 \\(Killed\\); all ranks were ended\n"));
+  // Seconds of a machine with other work are not asserted beyond what would be a hang.
+  EXPECT_LT(run.seconds_to_end(), 20);
+  expect_nobody(run);
+  const int64_t steps = small.newest_step("run") + 30;
+  const Outcome rest = run_program(small.resume("run", fmt::format("--steps {} --save {}", steps, small.in("rest"))));
+  EXPECT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_EQ(SmallRun::content(small.in("rest")), undisturbed(steps)) << "one rank goes on where four were";
+}
+
+TEST_F(RankFailures, TwentyKillsLeaveACheckpointThatGoesOn) {
+  std::mt19937 random(7);
+  for (int kill = 0; kill < 20; ++kill) {
+    const std::string more = kill == 0 ? "" : "--resume";
+    RankRun run(command("run", more), small.in("run"));
+    ASSERT_TRUE(RankRun::wait_until([&] { return run.ranks().size() == 4; }));
+    ASSERT_TRUE(kill > 0 || wait_for_checkpoint("run"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1500));
+    run.send(static_cast<int>(random() % 4), SIGKILL);
+    const Outcome& outcome = run.wait();
+    EXPECT_EQ(outcome.exit_code, 7) << kill << ": " << outcome.errors;
+    expect_nobody(run);
+  }
+  const int64_t steps = small.newest_step("run") + 10;
+  const Outcome rest =
+      run_program(small.resume("run", fmt::format("--ranks 2 --steps {} --save {}", steps, small.in("rest"))));
+  EXPECT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_EQ(SmallRun::content(small.in("rest")), undisturbed(steps));
+}
+
+TEST_F(RankFailures, ARankThatHangsIsNamedAfterTheDeadline) {
+  RankRun run(command("run", "--rank-timeout 3"), small.in("run"));
+  ASSERT_TRUE(wait_for_checkpoint("run"));
+  run.send(1, SIGSTOP);
+  const Outcome& outcome = run.wait();
+  EXPECT_EQ(outcome.exit_code, 7) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("plimsoll: rank 1 has not answered for 3 s; the others were ended\n"));
+  expect_nobody(run);
+}
+
+TEST_F(RankFailures, RestartsGoOnFromTheLastCheckpoint) {
+  RankRun run(command("run", fmt::format("--restarts 2 --steps 600 --save {}", small.in("several"))), small.in("run"));
+  ASSERT_TRUE(wait_for_checkpoint("run"));
+  run.send(3, SIGKILL);
+  const Outcome& outcome = run.wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("rank 3 on "));
+  EXPECT_THAT(outcome.errors, HasSubstr("starting again from the last checkpoint\n"));
+  EXPECT_EQ(SmallRun::content(small.in("several")), undisturbed(600));
+  expect_nobody(run);
+}
+
+TEST_F(RankFailures, ASignalToOneRankStopsAllAfterTheSameStep) {
+  RankRun run(command("run", ""), small.in("run"));
+  ASSERT_TRUE(wait_for_checkpoint("run"));
+  run.send(1, SIGUSR1);
+  const Outcome& outcome = run.wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("--resume"));
+  const int64_t steps = small.newest_step("run") + 10;
+  EXPECT_EQ(run_program(small.resume("run", fmt::format("--steps {} --save {}", steps, small.in("rest")))).exit_code,
+            0);
+  EXPECT_EQ(SmallRun::content(small.in("rest")), undisturbed(steps));
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
