@@ -14,7 +14,8 @@ bool multiplies_bf16();
 // Whether lowering asked for it.
 inline bool computes_in_bf16(const graph::Attrs& attrs) { return attrs.s("compute") == "bf16"; }
 
-// How much faster products in bf16 were than those in f32 (`bench_kernels --filter bf16`).
+// How much faster products in bf16 count than those in f32. Convolutions gain more than this, matrix products about as
+// much: `plimsoll profile resnet18 --policy mixed_bfloat16` beside `--policy stored_bfloat16`, the same of bert-base.
 constexpr double kHalfSpeedup = 1.7;
 
 // An operand in memory: f32 or bf16.

@@ -52,7 +52,10 @@ Wiring wire(const Model& model, const ElementSpec& batches, const std::string& w
   };
   const bool by_name = std::all_of(model.inputs().begin(), model.inputs().end(),
                                    [&](const std::string& name) { return find_left(name) != nullptr; });
-  if (!by_name && left.size() < model.inputs().size())
+  // Inputs are found by name, or all by their place: a dataset that has some of the names lacks the others.
+  const bool some_by_name = std::any_of(model.inputs().begin(), model.inputs().end(),
+                                        [&](const std::string& name) { return find_left(name) != nullptr; });
+  if (!by_name && (some_by_name || left.size() < model.inputs().size()))
     refuse(fmt::format("model '{}' has {} inputs ({}) but the dataset has {}", model.name(), model.inputs().size(),
                        fmt::join(model.inputs(), ", "), to_string(batches)));
   for (const std::string& name : model.inputs())
