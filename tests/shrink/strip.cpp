@@ -1,6 +1,7 @@
 // Stripped models: the same predictions, bit for bit, from less memory and a smaller file.
 #include "shrink/strip.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -45,14 +46,15 @@ std::vector<float> predict(const std::string& path, int64_t batch) {
   const auto training = train::make_training(spec);
   training->session->open();
   session::load_weights(*training->session, training->graph, stored.weights_path());
-  std::vector<std::vector<float>> numbers;
+  std::vector<std::unique_ptr<float[], decltype(&std::free)>> numbers;  // aligned: they are read where they lie
   std::vector<Feed> feeds;
   for (const auto& [name, tensor] : training->passes.inputs) {
     const int64_t count = element_count(at_batch(tensor.shape(), batch));
-    std::vector<float>& x = numbers.emplace_back();
+    const auto bytes = static_cast<size_t>(round_up(count * Bytes{sizeof(float)}, kAlignment));
+    auto& x = numbers.emplace_back(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)), &std::free);
     for (int64_t i = 0; i < count; ++i)
-      x.push_back(static_cast<float>(unit_real(mix_bits(9, static_cast<uint64_t>(i)))));
-    feeds.push_back({tensor, DType::F32, x.data(), count * Bytes{sizeof(float)}});
+      x[static_cast<size_t>(i)] = static_cast<float>(unit_real(mix_bits(9, static_cast<uint64_t>(i))));
+    feeds.push_back({tensor, DType::F32, x.get(), count * Bytes{sizeof(float)}});
   }
   const auto views = training->session->run_step(training->predict_step, feeds);
   const auto floats = views[0].floats();
