@@ -162,7 +162,7 @@ TEST(Int8, ProductsAreExact) {
 }
 
 // 255 * 127 * 2 passes 16 bits: processors without VNNI give another result, and the rule [-64, 63] avoids it.
-constexpr Layer kLargeSums{2, 64, 64, 5, 5, {3, 3}, Window::padded(1)};
+const Layer kLargeSums{2, 64, 64, 5, 5, {3, 3}, Window::padded(1)};
 
 TEST(Int8, DISABLED_FullRangeSaturatesHere) {
   ASSERT_FALSE(kernels::adds_bytes_exactly());
