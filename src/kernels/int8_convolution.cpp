@@ -63,13 +63,36 @@ ByteForward::primitive_desc describe(const ConvolutionSizes& sizes, const Memory
   return pd;
 }
 
-// With the layout that the filter has, where oneDNN's implementation stays the same; else with the one it likes best.
+bool has_isa(dnnl::cpu_isa wanted) {
+  const auto isa = static_cast<int>(dnnl::get_effective_cpu_isa());
+  return (isa & static_cast<int>(wanted)) == static_cast<int>(wanted);
+}
+
+// oneDNN would choose blocks by the number of samples. These are as fast, and every batch and micro-batch can read
+// them: a filter is never copied into another order.
+MemoryDesc filter_in_blocks(const ConvolutionSizes& sizes) {
+  using FormatTag = dnnl::memory::format_tag;
+  const Dims dims = grouped_filter(sizes);
+  if (!has_isa(dnnl::cpu_isa::avx512_core_vnni)) return any_desc(DType::I8, dims);
+  const bool is_depthwise = sizes.kernel[1] == 1 && sizes.kernel[0] == sizes.window.groups;
+  const FormatTag tag = sizes.window.groups == 1 ? FormatTag::OIhw4i16o4i
+                        : is_depthwise           ? FormatTag::Goihw16g
+                                                 : FormatTag::gOIhw4i16o4i;
+  return {to_dnnl(dims), to_dnnl(DType::I8), tag};
+}
+
+bool is_reference(const ByteForward::primitive_desc& pd) {
+  return std::string_view(pd.impl_info_str()).starts_with("ref");
+}
+
 ByteForward::primitive_desc describe_for(const ConcreteType& filter, const ConvolutionSizes& sizes, DType result,
                                          const dnnl::primitive_attr& attr) {
   const Dims dims = grouped_filter(sizes);
-  auto best = describe(sizes, any_desc(DType::I8, dims), result, attr);
+  auto best = describe(sizes, filter_in_blocks(sizes), result, attr);
+  if (!best || is_reference(best)) best = describe(sizes, any_desc(DType::I8, dims), result, attr);
   if (!best) throw Error("oneDNN has no kernel for an int8 convolution of these sizes; leave this layer in f32");
   if (filter.is_open) return best;
+  // The layout that the filter has, where the same implementation takes it.
   auto wished =
       describe(sizes, filter.layout.is_plain() ? plain_desc(DType::I8, dims) : filter.layout.desc(DType::I8, dims),
                result, attr);
@@ -124,11 +147,7 @@ void expect_exact(const Facts& facts) {
 
 }  // namespace
 
-bool adds_bytes_exactly() {
-  const auto isa = static_cast<int>(dnnl::get_effective_cpu_isa());
-  const auto has = [&](dnnl::cpu_isa wanted) { return (isa & static_cast<int>(wanted)) == static_cast<int>(wanted); };
-  return has(dnnl::cpu_isa::avx512_core_vnni) || has(dnnl::cpu_isa::avx2_vnni);
-}
+bool adds_bytes_exactly() { return has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni); }
 
 Prepared prepare_int8_convolution(const Facts& facts, const ConvolutionSizes& sizes) {
   expect_exact(facts);
