@@ -15,9 +15,7 @@ struct ResultChanges {
   int state_bits = 32;           // of an element of the optimiser's state
   DType frozen = DType::F32;     // of weights that are not trained
   bool splits_the_norm = false;  // batch_norm takes each micro-batch for a batch of its own
-  bool is_lossy() const {
-    return values != DType::F32 || half_products || state_bits < 32 || frozen != DType::F32;
-  }
+  bool is_lossy() const { return values != DType::F32 || half_products || state_bits < 32 || frozen != DType::F32; }
 };
 
 // "values in bf16 and optimiser state in 8 bits": what is not kept in f32.
