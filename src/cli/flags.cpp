@@ -101,8 +101,7 @@ void add_optimiser(CLI::App& app, Arguments& s) {
 }
 
 void add_model(CLI::App& app, Arguments& s, const char* also) {
-  app.add_option("model", s.model,
-                 fmt::format("Built-in, the directory of a stored one{}: {}", also, fmt::join(model_names(), ", ")))
+  app.add_option("model", s.model, fmt::format("Built-in{}, or a directory: {}", also, fmt::join(model_names(), ", ")))
       ->required();
   start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
@@ -121,9 +120,9 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
       app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
           ->check(positive_number());
   if (!lists_rate) rate->group("");
+  start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)")
       ->check(positive_number());
-  start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--prune", s.prune,
                  "Make weights zero while training, by steps: to=0.5, or from=0.5,to=0.8,begin=1000,end=10000. Also "
                  "frequency=100, power=3, block=4x1, pool=largest, layers=NAME:NAME, two-of-four")
