@@ -22,7 +22,7 @@ using testing::error_of;
 
 // Words through a table, two frozen layers with a trained one between them, and the same table as the last layer.
 struct WordNet {
-  static constexpr int64_t kWords = 300, kWidth = 128, kBatch = 6;
+  static constexpr int64_t kWords = 20000, kWidth = 128, kBatch = 6;
   Graph graph;
   Tensor words, labels, table, first, trained, last, loss;
   Updates updates;
@@ -214,7 +214,8 @@ TEST(Frozen, IsReadFromTheScratchFileButNeverWrittenToIt) {
   const Bytes before = written_bytes();
   session.open();
   const Bytes opened = written_bytes();
-  EXPECT_LE(opened - before, session.file_bytes()) << "each variable once";
+  constexpr Bytes kOfTheFileSystem = 64 * KiB;  // what it writes to make a file
+  EXPECT_LE(opened - before, session.file_bytes() + kOfTheFileSystem) << "each variable once";
   constexpr int kSteps = 4;
   for (int i = 0; i < kSteps; ++i) session.run_step(0, feeds);
   // The trained weight, m and v, where they are stored; gradients and activations are small.
