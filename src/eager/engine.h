@@ -113,7 +113,7 @@ class EagerEngine : public graph::Recorder {
   [[noreturn]] void throw_refusal(const Refusal& refusal) const;
   [[noreturn]] void refuse(const EagerValue& value) const;
   [[noreturn]] void refuse_planning(const PieceRun& run) const;
-  [[noreturn]] void refuse_task(const WalkProgram& program, const Walk::Lack& lack) const;
+  [[noreturn]] void refuse_task(const WalkProgram& program, const TaskWalk::Lack& lack) const;
   [[noreturn]] void refuse_walk(const WalkProgram& program, plan::TaskId task, bool has_changed) const;
   [[noreturn]] static void throw_bad_value(const graph::Op* op, const kernels::StepStatus& status);
 

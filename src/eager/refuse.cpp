@@ -46,7 +46,7 @@ void EagerEngine::refuse_planning(const PieceRun& run) const {
   throw_refusal(refusal);
 }
 
-void EagerEngine::refuse_task(const WalkProgram& program, const Walk::Lack& lack) const {
+void EagerEngine::refuse_task(const WalkProgram& program, const TaskWalk::Lack& lack) const {
   // Small values share slabs: each size may need one more.
   Refusal refusal = begin_refusal(lack.missing + MiB / 2);
   const graph::Op* const op = program.op_of(lack.task);

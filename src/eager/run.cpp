@@ -215,9 +215,9 @@ void EagerEngine::walk(const PieceRun& run) {
   std::optional<plan::TaskId> stuck;
   bool has_changed = false;
   {
-    Walk walk(store_, program, {.seed = options_.seed, .step = run.serial, .status = &status}, run.leaves, run.outs,
-              [this](EagerValue& variable) { return store_.keep_dependents(variable); });
-    if (const std::optional<Walk::Lack> lack = walk.find_lack()) refuse_task(*program, *lack);
+    TaskWalk walk(store_, program, {.seed = options_.seed, .step = run.serial, .status = &status}, run.leaves, run.outs,
+                  [this](EagerValue& variable) { return store_.keep_dependents(variable); });
+    if (const std::optional<TaskWalk::Lack> lack = walk.find_lack()) refuse_task(*program, *lack);
     if (!walk.run()) stuck = walk.stuck_at();
     has_changed = walk.has_changed_variables();
   }
@@ -260,8 +260,8 @@ bool EagerEngine::remake(EagerValue& value) {
   if (run_planned(run)) return true;
   const std::shared_ptr<const WalkProgram> program = walk_program(run);
   if (program == nullptr) return false;
-  Walk walk(store_, program, {.seed = options_.seed, .step = run.serial}, run.leaves, run.outs,
-            [](EagerValue&) { return true; });
+  TaskWalk walk(store_, program, {.seed = options_.seed, .step = run.serial}, run.leaves, run.outs,
+                [](EagerValue&) { return true; });
   return walk.run();
 }
 

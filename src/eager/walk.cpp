@@ -16,7 +16,7 @@ Bytes least_workspace(const WalkTask& task) {
 }  // namespace
 
 // Stay in memory until this ends.
-class Walk::Pinned {
+class TaskWalk::Pinned {
  public:
   Pinned() = default;
   ~Pinned() { clear(); }
@@ -35,8 +35,9 @@ class Walk::Pinned {
   std::vector<EagerValue*> values_;
 };
 
-Walk::Walk(ValueStore& store, std::shared_ptr<const WalkProgram> program, const kernels::StepState& state,
-           std::span<EagerValue* const> leaves, std::span<EagerValue* const> targets, BeforeChange before_change)
+TaskWalk::TaskWalk(ValueStore& store, std::shared_ptr<const WalkProgram> program, const kernels::StepState& state,
+                   std::span<EagerValue* const> leaves, std::span<EagerValue* const> targets,
+                   BeforeChange before_change)
     : store_(store),
       program_(std::move(program)),
       state_(state),
@@ -63,7 +64,7 @@ Walk::Walk(ValueStore& store, std::shared_ptr<const WalkProgram> program, const 
   }
 }
 
-Walk::~Walk() {
+TaskWalk::~TaskWalk() {
   for (size_t s = 0; s < values_.size(); ++s) {
     const WalkSlot::Kind kind = program_->slots()[s].kind;
     if (kind == WalkSlot::Kind::Target) values_[s]->walk = nullptr;
@@ -71,7 +72,7 @@ Walk::~Walk() {
   }
 }
 
-std::optional<Walk::Lack> Walk::find_lack() const {
+std::optional<TaskWalk::Lack> TaskWalk::find_lack() const {
   const Bytes free = store_.most_bytes();
   std::optional<Lack> worst;
   for (plan::TaskId t = 0; t < std::ssize(program_->tasks()); ++t) {
@@ -94,24 +95,24 @@ std::optional<Walk::Lack> Walk::find_lack() const {
   return worst;
 }
 
-bool Walk::is_there(int32_t slot) const {
+bool TaskWalk::is_there(int32_t slot) const {
   if (program_->slots()[static_cast<size_t>(slot)].kind == WalkSlot::Kind::Leaf) return true;
   const EagerValue::State state = value(slot).state;
   return state == EagerValue::State::InMemory || state == EagerValue::State::InFile;
 }
 
-bool Walk::is_needed(int32_t slot) const {
+bool TaskWalk::is_needed(int32_t slot) const {
   return program_->slots()[static_cast<size_t>(slot)].kind == WalkSlot::Kind::Target ||
          uses_left_[static_cast<size_t>(slot)] > 0;
 }
 
 // Dropped, and still needed.
-bool Walk::is_lost(int32_t slot) const {
+bool TaskWalk::is_lost(int32_t slot) const {
   return !is_there(slot) && value(slot).state == EagerValue::State::Dropped && is_needed(slot);
 }
 
 // It gives the same bits: its variables are as they were.
-bool Walk::can_run_again(plan::TaskId id) const {
+bool TaskWalk::can_run_again(plan::TaskId id) const {
   const WalkTask& task = program_->tasks()[static_cast<size_t>(id)];
   return task.recomputable && task.changes.empty() &&
          std::all_of(task.in.begin(), task.in.end(), [&](const WalkOperand& operand) {
@@ -120,7 +121,7 @@ bool Walk::can_run_again(plan::TaskId id) const {
          });
 }
 
-std::vector<int32_t> Walk::find_missing(int32_t slot) const {
+std::vector<int32_t> TaskWalk::find_missing(int32_t slot) const {
   std::vector<int32_t> missing{slot};
   std::vector<bool> is_seen(values_.size(), false);
   is_seen[static_cast<size_t>(slot)] = true;
@@ -134,7 +135,7 @@ std::vector<int32_t> Walk::find_missing(int32_t slot) const {
   return missing;
 }
 
-bool Walk::can_make(int32_t slot) const {
+bool TaskWalk::can_make(int32_t slot) const {
   const std::vector<int32_t> missing = find_missing(slot);
   return std::all_of(missing.begin(), missing.end(), [&](int32_t s) {
     const std::vector<plan::TaskId>& writers = program_->slots()[static_cast<size_t>(s)].writers;
@@ -143,7 +144,7 @@ bool Walk::can_make(int32_t slot) const {
 }
 
 // Whether making it again reads one of these buffers.
-bool Walk::reads(int32_t slot, std::span<const plan::BufferId> buffers) const {
+bool TaskWalk::reads(int32_t slot, std::span<const plan::BufferId> buffers) const {
   for (const int32_t missing : find_missing(slot))
     for (const plan::TaskId writer : program_->slots()[static_cast<size_t>(missing)].writers)
       for (const WalkOperand& operand : program_->tasks()[static_cast<size_t>(writer)].in)
@@ -152,7 +153,7 @@ bool Walk::reads(int32_t slot, std::span<const plan::BufferId> buffers) const {
 }
 
 // Whether something that was dropped and is still needed is made from it.
-bool Walk::is_relied_on(int32_t slot) const {
+bool TaskWalk::is_relied_on(int32_t slot) const {
   for (int32_t s = 0; s < std::ssize(values_); ++s) {
     if (!is_lost(s)) continue;
     for (const int32_t missing : find_missing(s))
@@ -164,27 +165,27 @@ bool Walk::is_relied_on(int32_t slot) const {
   return false;
 }
 
-double Walk::remake_ns(const EagerValue& of) const {
+double TaskWalk::remake_ns(const EagerValue& of) const {
   double ns = 0;
   for (const int32_t slot : find_missing(of.slot)) ns += value(slot).make_ns;
   return ns;
 }
 
-double Walk::distance(const EagerValue& of) const {
+double TaskWalk::distance(const EagerValue& of) const {
   const std::vector<int32_t>& readers = program_->slots()[static_cast<size_t>(of.slot)].readers;
   const auto next = std::lower_bound(readers.begin(), readers.end(), position_);
   // What the task at hand reads goes last.
   return next == readers.end() ? static_cast<double>(program_->order().size()) : *next - position_ + 0.001;
 }
 
-bool Walk::can_remake(const EagerValue& of) const {
+bool TaskWalk::can_remake(const EagerValue& of) const {
   // A target without a record outlives the walk, and then nobody can make it.
   if (program_->slots()[static_cast<size_t>(of.slot)].kind == WalkSlot::Kind::Target) return false;
   return can_make(of.slot) || (!is_needed(of.slot) && !is_relied_on(of.slot));
 }
 
 // Tasks that lead to it run in program order, so that each finds most of its operands just made.
-bool Walk::remake(EagerValue& of) {
+bool TaskWalk::remake(EagerValue& of) {
   const std::vector<int32_t> missing = find_missing(of.slot);
   std::vector<plan::TaskId> tasks;
   for (const int32_t slot : missing)
@@ -202,14 +203,14 @@ bool Walk::remake(EagerValue& of) {
 }
 
 // Small values are not let go to make room, so they go as soon as they can.
-void Walk::drop_if_small(EagerValue& of) {
+void TaskWalk::drop_if_small(EagerValue& of) {
   if (!ValueStore::is_large(of) && of.state == EagerValue::State::InMemory && of.pins == 0 && can_remake(of))
     store_.drop(of);
 }
 
-bool Walk::bring(int32_t slot) { return store_.bring_back(value(slot)); }
+bool TaskWalk::bring(int32_t slot) { return store_.bring_back(value(slot)); }
 
-bool Walk::gather(const WalkTask& task, bool holds, Pinned& pinned) {
+bool TaskWalk::gather(const WalkTask& task, bool holds, Pinned& pinned) {
   for (const int32_t slot : task.reads) {
     if (!bring(slot)) return false;
     if (holds) pinned.add(value(slot));
@@ -230,7 +231,7 @@ bool Walk::gather(const WalkTask& task, bool holds, Pinned& pinned) {
   return true;
 }
 
-bool Walk::take_memory(const WalkTask& task, Pinned& pinned) {
+bool TaskWalk::take_memory(const WalkTask& task, Pinned& pinned) {
   for (const int32_t slot : task.writes) {
     EagerValue& of = value(slot);
     if (of.state == EagerValue::State::InFile && !store_.bring_back(of)) return false;
@@ -240,7 +241,7 @@ bool Walk::take_memory(const WalkTask& task, Pinned& pinned) {
   return true;
 }
 
-bool Walk::run_task(plan::TaskId id) {
+bool TaskWalk::run_task(plan::TaskId id) {
   const WalkTask& task = program_->tasks()[static_cast<size_t>(id)];
   Pinned pinned;
   if (!gather(task, true, pinned)) {
@@ -268,7 +269,7 @@ bool Walk::run_task(plan::TaskId id) {
   return true;
 }
 
-void Walk::call_kernel(plan::TaskId id, bool is_slim, std::byte* workspace) {
+void TaskWalk::call_kernel(plan::TaskId id, bool is_slim, std::byte* workspace) {
   const WalkTask& task = program_->tasks()[static_cast<size_t>(id)];
   const auto place = [&](const WalkOperand& operand) {
     return (operand.slot < 0 ? program_->constant(operand.buffer) : value(operand.slot).block.data) + operand.offset;
@@ -281,7 +282,7 @@ void Walk::call_kernel(plan::TaskId id, bool is_slim, std::byte* workspace) {
 }
 
 // What is dropped and made from the old version comes back before the change. After this it is not dropped again.
-bool Walk::keep_what_relies_on(const WalkTask& task) {
+bool TaskWalk::keep_what_relies_on(const WalkTask& task) {
   Pinned pinned;
   for (const int32_t slot : task.changed_slots)
     if (!before_change_(value(slot))) return false;
@@ -298,14 +299,14 @@ bool Walk::keep_what_relies_on(const WalkTask& task) {
   return true;
 }
 
-void Walk::spend(int32_t slot) {
+void TaskWalk::spend(int32_t slot) {
   EagerValue& of = value(slot);
   if (program_->slots()[static_cast<size_t>(slot)].kind != WalkSlot::Kind::Temporary) return;
   of.is_spent = true;
   drop_if_small(of);
 }
 
-void Walk::finish(const WalkTask& task) {
+void TaskWalk::finish(const WalkTask& task) {
   for (const plan::BufferId buffer : task.changes) {
     ++changes_done_[static_cast<size_t>(buffer)];
     is_changing_[static_cast<size_t>(buffer)] = false;
@@ -320,7 +321,7 @@ void Walk::finish(const WalkTask& task) {
     if (uses_left_[static_cast<size_t>(slot)] == 0) spend(slot);
 }
 
-bool Walk::run() {
+bool TaskWalk::run() {
   for (position_ = 0; position_ < std::ssize(program_->order()); ++position_) {
     const plan::TaskId id = program_->order()[static_cast<size_t>(position_)];
     const WalkTask& task = program_->tasks()[static_cast<size_t>(id)];

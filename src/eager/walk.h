@@ -14,16 +14,16 @@
 
 namespace plimsoll::eager {
 
-class Walk : public Remaker {
+class TaskWalk : public Remaker {
  public:
   // Called before a variable changes. False: no room for what was made from it.
   using BeforeChange = std::function<bool(EagerValue& variable)>;
   // Values by leaf, null where it is a constant or not needed, and by target.
-  Walk(ValueStore& store, std::shared_ptr<const WalkProgram> program, const kernels::StepState& state,
-       std::span<EagerValue* const> leaves, std::span<EagerValue* const> targets, BeforeChange before_change);
-  ~Walk();
-  Walk(const Walk&) = delete;
-  Walk& operator=(const Walk&) = delete;
+  TaskWalk(ValueStore& store, std::shared_ptr<const WalkProgram> program, const kernels::StepState& state,
+           std::span<EagerValue* const> leaves, std::span<EagerValue* const> targets, BeforeChange before_change);
+  ~TaskWalk();
+  TaskWalk(const TaskWalk&) = delete;
+  TaskWalk& operator=(const TaskWalk&) = delete;
 
   // The task that lacks most when all that may go is gone, before anything has run.
   struct Lack {
