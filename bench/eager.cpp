@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <iostream>
@@ -132,21 +133,38 @@ int main(int argc, char** argv) {
   Step step = session.step({.fetch = {loss}, .update = minimize(loss, adam), .batch = batch});
   const auto session_step = [&] { session_loss = step({{x, images}, {y, labels}})[0].item<float>(); };
 
+  // The same forward pass as a traced function and as a step of the session.
+  const auto traced = function([&](Tensor in) { return chosen.net(in, false); });
+  std::vector<float> function_out, session_out;
+  const auto function_step = [&] { function_out = traced(tensor(images, chosen.input)).to_vector<float>(); };
+  Step forward = session.step({.fetch = {chosen.net(x, false)}, .batch = batch});
+  const auto forward_step = [&] {
+    const auto results = forward({{x, images}});
+    const std::span<const float> numbers = results[0].floats();
+    session_out.assign(numbers.begin(), numbers.end());
+  };
+
   for (int i = 0; i < 3; ++i) {
     eager_step();
     session_step();
+    function_step();
+    forward_step();
   }
-  const bool same = eager_loss == session_loss;
-  std::vector<double> eager_ms, session_ms;
-  for (int round = 0; round < rounds; ++round) {
-    const std::vector<double> a = time_steps(eager_step, seconds), b = time_steps(session_step, seconds);
-    eager_ms.insert(eager_ms.end(), a.begin(), a.end());
-    session_ms.insert(session_ms.end(), b.begin(), b.end());
-  }
+  const bool same = eager_loss == session_loss, same_forward = function_out == session_out;
+  const std::array<std::function<void()>, 4> steps{eager_step, session_step, function_step, forward_step};
+  std::array<std::vector<double>, 4> ms;
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const std::vector<double> times = time_steps(steps[i], seconds);
+      ms[i].insert(ms[i].end(), times.begin(), times.end());
+    }
   const nlohmann::json result{{"case", name},
-                              {"eager_ms", median(eager_ms)},
-                              {"session_ms", median(session_ms)},
+                              {"eager_ms", median(ms[0])},
+                              {"session_ms", median(ms[1])},
                               {"same_losses", same},
+                              {"function_ms", median(ms[2])},
+                              {"session_forward_ms", median(ms[3])},
+                              {"same_forward", same_forward},
                               {"recording_ns", recording_ns(eager)},
                               {"plans", eager.facts().plans},
                               {"line_peak", line.peak()}};

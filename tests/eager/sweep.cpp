@@ -31,7 +31,7 @@ struct Outcome {
 };
 
 // Small values share slabs, one for each of ten sizes.
-constexpr Bytes kSlabs = 10 * 256 * KiB;
+constexpr Bytes kSlabs = 10 * 64 * KiB;
 
 Outcome train(const Loop& loop, MemoryLine& line, const EagerOptions& options = {}) {
   Eager eager(line, options);
@@ -73,7 +73,7 @@ Bytes smallest_line(const Loop& loop, const EagerOptions& options = {}) {
 }
 
 void expect_the_same_at_every_line(const Loop& loop) {
-  MemoryLine ample;
+  MemoryLine ample(GiB);
   const Outcome free = train(loop, ample);
   const Bytes smallest = smallest_line(loop);
   const Bytes input = element_count(loop.input) * 4;
@@ -112,7 +112,7 @@ Loop wide_loop() {
 }
 
 TEST(EagerSweep, VariablesNeedNotFitWhereAFolderIsGiven) {
-  MemoryLine ample;
+  MemoryLine ample(GiB);
   const Outcome free = train(wide_loop(), ample);
   const EagerOptions options{.scratch_folder = ::testing::TempDir()};
   const Bytes smallest = smallest_line(wide_loop(), options);
