@@ -158,7 +158,7 @@ void add_profile_verb(CLI::App& app, Command& command) {
 void add_inspect_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("inspect", "show what a model, a weights file, a dumped plan or data holds");
-  add_model(*verb, s, ", or a file of weights or data");
+  add_model(*verb, s, ", a file");
   add_training(*verb, s, true);
   add_output(*verb, s);
   verb->add_flag("--all", s.all, "Every variable");

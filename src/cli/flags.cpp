@@ -99,8 +99,7 @@ void add_optimiser(CLI::App& app, Arguments& s) {
 }
 
 void add_model(CLI::App& app, Arguments& s, const char* also) {
-  app.add_option("model", s.model,
-                 fmt::format("Built-in, the directory of a stored one{}: {}", also, fmt::join(model_names(), ", ")))
+  app.add_option("model", s.model, fmt::format("Built-in{}, or a directory: {}", also, fmt::join(model_names(), ", ")))
       ->required();
   start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
@@ -119,9 +118,9 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
       app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
           ->check(CLI::PositiveNumber);
   if (!lists_rate) rate->group("");
+  start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)")
       ->check(CLI::PositiveNumber);
-  start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");

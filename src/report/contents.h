@@ -35,7 +35,7 @@ std::string model_text(const ModelFacts& facts);  // without its variables
 std::string model_json(const ModelFacts& facts, int indent = kOneLine);
 
 // A layer of a stored model: tensors whose names begin alike.
-struct LayerRow {
+struct WeightLayer {
   std::string name;
   std::vector<TensorRow> tensors = {};  // named within the layer
   int64_t elements = 0, zeros = 0;
@@ -49,7 +49,7 @@ struct StoredModelFacts {
   std::vector<std::string> class_names = {};
   std::vector<float> mean = {}, deviation = {};
   std::vector<std::pair<std::string, std::string>> notes = {};
-  std::vector<LayerRow> layers = {};
+  std::vector<WeightLayer> layers = {};
   Bytes disk_bytes = 0;  // of all files
 };
 

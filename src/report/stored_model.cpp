@@ -1,4 +1,6 @@
 // What a stored model holds, layer by layer.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -15,7 +17,7 @@ struct Totals {
 
 Totals total_of(const StoredModelFacts& facts) {
   Totals totals;
-  for (const LayerRow& layer : facts.layers) {
+  for (const WeightLayer& layer : facts.layers) {
     totals.elements += layer.elements;
     totals.zeros += layer.zeros;
     totals.memory_bytes += layer.memory_bytes;
@@ -27,7 +29,7 @@ double percent_of_zeros(int64_t zeros, int64_t elements) {
   return elements == 0 ? 0 : 100.0 * static_cast<double>(zeros) / static_cast<double>(elements);
 }
 
-std::string tensors_text(const LayerRow& layer) {
+std::string tensors_text(const WeightLayer& layer) {
   std::vector<std::string> texts;
   for (const TensorRow& tensor : layer.tensors) texts.push_back(tensor.name + " " + tensor.type);
   return fmt::format("{}", fmt::join(texts, ", "));
@@ -58,7 +60,7 @@ std::string stored_model_text(const StoredModelFacts& facts, size_t most_layers,
       format_bytes(facts.disk_bytes), facts.nodes, facts.steps);
   text += fmt::format("  {:>12} {:>10} {:>10} {:>8}  layer\n", "numbers", "memory", "disk", "zeros");
   for (size_t i = 0; i < facts.layers.size() && i < most_layers; ++i) {
-    const LayerRow& layer = facts.layers[i];
+    const WeightLayer& layer = facts.layers[i];
     text += fmt::format("  {:>12} {:>10} {:>10} {:>6.1f} %  {}: {}\n", grouped_text(layer.elements),
                         format_bytes(layer.memory_bytes), format_bytes(layer.disk_bytes),
                         percent_of_zeros(layer.zeros, layer.elements), layer.name, tensors_text(layer));
@@ -70,7 +72,7 @@ std::string stored_model_text(const StoredModelFacts& facts, size_t most_layers,
 
 std::string stored_model_json(const StoredModelFacts& facts, int indent) {
   nlohmann::json layers = nlohmann::json::array();
-  for (const LayerRow& layer : facts.layers) {
+  for (const WeightLayer& layer : facts.layers) {
     nlohmann::json tensors = nlohmann::json::array();
     for (const TensorRow& tensor : layer.tensors)
       tensors.push_back({{"name", tensor.name}, {"type", tensor.type}, {"bytes", tensor.bytes}});

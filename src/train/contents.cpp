@@ -87,7 +87,7 @@ report::StoredModelFacts inspect_stored(const StoredModel& stored) {
     const std::string layer = slash == std::string::npos ? "(model)" : within.substr(0, slash);
     const size_t number = numbers.try_emplace(layer, facts.layers.size()).first->second;
     if (number == facts.layers.size()) facts.layers.push_back({.name = layer});
-    report::LayerRow& row = facts.layers[number];
+    report::WeightLayer& row = facts.layers[number];
     places[tensor.name] = number;
     row.tensors.push_back({slash == std::string::npos ? within : within.substr(slash + 1),
                            std::string(name_of(tensor.dtype)) + to_string(tensor.dims), tensor.bytes});
@@ -96,7 +96,7 @@ report::StoredModelFacts inspect_stored(const StoredModel& stored) {
   }
   const session::WeightsReader file(stored.weights_path());
   file.for_each([&](const session::StoredTensor& tensor) {
-    report::LayerRow& row = facts.layers[places.at(tensor.name)];
+    report::WeightLayer& row = facts.layers[places.at(tensor.name)];
     row.disk_bytes += tensor.bytes;
     row.zeros += count_zeros(file, tensor);
   });

@@ -145,10 +145,11 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
   if (flips || !is_fed_as_stored(stored, spec)) {
     Converter converter;
     for (size_t i = 0; i < spec.size(); ++i)
-      converter.parts.push_back({.path = samples.paths[i],
-                                 .conversion = conversion(stored[i], spec[i].dtype, model.preprocessing.byte_scale, samples.paths[i]),
-                                 .flipped_width = flips ? width_of_images(model, i) : 0,
-                                 .classes = has_classes(spec[i], i) ? model.classes : 0});
+      converter.parts.push_back(
+          {.path = samples.paths[i],
+           .conversion = conversion(stored[i], spec[i].dtype, model.preprocessing.byte_scale, samples.paths[i]),
+           .flipped_width = flips ? width_of_images(model, i) : 0,
+           .classes = has_classes(spec[i], i) ? model.classes : 0});
     all = all.random_map(spec, std::move(converter), options.seed);
   }
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);

@@ -28,9 +28,8 @@ constexpr std::array<std::string_view, 3> kFiles{kModelFacts, kModelGraph, kMode
 // Also what an OutputFile that was killed left of it.
 bool is_file_of_model(const fs::path& path) {
   const std::string name = path.filename().string();
-  return std::ranges::any_of(kFiles, [&](std::string_view known) {
-    return name == known || name.starts_with(fmt::format("{}.", known));
-  });
+  return std::ranges::any_of(
+      kFiles, [&](std::string_view known) { return name == known || name.starts_with(fmt::format("{}.", known)); });
 }
 
 // The first entry that no model has; empty: there is none.

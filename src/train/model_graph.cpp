@@ -26,39 +26,41 @@ constexpr std::string_view kStorable =
 constexpr graph::TextLimits kLimits{.lines = 1'000'000, .elements = int64_t{1} << 40};
 constexpr int64_t kLargestSetting = int64_t{1} << 32;  // of a whole number
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(why, ErrorKind::BadData); }
+[[noreturn]] void refuse_graph(const std::string& why) { throw Error(why, ErrorKind::BadData); }
 
 const graph::Op* find_storable(std::string_view name) {
   const graph::Op* op = ops::find_op(name);
   if (op != nullptr && !is_storable(name))
-    refuse(fmt::format("operator '{}' is no part of a model: gradients and updates are made when it is trained", name));
+    refuse_graph(
+        fmt::format("operator '{}' is no part of a model: gradients and updates are made when it is trained", name));
   return op;
 }
 
 void expect_settings(const graph::Body& graph, const graph::Node& node) {
   for (const auto& [key, attr] : graph.attrs(node).items()) {
-    if (key == "guarded") refuse(fmt::format("'{}' has a guard, which training alone sets", graph.name(node)));
+    if (key == "guarded") refuse_graph(fmt::format("'{}' has a guard, which training alone sets", graph.name(node)));
     const auto* number = std::get_if<int64_t>(&attr);
     if (const auto* shape = std::get_if<Shape>(&attr))
       for (const Dim dim : *shape)
         if (dim.count() > kLargestSetting)
-          refuse(
+          refuse_graph(
               fmt::format("'{}' has the setting {}={}, which is too large", graph.name(node), key, to_string(*shape)));
     if (number != nullptr && key != "key" && (*number > kLargestSetting || *number < -kLargestSetting))
-      refuse(fmt::format("'{}' has the setting {}={}, which is too large", graph.name(node), key, *number));
+      refuse_graph(fmt::format("'{}' has the setting {}={}, which is too large", graph.name(node), key, *number));
   }
 }
 
 void expect_nodes(const graph::Body& graph) {
   for (const graph::Node& node : graph.nodes()) {
-    if (node.is_backward) refuse(fmt::format("'{}' belongs to a backward pass", graph.name(node)));
+    if (node.is_backward) refuse_graph(fmt::format("'{}' belongs to a backward pass", graph.name(node)));
     expect_settings(graph, node);
     for (size_t i = 0; i < std::min<size_t>(32, graph.inputs(node).size()); ++i) {
       if ((node.op->traits.updates >> i & 1U) == 0) continue;
       const ValueId id = graph.inputs(node)[i];
       const bool is_variable = graph.value(id).kind == graph::ValueKind::Variable;
       if (!is_variable || graph.variable_of(id).role() != VariableRole::Statistic)
-        refuse(fmt::format("'{}' updates '{}', which is no statistic", graph.name(node), graph.name(graph.value(id))));
+        refuse_graph(
+            fmt::format("'{}' updates '{}', which is no statistic", graph.name(node), graph.name(graph.value(id))));
     }
   }
 }
@@ -66,14 +68,14 @@ void expect_nodes(const graph::Body& graph) {
 void expect_variables(const graph::Body& graph, const std::string& scope) {
   for (const graph::Variable& variable : graph.variables()) {
     if (variable.role() == VariableRole::Optimiser)
-      refuse(fmt::format("variable '{}' belongs to an optimiser", variable.stored->name));
+      refuse_graph(fmt::format("variable '{}' belongs to an optimiser", variable.stored->name));
     if (!variable.stored->name.starts_with(scope) || variable.stored->name.size() == scope.size())
-      refuse(fmt::format("variable '{}' is not within '{}'", variable.stored->name, scope));
+      refuse_graph(fmt::format("variable '{}' is not within '{}'", variable.stored->name, scope));
   }
 }
 
 ValueId find_value(const graph::Body& graph, const std::string& name) {
-  if (!graph.has_value(name)) refuse(fmt::format("the graph has no value '{}'", name));
+  if (!graph.has_value(name)) refuse_graph(fmt::format("the graph has no value '{}'", name));
   return graph.find(name);
 }
 
@@ -82,7 +84,7 @@ model::NamedValues find_values(const graph::Body& graph,
   model::NamedValues values;
   for (const auto& [name, value] : names) {
     for (const auto& [known, id] : values)
-      if (known == name) refuse(fmt::format("there are two tensors '{}'", name));
+      if (known == name) refuse_graph(fmt::format("there are two tensors '{}'", name));
     values.emplace_back(name, find_value(graph, value));
   }
   return values;
@@ -100,13 +102,14 @@ void expect_placeholders(const graph::Body& graph, const model::NamedValues& inp
   std::vector<ValueId> fed;
   for (const auto* list : {&inputs, &targets})
     for (const auto& [name, id] : *list) {
-      if (graph.value(id).kind != graph::ValueKind::Placeholder) refuse(fmt::format("'{}' is no placeholder", name));
+      if (graph.value(id).kind != graph::ValueKind::Placeholder)
+        refuse_graph(fmt::format("'{}' is no placeholder", name));
       fed.push_back(id);
     }
   std::ranges::sort(fed);
   std::vector<ValueId> there(graph.placeholders().begin(), graph.placeholders().end());
   std::ranges::sort(there);
-  if (fed != there) refuse("the placeholders of the graph are not its inputs and targets");
+  if (fed != there) refuse_graph("the placeholders of the graph are not its inputs and targets");
 }
 
 // Everything before the place was made before everything after it.
@@ -118,7 +121,7 @@ void expect_place(const graph::Body& graph, const model::GraphPlace& place) {
     is_right = last.first_output + last.outputs <= place.values;
   }
   if (is_right && place.nodes < end.nodes) is_right = graph.node(place.nodes).first_output >= place.values;
-  if (!is_right) refuse("the place where the objective begins is not in the graph");
+  if (!is_right) refuse_graph("the place where the objective begins is not in the graph");
 }
 
 // The loss is a number, and so are sums but for their fixed dimensions; both follow from what comes before them.
@@ -127,11 +130,11 @@ void expect_objective(const graph::Body& graph, const model::NamedValues& output
     const auto& [name, id] = outputs[i];
     const TensorType& type = graph.value(id).type;
     if (name != (i == 0 ? model::kLossName : model::sum_name(i - 1)))
-      refuse(fmt::format("'{}' is no output of an objective", name));
+      refuse_graph(fmt::format("'{}' is no output of an objective", name));
     if (type.dtype != DType::F32 || element_count(type.shape).is_batch() || (i == 0 && type.shape.rank() != 0))
-      refuse(fmt::format("the {} of the objective is {}", name, to_string(type)));
+      refuse_graph(fmt::format("the {} of the objective is {}", name, to_string(type)));
   }
-  if (outputs.empty()) refuse("an objective has no loss");
+  if (outputs.empty()) refuse_graph("an objective has no loss");
 }
 
 }  // namespace
@@ -165,14 +168,14 @@ ParsedPass parse_pass(std::string_view text, const StoredPass& stored, const std
   expect_nodes(body);
   expect_variables(body, scope);
   const model::NamedValues inputs = find_values(body, stored.inputs), targets = find_values(body, stored.targets);
-  if (inputs.empty() || stored.outputs.empty()) refuse("a model has at least one input and one output");
+  if (inputs.empty() || stored.outputs.empty()) refuse_graph("a model has at least one input and one output");
   expect_placeholders(body, inputs, targets);
   const model::GraphPlace end = model::end_of(body);
   const model::GraphPlace middle = stored.objective ? stored.objective->begin : end;
   expect_place(body, middle);
   ParsedPass parsed{{graph, scope, inputs, find_values(body, stored.outputs), {}, middle}, std::nullopt};
   for (const auto& [name, id] : parsed.forward.outputs)
-    if (id >= middle.values) refuse(fmt::format("output '{}' is made by the objective", name));
+    if (id >= middle.values) refuse_graph(fmt::format("output '{}' is made by the objective", name));
   if (!stored.objective) return parsed;
   model::TracedPass objective{graph,  scope, parsed.forward.outputs, find_values(body, stored.objective->outputs),
                               middle, end};

@@ -1,4 +1,5 @@
 // Models that are directories: every verb takes one like a built-in name.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "data/pictures.h"
 #include "support/program.h"
 #include "train/small_data.h"
 
@@ -142,6 +144,33 @@ TEST_F(ModelDirectories, DamagedWeightsAreFound) {
     EXPECT_THAT(outcome.errors, HasSubstr("is damaged: its checksum is"));
   }
   EXPECT_EQ(run("inspect " + net()).exit_code, 4);
+}
+
+// Names of folders are those of the classes from then on.
+TEST_F(ModelDirectories, NamesOfClassesAreKept) {
+  const auto write_images = [&](const std::string& folder, std::vector<const char*> classes) {
+    for (const char* name : classes) {
+      fs::create_directories(in(folder) + "/" + name);
+      for (int i = 0; i < 6; ++i)
+        folder_.write(fmt::format("{}/{}/{}.jpg", folder, name, i), jpeg(picture(20 + i, 30)));
+    }
+  };
+  write_images("pets", {"cat", "dog"});
+  write_images("others", {"bird", "cat"});
+  ASSERT_EQ(
+      run(fmt::format("train mlp --image-size 4 --channels 1 --classes 2 --width 8 -b 4 --progress none --data {} "
+                      "--save-model {}",
+                      in("pets"), in("pets.plimsoll")))
+          .exit_code,
+      0);
+  EXPECT_THAT(run("inspect " + in("pets.plimsoll")).output, HasSubstr("2 classes: cat, dog"));
+  const Outcome wrong = run(fmt::format("eval {} --data {}", in("pets.plimsoll"), in("others")));
+  EXPECT_EQ(wrong.exit_code, 4);
+  EXPECT_THAT(wrong.errors, HasSubstr("has the classes bird, cat but the model was trained on cat, dog"));
+  const Outcome answers = run(fmt::format("predict {} --data {}", in("pets.plimsoll"), in("others")));
+  EXPECT_EQ(answers.exit_code, 0) << answers.errors;
+  EXPECT_THAT(answers.output, HasSubstr("0,cat,"));
+  EXPECT_THAT(answers.output, ::testing::Not(HasSubstr("bird")));
 }
 
 TEST_F(ModelDirectories, MisuseIsExplained) {
