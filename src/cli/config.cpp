@@ -91,7 +91,7 @@ std::vector<std::string> config_words(const std::string& path, const CLI::App& v
     const std::string value = fmt::format("{}", fmt::join(entry.values, ","));
     if (value.empty()) continue;  // as if it were not there
     if (option->get_positional())
-      words.push_back(value);
+      words.insert(words.begin(), value);  // first: behind a list it would be one more item
     else if (entry.kind != Kind::Switch)
       words.push_back(fmt::format("--{}={}", entry.name, value));
     else if (value == "true")

@@ -50,9 +50,6 @@ struct Samples {
   std::vector<std::string> paths;  // of each component, for messages
 };
 
-// Bytes stand for numbers in [0, 1].
-constexpr float kByteScale = 1.0F / 255;
-
 struct Data {
   std::optional<Samples> train, test;
   // For people.

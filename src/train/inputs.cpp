@@ -20,9 +20,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBatchesAhead = 1;
 
 // Bytes of images become reals in [0, 1]; label numbers become what the loss takes.
-data::Conversion conversion(const Component& from, DType wanted, const std::string& path) {
+data::Conversion conversion(const Component& from, DType wanted, float byte_scale, const std::string& path) {
   data::Conversion conversion{wanted, 1, 0};
-  if (from.dtype == DType::U8 && wanted == DType::F32) conversion.scale = kByteScale;
+  if (from.dtype == DType::U8 && wanted == DType::F32) conversion.scale = byte_scale;
   if (from.dtype == wanted) return conversion;
   if (const std::string reason = why_not(from.dtype, conversion); !reason.empty())
     throw Error(fmt::format("'{}': {}", path, reason), ErrorKind::BadData);
@@ -146,7 +146,7 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
     Converter converter;
     for (size_t i = 0; i < spec.size(); ++i)
       converter.parts.push_back({.path = samples.paths[i],
-                                 .conversion = conversion(stored[i], spec[i].dtype, samples.paths[i]),
+                                 .conversion = conversion(stored[i], spec[i].dtype, model.preprocessing.byte_scale, samples.paths[i]),
                                  .flipped_width = flips ? width_of_images(model, i) : 0,
                                  .classes = has_classes(spec[i], i) ? model.classes : 0});
     all = all.random_map(spec, std::move(converter), options.seed);

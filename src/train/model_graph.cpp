@@ -41,6 +41,11 @@ void expect_settings(const graph::Body& graph, const graph::Node& node) {
   for (const auto& [key, attr] : graph.attrs(node).items()) {
     if (key == "guarded") refuse(fmt::format("'{}' has a guard, which training alone sets", graph.name(node)));
     const auto* number = std::get_if<int64_t>(&attr);
+    if (const auto* shape = std::get_if<Shape>(&attr))
+      for (const Dim dim : *shape)
+        if (dim.count() > kLargestSetting)
+          refuse(
+              fmt::format("'{}' has the setting {}={}, which is too large", graph.name(node), key, to_string(*shape)));
     if (number != nullptr && key != "key" && (*number > kLargestSetting || *number < -kLargestSetting))
       refuse(fmt::format("'{}' has the setting {}={}, which is too large", graph.name(node), key, *number));
   }

@@ -45,7 +45,7 @@ std::vector<uint8_t> labels() {
 struct TwoForms {
   TwoForms() {
     std::vector<float> reals;
-    for (const uint8_t byte : pixels()) reals.push_back(static_cast<float>(byte) * kByteScale);
+    for (const uint8_t byte : pixels()) reals.push_back(static_cast<float>(byte) * Preprocessing().byte_scale);
     bytes_x = dir.write("bytes_x", idx(0x08, {40, 4, 4}, raw(pixels())));
     reals_x = dir.write("reals_x.npy", npy("'<f4'", "(40, 4, 4)", raw(reals)));
     y = dir.write("y", idx(0x08, {40}, raw(labels())));
