@@ -80,7 +80,7 @@ void compare(const std::string& name, Timed& floats, Timed& bytes, int rounds, d
   std::fflush(stdout);
 }
 
-void dense(int64_t rows, int64_t inner, int64_t outer, int rounds) {
+void product(int64_t rows, int64_t inner, int64_t outer, int rounds) {
   Timed floats({Dim::batch(), inner}, DType::F32, rows, [&](Tensor x) {
     return plimsoll::dense(x, x.graph().variable("kernel", DType::F32, {inner, outer}, Init::constant(0.01)));
   });
@@ -116,7 +116,7 @@ void convolution(int64_t batch, int64_t inputs, int64_t outputs, int64_t size, i
 }
 
 // A model with its initial weights, on random images.
-void model(const std::string& name, const ModelOptions& options, int64_t batch, int rounds) {
+void whole_model(const std::string& name, const ModelOptions& options, int64_t batch, int rounds) {
   const ModelSpec spec = find_model(name, options);
   const Shape image = spec.input().shape;
   const auto owner =
@@ -155,12 +155,12 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
   fmt::print(
       "| operator or model            | f32 ms    | int8 ms   | Gop/s f32, int8 | ratio |\n|---|---|---|---|---|\n");
-  dense(64, 784, 512, rounds);
-  dense(256, 1024, 1024, rounds);
-  dense(512, 768, 3072, rounds);
-  dense(512, 3072, 768, rounds);
-  dense(16, 25088, 4096, rounds);
-  dense(1, 4096, 4096, rounds);
+  product(64, 784, 512, rounds);
+  product(256, 1024, 1024, rounds);
+  product(512, 768, 3072, rounds);
+  product(512, 3072, 768, rounds);
+  product(16, 25088, 4096, rounds);
+  product(1, 4096, 4096, rounds);
   convolution(8, 3, 64, 112, 7, 2, 1, rounds);
   convolution(8, 64, 64, 56, 3, 1, 1, rounds);
   convolution(8, 128, 128, 28, 3, 1, 1, rounds);
@@ -168,9 +168,9 @@ int main(int argc, char** argv) {
   convolution(8, 256, 64, 56, 1, 1, 1, rounds);
   convolution(8, 256, 512, 28, 1, 2, 1, rounds);
   convolution(8, 192, 192, 28, 3, 1, 192, rounds);
-  model("mlp", {.width = 2048}, 128, rounds);
-  model("vgg16", {.image_size = 64}, 4, rounds);
-  model("resnet18", {.image_size = 96}, 8, rounds);
-  model("mobilenet_v2", {.image_size = 96}, 8, rounds);
+  whole_model("mlp", {.width = 2048}, 128, rounds);
+  whole_model("vgg16", {.image_size = 64}, 4, rounds);
+  whole_model("resnet18", {.image_size = 96}, 8, rounds);
+  whole_model("mobilenet_v2", {.image_size = 96}, 8, rounds);
   return 0;
 }

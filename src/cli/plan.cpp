@@ -1,4 +1,5 @@
-// plimsoll plan: how the training fits, before any sample is read or any tensor allocated.
+// plimsoll plan: how the training fits, or the inference of a model for that alone, before any sample is read or any
+// tensor allocated.
 #include <limits>
 
 #include <fmt/format.h>
@@ -6,15 +7,22 @@
 #include "cli/verbs.h"
 #include "report/plan_file.h"
 #include "train/batch_search.h"
+#include "train/model_file.h"
 
 namespace plimsoll::cli {
 namespace {
 
 constexpr int kCurvePoints = 20;
 
+// A model without a training pass is planned for what it can do.
+train::Spec spec_to_plan(const Arguments& arguments) {
+  train::Spec spec = spec_with_data(arguments, train::Purpose::Train);
+  if (spec.stored_model && !spec.stored_model->spec.can_train) spec.purpose = train::Purpose::Evaluate;
+  return spec;
+}
+
 int run_curve(const Arguments& arguments) {
-  const report::Curve curve =
-      train::plan_curve(spec_with_data(arguments, train::Purpose::Train), kCurvePoints, is_stop_asked);
+  const report::Curve curve = train::plan_curve(spec_to_plan(arguments), kCurvePoints, is_stop_asked);
   fmt::print("{}", arguments.json ? report::curve_json(curve, kIndent) + "\n" : report::curve_text(curve));
   return 0;
 }
@@ -31,7 +39,7 @@ void dump(const train::Training& training, const std::string& path) {
 
 int run_plan(const Arguments& arguments) {
   if (arguments.curve) return run_curve(arguments);
-  const auto training = train::make_sized_training(spec_with_data(arguments, train::Purpose::Train), is_stop_asked);
+  const auto training = train::make_sized_training(spec_to_plan(arguments), is_stop_asked);
   if (!arguments.dump.empty()) dump(*training, arguments.dump);
   report::PlanFacts facts = train::plan_facts(*training);
   facts.lower_bound = train::find_lower_bound(*training);

@@ -1,5 +1,6 @@
 // int8_conv2d: scale (x * kernel) + offset of images u8 and filters i8, by output channel, within limits; f32 or u8.
 // int8_dense: the same for rows, x u8[M,K] and kernel i8[N,K].
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -23,9 +24,9 @@ DType result_type(const Infer& n) {
   return dtype;
 }
 
-void expect_whole_sums(const Infer& n, int64_t products) {
-  if (products > kMostByteProducts)
-    n.fail(fmt::format("a sum of {} products may pass 32 bits, which hold {}", products, kMostByteProducts));
+void expect_whole_sums(const Infer& n, int64_t inputs, int64_t points) {
+  if (points > kMostByteProducts || inputs > kMostByteProducts / std::max<int64_t>(1, points))
+    n.fail(fmt::format("a sum of {} x {} products may pass 32 bits, which hold {}", inputs, points, kMostByteProducts));
 }
 
 void expect_number_for_each(const Infer& n, const Dim& channels) {
@@ -43,7 +44,7 @@ void infer_conv2d(Infer& n) {
   if (groups < 1 || kernel[1].fixed() * groups != x[1].fixed() || kernel[0].fixed() % groups != 0)
     n.fail(fmt::format("kernel {} does not match {} in {} groups", to_string(n.in[1]), to_string(n.in[0]), groups));
   expect_number_for_each(n, kernel[0]);
-  expect_whole_sums(n, element_count(kernel).fixed() / kernel[0].fixed());
+  expect_whole_sums(n, kernel[1].fixed(), kernel[2].fixed() * kernel[3].fixed());
   const DType dtype = result_type(n);
   const auto size = output_size(n, {x[2].fixed(), x[3].fixed()}, {kernel[2].fixed(), kernel[3].fixed()});
   n.out = {{dtype, {x[0], kernel[0], size[0], size[1]}}};
@@ -57,7 +58,7 @@ void infer_dense(Infer& n) {
     n.fail(fmt::format("kernel is {} but rows are {}; its second size must be {}", to_string(n.in[1]),
                        to_string(n.in[0]), to_string(x[1])));
   expect_number_for_each(n, kernel[0]);
-  expect_whole_sums(n, kernel[1].fixed());
+  expect_whole_sums(n, kernel[1].fixed(), 1);
   n.out = {{result_type(n), {x[0], kernel[0]}}};
 }
 

@@ -30,7 +30,8 @@ void infer_int8_pool(Infer& n) {
     if (n.attrs.i(zero) < 0 || n.attrs.i(zero) > 255)
       n.fail(fmt::format("{} must be from 0 to 255 but is {}", zero, n.attrs.i(zero)));
   if (window.dilations != std::array<int64_t, 2>{1, 1} || window.groups != 1) n.fail("takes no dilations or groups");
-  if (size[0] * size[1] > kMostByteProducts) n.fail("the window is too large for sums of 32 bits");
+  if (size[0] > kMostByteProducts || size[1] > kMostByteProducts / std::max<int64_t>(1, size[0]))
+    n.fail("the window is too large for sums of 32 bits");
   for (size_t i = 0; i < 4; ++i)
     if (window.pads[i] >= size[i % 2]) n.fail("pads must be smaller than the window");
   const auto out = output_size(n, {x[2].fixed(), x[3].fixed()}, size);

@@ -16,7 +16,7 @@ namespace {
 struct Observed {
   ValueId value;
   ValueRange range = {};
-  BinCounts histogram = {};
+  ValueHistogram histogram = {};
 };
 
 using Look = std::function<Tensor(const Observed&, Tensor)>;
@@ -152,11 +152,11 @@ ByteScale scale_of(const ValueRange& range) {
   return {scale, std::clamp<int64_t>(std::llrint(-range.low / scale), 0, 255)};
 }
 
-double BinCounts::edge(size_t bin) const {
+double ValueHistogram::edge(size_t bin) const {
   return -most + 2 * most * static_cast<double>(bin) / static_cast<double>(counts.size());
 }
 
-ValueRange percentile_range(const BinCounts& histogram, const ValueRange& seen, double percentile) {
+ValueRange percentile_range(const ValueHistogram& histogram, const ValueRange& seen, double percentile) {
   const double total =
       static_cast<double>(std::accumulate(histogram.counts.begin(), histogram.counts.end(), int64_t{0}));
   const double cut = (100 - percentile) / 200;
@@ -172,7 +172,7 @@ ValueRange percentile_range(const BinCounts& histogram, const ValueRange& seen, 
   return within({histogram.edge(bin_at(cut)), histogram.edge(bin_at(1 - cut))}, seen);
 }
 
-ValueRange entropy_range(const BinCounts& histogram, const ValueRange& seen, int64_t quantised_bins) {
+ValueRange entropy_range(const ValueHistogram& histogram, const ValueRange& seen, int64_t quantised_bins) {
   const size_t bins = histogram.counts.size(), middle = bins / 2, half = static_cast<size_t>(quantised_bins) / 2;
   double least = std::numeric_limits<double>::infinity();
   ValueRange best = seen;

@@ -24,14 +24,14 @@ struct ByteScale {
 ByteScale scale_of(const ValueRange& range);
 
 // Equal bins from -most to most.
-struct BinCounts {
+struct ValueHistogram {
   double most = 0;
   std::vector<int64_t> counts;
   double edge(size_t bin) const;  // the lower one of that bin
 };
 // As ONNX Runtime's calibrators have them; `seen` is what all numbers were within.
-ValueRange percentile_range(const BinCounts& histogram, const ValueRange& seen, double percentile);
-ValueRange entropy_range(const BinCounts& histogram, const ValueRange& seen, int64_t quantised_bins = 128);
+ValueRange percentile_range(const ValueHistogram& histogram, const ValueRange& seen, double percentile);
+ValueRange entropy_range(const ValueHistogram& histogram, const ValueRange& seen, int64_t quantised_bins = 128);
 
 // Runs a model over the data: its outputs for each batch go to the function.
 using EachBatch = std::function<void(const Results& outputs, int64_t samples)>;

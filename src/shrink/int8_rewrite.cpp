@@ -35,6 +35,12 @@ class Int8Replay {
   }
 
  private:
+  // "conv1/conv2d" -> "conv1/int8_conv2d": plans and profiles name nodes.
+  static std::string with_int8(std::string name) {
+    if (!name.empty()) name.insert(name.find_last_of('/') + 1, "int8_");
+    return name;
+  }
+
   Tensor bytes_of(ValueId id, const Tensor& floats) {
     const auto found = bytes_.find(id);
     if (found != bytes_.end()) return found->second;
@@ -44,7 +50,7 @@ class Int8Replay {
 
   void begin(const Int8Unit& unit, model::ReplayedNode& node) {
     x_.clear();
-    name_ = node.name;
+    name_ = unit.kind == Int8Kind::Concat || unit.kind == Int8Kind::View ? node.name : with_int8(node.name);
     attrs_ = node.attrs;
     for (size_t i = 0; i < unit.x.size(); ++i) x_.push_back(bytes_of(unit.x[i], node.inputs[i]));
   }

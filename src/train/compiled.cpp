@@ -253,6 +253,7 @@ ModelSpec Compiled::spec_to_save() const {
   if (const auto& stored = model_.state()->stored) {
     ModelSpec spec;
     spec.model = model_;
+    spec.can_train = stored->traced->training.has_value();
     return model::replay_spec(spec, stored->traced);
   }
   if (made_for_) return spec_of_need(*made_for_);

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -75,6 +76,17 @@ TEST(Quantise, GivesASmallerModelOfNearlyTheSameOutputs) {
     EXPECT_EQ(report.layers.size(), 4U);
     small.evaluate(data, line);
   }
+}
+
+TEST(Quantise, TheModelIsSavedAndLoaded) {
+  const MemoryLine line(GiB);
+  const Dataset data = images(20, 4, 12, 10);
+  Model small = trained_of(data, line, small_net()).quantise(data, line, {.all = true});
+  const std::string path = ::testing::TempDir() + "quantised.plimsoll";
+  small.save(path);
+  const Prediction expected = small.predict(data, line);
+  EXPECT_EQ(Model::load(path).predict(data, line).numbers, expected.numbers);
+  std::filesystem::remove_all(path);
 }
 
 TEST(Quantise, ThreadsAndLinesDoNotChangeABit) {
@@ -162,7 +174,7 @@ TEST(Calibrate, ScalesHoldZeroExactly) {
 }
 
 TEST(Calibrate, PercentilesCutOutliers) {
-  BinCounts histogram{8, std::vector<int64_t>(2048)};
+  ValueHistogram histogram{8, std::vector<int64_t>(2048)};
   for (size_t bin = 1024; bin < 1152; ++bin) histogram.counts[bin] = 1000;  // [0, 1)
   histogram.counts[2047] = 1;
   EXPECT_NEAR(percentile_range(histogram, {0, 8}, 99.9).high, 1, 0.01);
@@ -172,10 +184,10 @@ TEST(Calibrate, PercentilesCutOutliers) {
 
 // With as many bins as levels there is one candidate, all of the range; with more, a lone outlier is cut.
 TEST(Calibrate, EntropyCutsWhatTellsLittle) {
-  BinCounts coarse{8, std::vector<int64_t>(128, 10)};
+  ValueHistogram coarse{8, std::vector<int64_t>(128, 10)};
   EXPECT_EQ(entropy_range(coarse, {-8, 7.5}).high, 7.5);
   EXPECT_EQ(entropy_range(coarse, {-8, 7.5}).low, -8);
-  BinCounts fine{8, std::vector<int64_t>(2048)};
+  ValueHistogram fine{8, std::vector<int64_t>(2048)};
   for (size_t bin = 0; bin < 128; ++bin)
     fine.counts[1024 + bin] = fine.counts[1023 - bin] = static_cast<int64_t>(1000 + 37 * (bin % 11));
   fine.counts[2047] = 1;
