@@ -6,18 +6,14 @@
 namespace plimsoll::cli {
 
 void add_rank_flags(CLI::App& app, Arguments& s) {
-  start_group(app, kRanksGroup);
-  app.add_option(
-         "--ranks", s.ranks,
-         "Train with so many processes, each with its own --memory (SIZE,SIZE,...: one for each rank); auto: as "
-         "Slurm says, else one for each core")
+  start_group(app, kRanksGroup, Listing::Rare);
+  app.add_option("--ranks", s.ranks, "Train with so many processes, each with its own --memory; auto: as Slurm says")
       ->option_text("N|auto");
   app.add_option(
          "--shards", s.shards,
          "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
          "ranks")
       ->check(positive_number());
-  start_group(app, kRanksGroup, Listing::Rare);
   app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost")
       ->check(positive_number())
       ->capture_default_str();

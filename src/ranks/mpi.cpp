@@ -14,6 +14,12 @@
 #include "ranks/communicator.h"
 #include "ranks/mpi_module.h"
 
+// The build names both; a check that compiles a folder as one source does not.
+#ifndef PLIMSOLL_MPI_MODULE
+#define PLIMSOLL_MPI_MODULE ""
+#define PLIMSOLL_LIBRARY_FOLDER "lib"
+#endif
+
 namespace plimsoll::ranks {
 namespace {
 
