@@ -195,7 +195,7 @@ TEST_F(TapeTest, OptimisersCountTheirStepsApart) {
 }
 
 // Updates are pending until somebody looks: each has the rate that it was recorded with.
-TEST(TapeTest, ARateThatChangesCountsFromThenOn) {
+TEST(TapeUpdates, ARateThatChangesCountsFromThenOn) {
   MemoryLine line(64 * MiB);
   Eager eager(line);
   const Tensor w = eager.variable("w", {4}, Init::constant(1));
@@ -203,7 +203,7 @@ TEST(TapeTest, ARateThatChangesCountsFromThenOn) {
   EXPECT_NEAR(w.to_vector<float>()[0], 1 - 0.6, 1e-6);
 }
 
-TEST(TapeTest, AStepThatNobodyLooksAtRunsWhenTheNextBegins) {
+TEST(TapeUpdates, AStepThatNobodyLooksAtRunsWhenTheNextBegins) {
   MemoryLine line(64 * MiB);
   Eager eager(line);
   const Tensor w = eager.variable("w", {4}, Init::constant(1));
