@@ -62,8 +62,8 @@ class Eager {
   Eager& operator=(const Eager&) = delete;
 
   // The variable of that name, made when there is none; its handle always shows its latest value.
-  Tensor variable(std::string_view name, const Shape& shape, const Init& init,
-                  VariableRole role = VariableRole::Weight);
+  Tensor variable(std::string_view name, const Shape& shape, const Init& init, VariableRole role = VariableRole::Weight,
+                  std::source_location where = std::source_location::current());
   std::vector<Tensor> variables(VariableRole role = VariableRole::Weight) const;  // in the order they were made
   const std::shared_ptr<VariableStore>& store() const;
   void run();  // all that is recorded

@@ -8,6 +8,7 @@
 #include <plimsoll/optimiser.h>
 #include "data/source.h"
 #include "eager/engine.h"
+#include "graph/caller.h"
 #include "ops/ops.h"
 
 namespace plimsoll {
@@ -37,7 +38,9 @@ Eager::Eager(const MemoryLine& line, const EagerOptions& options)
     : engine_(std::make_shared<eager::EagerEngine>(line, options)) {}
 Eager::~Eager() = default;
 
-Tensor Eager::variable(std::string_view name, const Shape& shape, const Init& init, VariableRole role) {
+Tensor Eager::variable(std::string_view name, const Shape& shape, const Init& init, VariableRole role,
+                       std::source_location where) {
+  const graph::Caller caller(where);
   return engine_->make_variable(name, {DType::F32, shape}, init, role);
 }
 std::vector<Tensor> Eager::variables(VariableRole role) const { return engine_->variables("", role); }

@@ -104,6 +104,23 @@ TEST(EagerLine, AnOperatorThatAloneDoesNotFitIsNamed) {
   }
 }
 
+// What a value does not depend on may change: it can still be made again.
+TEST(EagerLine, AnUpdateOfSomethingElseKeepsNothingInMemory) {
+  MemoryLine line(16 * MiB);
+  Eager eager(line);
+  const int64_t elements = 2 * MiB / 4 - 4096;
+  const Tensor w = eager.variable("w", {16}, Init::constant(1));
+  const Tensor base = full({elements}, 1);
+  std::vector<Tensor> held;
+  for (int i = 0; i < 24; ++i) {
+    held.push_back(base * static_cast<double>(i + 1));
+    w.assign_add(ones({16}));
+    eager.run();  // one piece computes the value and changes the variable
+  }
+  for (const size_t i : jumbled(held.size())) ASSERT_EQ(held[i][7].item<float>(), static_cast<float>(i + 1));
+  EXPECT_LE(line.peak(), line.limit());
+}
+
 TEST(EagerLine, AValueIsNeverMadeFromWhatWasAssignedSince) {
   MemoryLine line(16 * MiB);
   Eager eager(line, {.scratch_folder = testing::TempDir()});

@@ -194,6 +194,27 @@ TEST_F(TapeTest, OptimisersCountTheirStepsApart) {
   EXPECT_EQ(a.to_vector<float>(), b.to_vector<float>());
 }
 
+// Updates are pending until somebody looks: each has the rate that it was recorded with.
+TEST(TapeUpdates, ARateThatChangesCountsFromThenOn) {
+  MemoryLine line(64 * MiB);
+  Eager eager(line);
+  const Tensor w = eager.variable("w", {4}, Init::constant(1));
+  for (const double rate : {0.1, 0.2, 0.3}) Optimiser::sgd(rate).apply(std::vector<Gradient>{{ones({4}), {}}}, {w});
+  EXPECT_NEAR(w.to_vector<float>()[0], 1 - 0.6, 1e-6);
+}
+
+TEST(TapeUpdates, AStepThatNobodyLooksAtRunsWhenTheNextBegins) {
+  MemoryLine line(64 * MiB);
+  Eager eager(line);
+  const Tensor w = eager.variable("w", {4}, Init::constant(1));
+  for (int step = 0; step < 10; ++step) {
+    const Tape tape;
+    EXPECT_EQ(eager.facts().pending, 0) << step;
+    Optimiser::sgd(0.05).apply(std::vector<Gradient>{{w * 2, {}}}, {w});
+    EXPECT_GT(eager.facts().pending, 0) << step;
+  }
+}
+
 TEST_F(TapeTest, RefusesWhatMakesNoSense) {
   const Tensor w = eager_.variable("w", {}, Init::constant(3));
   Graph graph;
