@@ -31,7 +31,7 @@ class Quantize : public ::testing::Test {
   const TemporaryDirectory folder_;
 };
 
-TEST_F(Quantize, MakesAModelOfAQuarterOfTheBytes) {
+TEST_F(Quantize, MakesASmallerModelThatOtherVerbsTake) {
   const Outcome made = quantize("net.plimsoll", "--all --calibration percentile --memory 64MiB --json");
   ASSERT_EQ(made.exit_code, 0) << made.errors;
   const auto facts = nlohmann::json::parse(made.output);
