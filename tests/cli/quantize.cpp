@@ -1,0 +1,69 @@
+// plimsoll quantize: from one model directory to a smaller one that every verb of inference takes.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/program.h"
+#include "train/small_data.h"
+
+namespace plimsoll::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Quantize : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Outcome trained = run_program(
+        fmt::format("train mlp --image-size 4 --channels 1 --classes 3 --width 64 -b 8 --data {} --epochs 2 --progress "
+                    "none --save-model {}",
+                    data_.folder(), in("net.plimsoll")));
+    ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  }
+  std::string in(const std::string& name) const { return folder_.path() + "/" + name; }
+  Outcome quantize(const std::string& model, const std::string& more) const {
+    return run_program(
+        fmt::format("quantize {} --data {} -o {} {}", in(model), data_.folder(), in("small.plimsoll"), more));
+  }
+
+  const SmallData data_{64, 21};
+  const TemporaryDirectory folder_;
+};
+
+TEST_F(Quantize, MakesASmallerModelThatOtherVerbsTake) {
+  const Outcome made = quantize("net.plimsoll", "--all --calibration percentile --memory 64MiB --json");
+  ASSERT_EQ(made.exit_code, 0) << made.errors;
+  const auto facts = nlohmann::json::parse(made.output);
+  EXPECT_EQ(facts["samples"], 64);
+  EXPECT_EQ(facts["layers"].size(), 3U);
+  for (const auto& layer : facts["layers"]) EXPECT_EQ(layer["int8"], true) << layer["name"];
+  EXPECT_LT(facts["file_bytes"]["after"].get<double>(), 0.5 * facts["file_bytes"]["before"].get<double>());
+  EXPECT_LT(facts["memory_bytes"]["after"].get<double>(), 0.5 * facts["memory_bytes"]["before"].get<double>());
+  EXPECT_LE(facts["peak_bytes"].get<double>(), facts["line_bytes"].get<double>());
+  for (const char* verb : {"eval", "predict", "plan"}) {
+    const Outcome outcome = run_program(fmt::format("{} {} --data {}", verb, in("small.plimsoll"), data_.folder()));
+    EXPECT_EQ(outcome.exit_code, 0) << verb << ": " << outcome.errors;
+  }
+  EXPECT_THAT(run_program("inspect " + in("small.plimsoll")).output, HasSubstr("kernel i8[64,16]"));
+  EXPECT_THAT(run_program("inspect --graph " + in("small.plimsoll")).output, HasSubstr("int8_dense("));
+}
+
+TEST_F(Quantize, RefusesClearly) {
+  ASSERT_EQ(quantize("net.plimsoll", "--all").exit_code, 0);
+  const Outcome twice =
+      run_program(fmt::format("quantize {} --data {} -o {}", in("small.plimsoll"), data_.folder(), in("x.plimsoll")));
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.errors, HasSubstr("quantised already"));
+  const Outcome trained = run_program(fmt::format("train {} --data {}", in("small.plimsoll"), data_.folder()));
+  EXPECT_NE(trained.exit_code, 0);
+  EXPECT_THAT(trained.errors, HasSubstr("can't be trained"));
+  EXPECT_EQ(quantize("net.plimsoll", "--calibration guess").exit_code, 2);
+  EXPECT_EQ(quantize("net.plimsoll", "--memory 1MiB").exit_code, 3);
+  const Outcome other = run_program(fmt::format("quantize lenet --weights {}/weights.safetensors --data {} -o {}",
+                                                in("net.plimsoll"), data_.folder(), in("x.plimsoll")));
+  EXPECT_EQ(other.exit_code, 4) << other.errors;
+}
+
+}  // namespace
+}  // namespace plimsoll::testing
