@@ -102,31 +102,20 @@ TEST_P(FrozenType, TakesLess) {
   const Bytes wide = need_of(net, options);
   options.frozen_type = GetParam();
   const Bytes weights = (WordNet::kWords + 2 * WordNet::kWidth) * WordNet::kWidth * 4;
-  // One layer is f32 for a moment; codes have scales.
-  EXPECT_LT(need_of(net, options),
-            wide - weights * (GetParam() == DType::I8 ? 70 : 45) / 100 + 2 * WordNet::kWidth * WordNet::kWidth * 4);
+  // Codes have scales. One layer, or 2 MiB of the table, is f32 for a moment.
+  const Bytes saved = weights * (GetParam() == DType::I8 ? 70 : 45) / 100;
+  EXPECT_LT(need_of(net, options), wide - saved + 2 * MiB + 2 * WordNet::kWidth * WordNet::kWidth * 4);
 }
 
 TEST_P(FrozenType, IsTheSameUnderEveryLine) {
   WordNet net;
-  const DiskFolder folder;
   SessionOptions options{.frozen_type = GetParam()};
   MemoryLine open(GiB);
   Engine whole(net.graph, open, net.requests(), options);
-  std::vector<float> losses;
-  for (int i = 0; i < 3; ++i) losses.push_back(net.step(whole));
   options.levers.micro_batch = false;  // sums are added in another order there
   MemoryLine tight(need_of(net, options));
   Engine small(net.graph, tight, net.requests(), options);
-  options.scratch_folder = folder;
-  options.disk_limit = GiB;
-  MemoryLine tightest(need_of(net, options));
-  EXPECT_LT(tightest.limit(), tight.limit());
-  Engine spilling(net.graph, tightest, net.requests(), options);
-  for (const float loss : losses) {
-    EXPECT_EQ(net.step(small), loss);
-    EXPECT_EQ(net.step(spilling), loss);
-  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(net.step(small), net.step(whole)) << i;
 }
 
 TEST_P(FrozenType, IsSavedAndLoadedAsF32) {
@@ -147,8 +136,6 @@ TEST_P(FrozenType, IsSavedAndLoadedAsF32) {
     EXPECT_EQ(values_of(other, variable), values_of(session, variable)) << "packed again, it is the same";
   EXPECT_EQ(net.step(other), net.step(session));
 }
-
-INSTANTIATE_TEST_SUITE_P(Types, FrozenType, ::testing::Values(DType::BF16, DType::I8));
 
 TEST(Frozen, APackedVariableIsNotPeekedAt) {
   WordNet net;
@@ -187,7 +174,36 @@ struct DeepNet {
     loss = reduce_mean(y);
     updates = minimize(loss, Optimiser::adam(), std::span(weights).first(1));
   }
+  std::vector<Request> requests() const { return {{{loss}, updates.nodes, 2}}; }
+  float step(Engine& session) const {
+    const std::vector<float> numbers(2 * kWidth, 0.5F);
+    const Feed feeds[] = {{x, numbers}};
+    return session.run_step(0, feeds)[0].item<float>();
+  }
 };
+
+Bytes need_of(DeepNet& net, const SessionOptions& options) {
+  try {
+    const Engine session(net.graph, MemoryLine(1), net.requests(), options);
+  } catch (const DoesNotFit& e) {
+    return e.refusal().need;
+  }
+  return -1;
+}
+
+TEST_P(FrozenType, IsTheSameFromAScratchFile) {
+  DeepNet net;
+  const DiskFolder folder;
+  SessionOptions options{.frozen_type = GetParam()};
+  const MemoryLine open(GiB);
+  Engine whole(net.graph, open, net.requests(), options);
+  options.scratch_folder = folder;
+  options.disk_limit = GiB;
+  const MemoryLine tight(need_of(net, options));
+  Engine spilling(net.graph, tight, net.requests(), options);
+  EXPECT_FALSE(spilling.steps().front().plan.stored.empty());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(net.step(spilling), net.step(whole)) << i;
+}
 
 // The trained layer and its state are a sixteenth of what is read: nothing else is written by a step. The frozen layers
 // are written once, when the session opens.
@@ -197,30 +213,23 @@ TEST(Frozen, IsReadFromTheScratchFileButNeverWrittenToIt) {
   SessionOptions options;
   options.scratch_folder = folder;
   options.disk_limit = GiB;
-  const std::vector<Request> requests{{{net.loss}, net.updates.nodes, 2}};
-  Bytes need = 0;
-  try {
-    const Engine session(net.graph, MemoryLine(1), requests, options);
-  } catch (const DoesNotFit& e) {
-    need = e.refusal().need;
-  }
-  const MemoryLine line(need);
-  Engine session(net.graph, line, requests, options);
+  const MemoryLine line(need_of(net, options));
+  Engine session(net.graph, line, net.requests(), options);
   const PlannedStep& step = session.steps().front();
   const Bytes layer = DeepNet::kWidth * DeepNet::kWidth * 4;
   EXPECT_GT(std::ssize(step.plan.stored), DeepNet::kLayers / 2) << "most layers are in the file";
-  const std::vector<float> x(2 * DeepNet::kWidth, 0.5F);
-  const Feed feeds[] = {{net.x, x}};
   const Bytes before = written_bytes();
   session.open();
   const Bytes opened = written_bytes();
   constexpr Bytes kOfTheFileSystem = 64 * KiB;  // what it writes to make a file
   EXPECT_LE(opened - before, session.file_bytes() + kOfTheFileSystem) << "each variable once";
   constexpr int kSteps = 4;
-  for (int i = 0; i < kSteps; ++i) session.run_step(0, feeds);
+  for (int i = 0; i < kSteps; ++i) net.step(session);
   // The trained weight, m and v, where they are stored; gradients and activations are small.
   EXPECT_LE(written_bytes() - opened, kSteps * 4 * layer);
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, FrozenType, ::testing::Values(DType::BF16, DType::I8));
 
 }  // namespace
 }  // namespace plimsoll::session
