@@ -44,23 +44,27 @@ namespace {
 HWY_EXPORT(take_row);
 HWY_EXPORT(to_slopes);
 
+// The products of a tile with some of its classes: with all of them, or with those of a packed kernel that are unpacked
+// at once.
+struct ClassProducts {
+  int64_t first, classes;  // within the tile
+  Product logits;
+  std::optional<Product> dx;
+};
+
 // The products of one tile shape; there are up to four: inner, right edge, lower edge, corner.
 struct TileProducts {
   int64_t rows, classes;
-  Product logits;
-  std::optional<Product> dx, first_dkernel, dkernel;  // the first rows write dkernel, all others add to it
-  Bytes workspace_bytes;
+  std::vector<ClassProducts> with_kernel;         // over all classes of the tile
+  std::optional<Product> first_dkernel, dkernel;  // the first rows write dkernel, all others add to it
+  Bytes workspace_bytes = 0;
 
   TileProducts(const LossSizes& n, int64_t tile_rows, int64_t tile_classes, const LossWork& work)
-      : rows(tile_rows),
-        classes(tile_classes),
-        logits(MatrixOrder::by_rows(rows, n.width), kernel(n), classes),
-        workspace_bytes(logits.workspace_bytes()) {
-    if (!work.gives_dx) return;
-    const MatrixOrder x = MatrixOrder::by_rows(rows, n.width);
-    dx.emplace(tile(), kernel(n).transposed(), n.width, true);
-    workspace_bytes = std::max(workspace_bytes, dx->workspace_bytes());
+      : rows(tile_rows), classes(tile_classes) {
+    const int64_t at_once = n.packed ? n.unpacked_classes() : classes;
+    for (int64_t first = 0; first < classes; first += at_once) add(n, first, std::min(at_once, classes - first), work);
     if (!work.gives_dkernel) return;
+    const MatrixOrder x = MatrixOrder::by_rows(rows, n.width);
     // The gradient has the order of the kernel, whose rows are classes when it is transposed.
     for (const bool adds : {false, true}) {
       std::optional<Product>& product = adds ? dkernel : first_dkernel;
@@ -74,8 +78,15 @@ struct TileProducts {
 
  private:
   MatrixOrder tile() const { return MatrixOrder::by_rows(rows, classes); }
-  MatrixOrder kernel(const LossSizes& n) const {
-    return n.transposed ? MatrixOrder{n.width, classes, 1, n.width} : MatrixOrder{n.width, classes, n.classes, 1};
+  void add(const LossSizes& n, int64_t first, int64_t count, const LossWork& work) {
+    const MatrixOrder kernel =
+        n.transposed ? MatrixOrder{n.width, count, 1, n.width} : MatrixOrder{n.width, count, n.classes, 1};
+    ClassProducts& made = with_kernel.emplace_back(
+        ClassProducts{first, count, Product(MatrixOrder::by_rows(rows, n.width), kernel, classes), std::nullopt});
+    workspace_bytes = std::max(workspace_bytes, made.logits.workspace_bytes());
+    if (!work.gives_dx) return;
+    made.dx.emplace(MatrixOrder{rows, count, classes, 1}, kernel.transposed(), n.width, true);
+    workspace_bytes = std::max(workspace_bytes, made.dx->workspace_bytes());
   }
 };
 
@@ -173,21 +184,33 @@ class LinearLoss::Run {
   }
 
   void take(const TileRows& rows, const void* kernel, void* workspace) const noexcept {
-    for_tiles([&](int64_t c, int64_t classes) {
-      take_tile(rows, c, classes, kernel_tile(kernel, c, classes, workspace), workspace);
+    for_tiles([&](int64_t c, int64_t classes) { take_tile(rows, c, classes, kernel, workspace); });
+  }
+
+  // visit(products, kernel) for all classes of the tile that begins with class c, as many at once as are in f32.
+  template <class Visit>
+  void for_kernel(const TileProducts& tile, const void* kernel, int64_t c, void* workspace, Visit&& visit) const {
+    for (const ClassProducts& products : tile.with_kernel) {
+      const int64_t first = c + products.first;
+      if (!n_.packed) {
+        visit(products, static_cast<const float*>(kernel) + n_.kernel_at(first));
+        continue;
+      }
+      float* wide = at(workspace, logits_at() + logits_bytes());
+      n_.packed->unpack(static_cast<const std::byte*>(kernel), first, products.classes, wide);
+      visit(products, wide);
+    }
+  }
+
+  void make_logits(const TileRows& rows, const TileProducts& tile, const void* kernel, int64_t c, float* logits,
+                   void* workspace) const noexcept {
+    for_kernel(tile, kernel, c, workspace, [&](const ClassProducts& products, const float* wide) {
+      products.logits.run(rows.x, wide, nullptr, logits + products.first, for_products(workspace));
     });
   }
 
-  const float* kernel_tile(const void* kernel, int64_t c, int64_t classes, void* workspace) const noexcept {
-    if (!n_.packed) return static_cast<const float*>(kernel) + n_.kernel_at(c);
-    float* tile = at(workspace, logits_at() + logits_bytes());
-    n_.packed->unpack(static_cast<const std::byte*>(kernel), c, classes, tile);
-    return tile;
-  }
-
   // Makes a tile of logits, which stays where there is room, and takes it into the statistics of the rows.
-  void take_tile(const TileRows& rows, int64_t c, int64_t classes, const float* kernel,
-                 void* workspace) const noexcept {
+  void take_tile(const TileRows& rows, int64_t c, int64_t classes, const void* kernel, void* workspace) const noexcept {
     float* stats = stats_in(workspace);
     for (int64_t i = 0; i < rows.count && c == 0; ++i) {
       stats[3 * i] = -INFINITY;
@@ -195,7 +218,7 @@ class LinearLoss::Run {
       stats[3 * i + 2] = 0;
     }
     float* tile = rows.logits != nullptr ? rows.logits + rows.count * c : at(workspace, 0);
-    table_.at(rows.count, classes).logits.run(rows.x, kernel, nullptr, tile, for_products(workspace));
+    make_logits(rows, table_.at(rows.count, classes), kernel, c, tile, workspace);
     parallel_for(rows.count, 4, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const float* row = tile + i * classes;
@@ -225,9 +248,8 @@ class LinearLoss::Run {
     void* space = for_products(workspace);
     for_tiles([&](int64_t c, int64_t classes) {
       const TileProducts& tile = table_.at(rows.count, classes);
-      const float* kernel = kernel_tile(in.kernel, c, classes, workspace);
       const float* logits = rows.logits != nullptr ? rows.logits + rows.count * c : slopes;
-      if (rows.logits == nullptr) tile.logits.run(rows.x, kernel, nullptr, slopes, space);
+      if (rows.logits == nullptr) make_logits(rows, tile, in.kernel, c, slopes, workspace);
       parallel_for(rows.count, 4, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           float* row = slopes + i * classes;
@@ -237,7 +259,9 @@ class LinearLoss::Run {
           if (label >= c && label < c + classes) row[label - c] -= factor;
         }
       });
-      tile.dx->run(slopes, kernel, nullptr, in.dx + rows.first * n_.width, space);
+      for_kernel(tile, in.kernel, c, workspace, [&](const ClassProducts& products, const float* wide) {
+        products.dx->run(slopes + products.first, wide, nullptr, in.dx + rows.first * n_.width, space);
+      });
       if (in.dkernel != nullptr) {
         const Product& product = rows.first == 0 && !adds_ ? *tile.first_dkernel : *tile.dkernel;
         float* dkernel = in.dkernel + n_.kernel_at(c);
@@ -246,7 +270,7 @@ class LinearLoss::Run {
         else
           product.run(rows.x, slopes, nullptr, dkernel, space);
       }
-      if (behind) take_tile(*behind, c, classes, kernel, workspace);
+      if (behind) take_tile(*behind, c, classes, in.kernel, workspace);
     });
   }
 

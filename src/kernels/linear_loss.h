@@ -7,6 +7,7 @@
 
 #include <plimsoll/bytes.h>
 #include "kernels/packed_weights.h"
+#include "kernels/product.h"
 
 namespace plimsoll::kernels {
 
@@ -14,6 +15,7 @@ namespace plimsoll::kernels {
 // row.
 constexpr int64_t kTileRows = 256;
 constexpr int64_t kTileCount = 512 * 1024;
+constexpr int64_t kUnpackedCount = 512 * 1024;  // of a packed kernel: 2 MiB too
 
 struct LossSizes {
   int64_t rows, width, classes;
@@ -23,7 +25,12 @@ struct LossSizes {
   int64_t tile_rows() const { return std::min(rows, kTileRows); }
   int64_t tile_classes() const { return std::min(classes, kTileCount / tile_rows()); }
   Bytes tile_bytes() const { return round_up(tile_rows() * tile_classes() * 4, kAlignment); }
-  Bytes unpacked_bytes() const { return packed ? round_up(tile_classes() * width * 4, kAlignment) : 0; }
+  // Classes of a packed kernel that are unpacked at once. Products over whole stretches of the inner dimension, one
+  // after another, have the bits of the product over all of it (kernels/product.h).
+  int64_t unpacked_classes() const { return std::max<int64_t>(1, kUnpackedCount / width / kDepth) * kDepth; }
+  Bytes unpacked_bytes() const {
+    return packed ? round_up(std::min(tile_classes(), unpacked_classes()) * width * 4, kAlignment) : 0;
+  }
   int64_t kernel_at(int64_t first_class) const { return transposed ? first_class * width : first_class; }
 };
 
