@@ -59,7 +59,7 @@ class Memory {
     fill(reinterpret_cast<float*>(at), bytes / 4);
     return at;
   }
-  // Numbers from 0.01 to 1, again and again.
+  // Numbers from 0.01 to 1, repeated.
   static void fill(float* to, int64_t count) {
     constexpr int64_t kPattern = 4099;
     for (int64_t i = 0; i < std::min(kPattern, count); ++i)

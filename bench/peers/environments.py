@@ -13,6 +13,7 @@ PACKAGES = {
     'onnxruntime': ['numpy', 'onnxruntime'],
     'plots': ['matplotlib'],
     'tensorboard': ['tensorboard'],
+    'peft': ['torch==2.13.0', 'peft', 'transformers'],
 }
 ALLOCATOR_PACKAGE = 'libtcmalloc-minimal4'
 ALLOCATOR_FILE = 'libtcmalloc_minimal.so.4'

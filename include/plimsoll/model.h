@@ -31,12 +31,15 @@ class Dataset;
 class Forecast;
 class MemoryLine;
 class Model;
+struct AdaptOptions;
 struct CompileOptions;
 struct Evaluation;
 struct FitOptions;
 struct History;
 struct PredictOptions;
 struct Prediction;
+struct QuantiseOptions;
+struct QuantiseReport;
 struct Preprocessing;
 struct Pruning;
 struct ModelBytes;
@@ -111,6 +114,9 @@ class Model {
   std::string summary(int64_t batch = 0) const;
   std::string summary(const Dataset& dataset, const MemoryLine& line) const;
 
+  // The same model with adapters beside its products: <plimsoll/adapt.h>. Throws Error(Usage).
+  Model adapt(const AdaptOptions& options) const;
+
   // Between calls the model keeps its weights in memory, in the session of the last call, which holds bytes of its line
   // until the last copy of the model is gone, or until release() puts them into a temporary file.
   void release();
@@ -137,6 +143,11 @@ class Model {
   Model strip() const;
   Model strip(const StripOptions& options, StripReport* report = nullptr) const;
   ModelBytes bytes() const;  // of its weights
+  // Another model with weights and activations of 8 bits, for inference: <plimsoll/shrink.h> has the options. Runs this
+  // one over the dataset under the line to see the ranges of its values. Throws Error for what can't be quantised.
+  Model quantise(const Dataset& calibration, const MemoryLine& line) const;
+  Model quantise(const Dataset& calibration, const MemoryLine& line, const QuantiseOptions& options,
+                 QuantiseReport* report = nullptr) const;
 
   // What the handles share, for the engine.
   struct State;

@@ -1,6 +1,7 @@
 // All that a program needs: include this header and link plimsoll::plimsoll.
 #pragma once
 
+#include <plimsoll/adapt.h>
 #include <plimsoll/bytes.h>
 #include <plimsoll/callback.h>
 #include <plimsoll/checkpoint.h>
@@ -10,6 +11,7 @@
 #include <plimsoll/error.h>
 #include <plimsoll/forecast.h>
 #include <plimsoll/formats.h>
+#include <plimsoll/freeze.h>
 #include <plimsoll/function.h>
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>

@@ -123,6 +123,9 @@ struct SessionOptions {
   // In what type values are kept between their uses. With mixed_float16 give minimize an Optimiser that scales_loss.
   // The optimiser's state has a setting of its own: Optimiser::state_bits.
   Policy policy = {};
+  // In what type weights are kept that no node of the graph updates: BF16, or I8 (a scale for each 64); lossy. Matrices
+  // and filters alone: what is small stays f32.
+  DType frozen_type = DType::F32;
   // A folder on a disk where a scratch file may be made, and how large it may grow; empty: nothing is spilled.
   std::string scratch_folder = {};
   Bytes disk_limit = 0;

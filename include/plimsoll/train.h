@@ -16,6 +16,7 @@
 
 #include <plimsoll/callback.h>
 #include <plimsoll/dataset.h>
+#include <plimsoll/freeze.h>
 #include <plimsoll/levers.h>
 #include <plimsoll/loss.h>
 #include <plimsoll/metric.h>
@@ -43,6 +44,7 @@ struct CompileOptions {
   // What may be done to fit the line. Those that change results are off by default.
   Levers levers = {};
   Policy policy = {};      // in what type values are kept; mixed_float16 also scales the loss
+  Freeze freeze = {};      // weights that are not trained, and in what type they are kept
   int64_t accumulate = 1;  // batches whose gradients are added up for each update: as exact as one large batch
 };
 

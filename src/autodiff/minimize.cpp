@@ -92,11 +92,12 @@ void Optimiser::apply(std::span<const Gradient> gradients, std::span<const Tenso
     const std::vector<Tensor> all = trained_weights(graph, weights);
     expect_gradients(gradients, all);
     const Scope scope(graph, recorder.optimiser_scope(weights));
-    const Updates updates = autodiff::apply(graph, *this, gradients, all, {});
-    // The rate may have been changed since the variable was made. Nothing that reads the old one is pending.
-    recorder.set_number(*updates.learning_rate.held(), static_cast<float>(learning_rate));
+    // The rate may have been changed since the variable was made.
+    const Tensor rate =
+        graph.variable("learning_rate", DType::F32, {}, Init::constant(learning_rate), VariableRole::Optimiser);
+    recorder.set_number(*rate.held(), static_cast<float>(learning_rate));
+    static_cast<void>(autodiff::apply(graph, *this, gradients, all, {}));
   }
-  recorder.run();
 }
 
 Updates layer_updates(Graph& graph) {

@@ -7,7 +7,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr Policy kPolicies[] = {{DType::F32}, {DType::F16}, {DType::BF16}};
+constexpr Policy kPolicies[] = {{DType::F32}, {DType::F16}, {DType::BF16}, {DType::BF16, false}};
 
 }  // namespace
 
@@ -16,7 +16,7 @@ std::string_view Policy::name() const {
     case DType::F16:
       return "mixed_float16";
     case DType::BF16:
-      return "mixed_bfloat16";
+      return half_products ? "mixed_bfloat16" : "stored_bfloat16";
     default:
       return "float32";
   }
@@ -25,8 +25,9 @@ std::string_view Policy::name() const {
 Policy Policy::named(std::string_view name) {
   for (const Policy& policy : kPolicies)
     if (policy.name() == name) return policy;
-  throw Error(fmt::format("policy '{}' is unknown; known are float32, mixed_float16, mixed_bfloat16", name),
-              ErrorKind::Usage);
+  throw Error(
+      fmt::format("policy '{}' is unknown; known are float32, mixed_float16, mixed_bfloat16, stored_bfloat16", name),
+      ErrorKind::Usage);
 }
 
 }  // namespace plimsoll

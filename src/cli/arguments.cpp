@@ -11,6 +11,8 @@
 
 #include <plimsoll/error.h>
 #include "memory/output_file.h"
+#include "shrink/adapt.h"
+#include "shrink/adapter_file.h"
 #include "train/model_file.h"
 #include "train/run_directory.h"
 
@@ -43,12 +45,36 @@ Optimiser optimiser_of(const Arguments& arguments) {
 void set_half_storage(const std::vector<std::string>& words, train::Spec& spec) {
   for (const std::string& word : words) {
     if (word == "values")
-      spec.policy = Policy::mixed_bfloat16();
+      spec.policy = Policy::stored_bfloat16();
     else if (word == "state")
       spec.optimiser.state_bits = 16;
     else
       throw Error(fmt::format("--half-storage '{}' is unknown; known are values, state", word), ErrorKind::Usage);
   }
+}
+
+DType frozen_type_of(const std::string& word) {
+  if (word.empty() || word == "f32") return DType::F32;
+  if (word == "bf16") return DType::BF16;
+  if (word == "int8") return DType::I8;
+  throw Error(fmt::format("--frozen-type '{}' is unknown; known are f32, bf16, int8", word), ErrorKind::Usage);
+}
+
+// What is trained: all, some, or adapters beside the model.
+void set_trained(const Arguments& arguments, train::Spec& spec) {
+  const bool adapts = arguments.rank != 0 || !arguments.adapter.empty();
+  const bool freezes = !arguments.freeze.empty() || !arguments.train_only.empty();
+  if (adapts && freezes)
+    throw Error("adapters are trained alone: leave --freeze and --train-only away", ErrorKind::Usage);
+  spec.freeze = {.patterns = arguments.freeze, .all_but = arguments.train_only};
+  if (adapts) {
+    spec.own_model = std::make_shared<const ModelSpec>(shrink::adapt(model_of(spec), adapt_options_of(arguments)));
+    spec.freeze = adapter_freeze();
+  }
+  spec.freeze.type = frozen_type_of(arguments.frozen_type);
+  if (spec.freeze.type != DType::F32 && spec.freeze.is_empty())
+    throw Error("--frozen-type says how frozen weights are kept: say which with --freeze or --train-only",
+                ErrorKind::Usage);
 }
 
 std::vector<std::pair<std::string_view, bool*>> levers_of(train::Spec& spec) {
@@ -109,6 +135,7 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
     spec.stored_model = std::make_shared<const train::StoredModel>(train::read_model(spec.model));
   spec.batch = arguments.batch;
   spec.finds_batch = arguments.auto_batch;
+  set_trained(arguments, spec);
   spec.optimiser = optimiser_of(arguments);
   if (arguments.learning_rate > 0) spec.learning_rate = arguments.learning_rate;
   spec.seed = arguments.seed;
@@ -141,6 +168,18 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   return spec;
 }
 
+AdaptOptions adapt_options_of(const Arguments& arguments) {
+  if (!arguments.adapter.empty()) {
+    if (arguments.rank != 0)
+      throw Error("--adapter has a rank of its own: give one of --adapter and --rank", ErrorKind::Usage);
+    return shrink::read_adapter(arguments.adapter);
+  }
+  return {.rank = arguments.rank,
+          .alpha = arguments.alpha > 0 ? arguments.alpha : static_cast<double>(arguments.rank),
+          .dropout = arguments.adapter_dropout,
+          .targets = arguments.targets};
+}
+
 std::string flags_of(const train::Spec& before, const train::Spec& after) {
   std::vector<std::string> flags;
   if (after.batch != before.batch) flags.push_back(fmt::format("--batch {}", after.batch));
@@ -151,6 +190,9 @@ std::string flags_of(const train::Spec& before, const train::Spec& after) {
   }
   if (after.split_ops != before.split_ops) flags.push_back(fmt::format("--split {}", fmt::join(after.split_ops, ",")));
   if (after.policy != before.policy) flags.push_back(fmt::format("--policy {}", after.policy.name()));
+  if (after.freeze.type != before.freeze.type)
+    flags.push_back(
+        fmt::format("--frozen-type {}", after.freeze.type == DType::I8 ? "int8" : name_of(after.freeze.type)));
   if (after.optimiser.state_bits != before.optimiser.state_bits)
     flags.push_back(fmt::format("--state-bits {}", after.optimiser.state_bits));
   if (after.accumulate != before.accumulate) flags.push_back(fmt::format("--accumulate {}", after.accumulate));

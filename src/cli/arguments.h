@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <plimsoll/adapt.h>
 #include <plimsoll/checkpoint.h>
 #include <plimsoll/train.h>
 #include "memory/default_line.h"
@@ -30,6 +31,15 @@ struct Arguments {
   std::string prune;  // "from=0.5,to=0.8,begin=1000,end=10000"; empty: nothing is pruned
   uint64_t seed = 1;
   int threads = 0;  // 0: all
+
+  // What is trained.
+  std::vector<std::string> freeze, train_only;  // patterns of names of variables
+  std::string frozen_type;                      // bf16, int8; empty: f32
+  int64_t rank = 0;                             // of adapters; 0: none
+  double alpha = 0;                             // 0: the rank
+  double adapter_dropout = 0;
+  std::vector<std::string> targets;  // layers that are adapted
+  std::string adapter;               // the folder of adapters to use
 
   // The line.
   std::string memory;
@@ -63,7 +73,7 @@ struct Arguments {
   std::string save;            // to write at the end
   std::string save_model;      // a directory to write the model to at the end
   bool predicts = false;       // labels are not needed, outputs are
-  std::string output;          // predict: the file to write
+  std::string output;          // predict: the file to write; adapt and merge: the folder
   std::string run;             // the folder to keep the run in
   int64_t histogram_epochs = 0;
   bool resume = false;           // go on with the run of that folder
@@ -74,6 +84,11 @@ struct Arguments {
   std::string config;            // a file with options
   report::Config given = {};     // what flags and the file gave
 
+  // quantize.
+  std::string calibration = "minmax";
+  int64_t samples = 512;  // of the calibration data, at most
+  bool portable = false;  // weights within [-64, 63], for processors without VNNI
+
   // The output.
   bool json = false;
   bool measure = false;      // doctor: the disk, again
@@ -83,12 +98,15 @@ struct Arguments {
   std::string dump;    // plan: write the plan as text
   std::string trace;   // profile: write the times of one step to this file
   int64_t top = 0;     // profile: so many single tasks
-  bool all = false;    // inspect: everything
+  bool all = false;    // inspect: everything; quantize: every layer
   bool graph = false;  // inspect: the graph as text
 };
 
 // Without data. Throws Error(Usage) that names what is known when a word is not.
 train::Spec spec_of(const Arguments& arguments, train::Purpose purpose);
+
+// Of --rank, --alpha, --targets; or those of the folder of --adapter.
+AdaptOptions adapt_options_of(const Arguments& arguments);
 
 // The flags that change `before` into `after`, to be appended to the command line of `before`: "--batch 12".
 std::string flags_of(const train::Spec& before, const train::Spec& after);

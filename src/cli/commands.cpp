@@ -10,6 +10,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/version.h>
+#include "cli/adapt_flags.h"
 #include "cli/config.h"
 #include "cli/flags.h"
 #include "cli/help.h"
@@ -62,8 +63,8 @@ void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)
   });
 }
 
-// Of a verb that trains.
-void add_train_flags(CLI::App* verb, Arguments& s) {
+// Flags of a training, which adapters have too.
+CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
   add_model(*verb, s);
   add_batch(*verb, s);
   add_training(*verb, s, true);
@@ -93,17 +94,18 @@ void add_train_flags(CLI::App* verb, Arguments& s) {
   verb->add_option("--checkpoint-every", s.checkpoint_every,
                    "With --run: write a checkpoint every 500 steps, 2epochs, 30s, 10min (default: after each epoch)")
       ->option_text("N|TIME");
-  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(CLI::PositiveNumber);
+  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(positive_number());
   verb->add_flag("--debug-nan", s.debug_nan,
                  "When a number is not finite, name the first operator that wrote one; slower: looks at all values");
   verb->add_option("--histograms", s.histogram_epochs,
                    "With --run: distributions of the weights as events, after every so many epochs")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
+  return verb;
 }
 
 void add_train_verb(CLI::App& app, Command& command) {
-  auto* verb = app.add_subcommand("train", "train a model; the plan is printed first");
-  add_train_flags(verb, command.arguments);
+  auto* verb =
+      add_training_flags(app.add_subcommand("train", "train a model; the plan is printed first"), command.arguments);
   verb->footer(kTrainExamples);
   choose(verb, command, train::Purpose::Train, run_train);
 }
@@ -112,7 +114,7 @@ void add_prune_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   Pruning& pruning = s.pruning;
   auto* verb = app.add_subcommand("prune", "train a model while its small weights become zero, by a schedule");
-  add_train_flags(verb, s);
+  add_training_flags(verb, s);
   start_group(*verb, kPruneGroup);
   verb->add_option("--to", pruning.to, "Share of zeros in each weight")->capture_default_str();
   verb->add_option("--from", pruning.from, "Share of zeros at step --begin, rising to --to at step --end");
@@ -145,6 +147,30 @@ void add_strip_verb(CLI::App& app, Command& command) {
   choose(verb, command, train::Purpose::Evaluate, run_strip);
 }
 
+void add_adapt_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = add_training_flags(
+      app.add_subcommand("adapt", "train adapters (LoRA) beside the weights of a model, which stay as they are"), s);
+  add_trained_adapter_flag(*verb, s);
+  start_group(*verb, kRunGroup);
+  verb->add_option("--output", s.output, "Write the adapters to this folder (PEFT's format)")->option_text("DIR");
+  choose(verb, command, train::Purpose::Train, run_adapt);
+}
+
+void add_merge_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb = app.add_subcommand("merge", "add adapters into the weights that they stand beside");
+  add_model(*verb, s);
+  add_memory(*verb, s);
+  add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
+  verb->get_option("--adapter")->required();
+  start_group(*verb, kRunGroup);
+  verb->add_option("--output", s.output, "Write the merged model to this folder")->required()->option_text("DIR");
+  add_output(*verb, s);
+  choose(verb, command, train::Purpose::Evaluate, run_merge);
+}
+
 void add_eval_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("eval", "loss and accuracy of saved weights");
@@ -153,6 +179,7 @@ void add_eval_verb(CLI::App& app, Command& command) {
   add_line(*verb, s);
   add_data(*verb, s, false);
   add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
   add_config(*verb, s);
   add_output(*verb, s);
   choose(verb, command, train::Purpose::Evaluate, run_eval);
@@ -166,6 +193,8 @@ void add_predict_verb(CLI::App& app, Command& command) {
   add_line(*verb, s);
   add_data(*verb, s, false);
   add_weights(*verb, s);
+  add_trained_adapter_flag(*verb, s);
+  start_group(*verb, kRunGroup);
   verb->add_option(
           "--output", s.output,
           "Write outputs to FILE.npy, or classes and probabilities to FILE.csv (default: CSV on standard output)")
@@ -196,7 +225,7 @@ void add_profile_verb(CLI::App& app, Command& command) {
   add_planned_step(*verb, s);
   add_data(*verb, s, true);
   add_output(*verb, s);
-  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(CLI::PositiveNumber);
+  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(positive_number());
   verb->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
   verb->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file")
       ->option_text("FILE");
@@ -236,6 +265,29 @@ void add_save_verb(CLI::App& app, Command& command) {
   choose(verb, command, train::Purpose::Evaluate, run_save);
 }
 
+void add_quantize_verb(CLI::App& app, Command& command) {
+  Arguments& s = command.arguments;
+  auto* verb =
+      app.add_subcommand("quantize", "make a model of 8 bits of a trained one: for inference, a quarter of its bytes");
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_line(*verb, s);
+  add_data(*verb, s, false);
+  add_weights(*verb, s);
+  verb->add_option("--calibration", s.calibration, "How ranges follow from the data")
+      ->check(CLI::IsMember({"minmax", "percentile", "entropy"}))
+      ->option_text("minmax|percentile|entropy");
+  verb->add_option("--samples", s.samples, "Look at so many samples at most (default: 512)")
+      ->check(positive_number())
+      ->option_text("N");
+  verb->add_flag("--all", s.all, "Every layer, also where f32 is predicted to be faster");
+  verb->add_flag("--portable", s.portable, "Weights within [-64, 63], which processors without VNNI multiply exactly");
+  verb->add_option("-o,--output", s.output, "The directory to write")->required()->option_text("DIR");
+  add_output(*verb, s);
+  verb->preparse_callback([&s](size_t) { s.predicts = true; });
+  choose(verb, command, train::Purpose::Evaluate, run_quantize);
+}
+
 void add_doctor_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = app.add_subcommand("doctor", "show what this machine offers and what the process itself costs");
@@ -271,13 +323,15 @@ void add_bench_verb(CLI::App& app, Command& command) {
   auto* bench_pack = verb->add_subcommand("pack", "pack a table of lifetimes and sizes (CSV: id,lower,upper,size)");
   bench_pack->add_option("file", pack.file, "The table")->required();
   bench_pack->add_option("--capacity", pack.capacity, "Fit into this (default: as low as possible)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   bench_pack->add_option("--out", pack.out, "Write the offsets to this file");
   bench_pack->callback([&command] { command.run = [&command] { return run_bench_pack(command.pack); }; });
 }
 
 void add_verbs(CLI::App& app, Command& command) {
   add_train_verb(app, command);
+  add_adapt_verb(app, command);
+  add_merge_verb(app, command);
   add_eval_verb(app, command);
   add_predict_verb(app, command);
   add_plan_verb(app, command);
@@ -287,6 +341,7 @@ void add_verbs(CLI::App& app, Command& command) {
   add_save_verb(app, command);
   add_prune_verb(app, command);
   add_strip_verb(app, command);
+  add_quantize_verb(app, command);
   add_doctor_verb(app, command);
   add_demo_verb(app, command);
   add_bench_verb(app, command);
@@ -344,7 +399,7 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
     Parser parser(unused);
     try {
       const CLI::App& verb = parser.parse_some(words);
-      const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("train"));
+      const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("adapt"));
       command.arguments.flag_rate = unused.arguments.learning_rate;
       words.insert(std::ranges::find(words, verb.get_name()) + 1, more.begin(), more.end());
     } catch (const CLI::ParseError& e) {

@@ -76,7 +76,12 @@ std::string find_config(const std::vector<std::string>& words) {
   const bool takes_run = std::ranges::find(words, "--resume") != words.end() || (!words.empty() && words[0] == kSave);
   if (!path.empty() || !takes_run) return path;
   const std::string run = value_of(words, "--run");
-  return report::is_run_directory(run) ? fmt::format("{}/{}", run, report::kConfigFile) : "";
+  if (run.empty()) return "";
+  if (!report::is_run_directory(run))
+    throw Error(
+        fmt::format("run folder '{}': holds no run that could be resumed; leave --resume away to start one", run),
+        ErrorKind::Usage);
+  return fmt::format("{}/{}", run, report::kConfigFile);
 }
 
 std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all) {
@@ -91,7 +96,7 @@ std::vector<std::string> config_words(const std::string& path, const CLI::App& v
     const std::string value = fmt::format("{}", fmt::join(entry.values, ","));
     if (value.empty()) continue;  // as if it were not there
     if (option->get_positional())
-      words.push_back(value);
+      words.insert(words.begin(), value);  // first: behind a list it would be one more item
     else if (entry.kind != Kind::Switch)
       words.push_back(fmt::format("--{}={}", entry.name, value));
     else if (value == "true")

@@ -5,7 +5,6 @@
 #include "cli/verbs.h"
 #include "memory/process.h"
 #include "report/training_report.h"
-#include "session/weights_file.h"
 #include "train/evaluate.h"
 
 namespace plimsoll::cli {
@@ -18,7 +17,7 @@ int run_eval(const Arguments& arguments) {
   plan_last_batch(*training, test);
   training->session->open();
   stop_if_asked();
-  session::load_weights(*training->session, training->graph, weights);
+  load_trained(*training, weights, arguments);
   const train::Score score = evaluate(*training, test, {.is_stop_asked = is_stop_asked});
   stop_if_asked();
   const report::ScoreFacts facts{

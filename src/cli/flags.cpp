@@ -1,8 +1,10 @@
 #include "cli/flags.h"
+#include "cli/usage.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/adapt_flags.h"
 #include "cli/help.h"
 
 namespace plimsoll::cli {
@@ -53,7 +55,7 @@ void add_line(CLI::App& app, Arguments& s) {
       ->delimiter(',')
       ->option_text("LEVER,...");
   app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   app.add_flag("--no-remedies", s.no_remedies,
                "When it does not fit, name the smallest line only and search no other flags");
 }
@@ -62,7 +64,7 @@ void add_line(CLI::App& app, Arguments& s) {
 void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
   start_group(app, kMemoryGroup);
-  app.add_option("--policy", s.policy, "Lossy: mixed_float16 or mixed_bfloat16 keep activations in 16 bits")
+  app.add_option("--policy", s.policy, "Lossy, 16 bits: mixed_float16, mixed_bfloat16, stored_bfloat16")
       ->option_text("NAME");
   start_group(app, kMemoryGroup, Listing::Rare);
   app.add_option("--split", s.split,
@@ -82,7 +84,7 @@ void add_training_line(CLI::App& app, Arguments& s) {
 
 void add_batch(CLI::App& app, Arguments& s) {
   start_group(app, kStepGroup);
-  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(CLI::PositiveNumber);
+  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(positive_number());
 }
 
 void add_auto_batch(CLI::App& app, Arguments& s) {
@@ -117,10 +119,10 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   add_optimiser(app, s);
   auto* rate =
       app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
-          ->check(CLI::PositiveNumber);
+          ->check(positive_number());
   if (!lists_rate) rate->group("");
   app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--prune", s.prune,
                  "Make weights zero while training, by steps: to=0.5, or from=0.5,to=0.8,begin=1000,end=10000. Also "
@@ -129,6 +131,8 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
+  add_freeze_flags(app, s);
+  add_adapter_flags(app, s);
 }
 
 void add_config(CLI::App& app, Arguments& s) {
@@ -174,11 +178,11 @@ void add_data(CLI::App& app, Arguments& s, bool trains) {
          "--data-threads", s.data_threads,
          "Threads that read and decode images, CSV and TFRecord files, each with memory of its own (default: the "
          "one that fills batches)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   if (trains) {
     auto* shuffle = app.add_option("--shuffle", s.shuffle_window,
                                    "Shuffle training samples within a window of so many (default: among all)")
-                        ->check(CLI::PositiveNumber);
+                        ->check(positive_number());
     app.add_flag("--no-shuffle", s.no_shuffle, "Training samples in the order of the data")->excludes(shuffle);
   }
   add_array_files(app, s, trains);
@@ -187,7 +191,7 @@ void add_data(CLI::App& app, Arguments& s, bool trains) {
 // Flags of a run of many steps.
 void add_run(CLI::App& app, Arguments& s) {
   start_group(app, kRunGroup);
-  app.add_option("-e,--epochs", s.epochs, "Epochs")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("-e,--epochs", s.epochs, "Epochs")->check(positive_number())->capture_default_str();
   app.add_option("--save", s.save, "Write the weights to this file (safetensors)")->option_text("FILE");
   app.add_option("--save-model", s.save_model, "Write the model to this directory: graph, weights, names of classes")
       ->option_text("DIR");

@@ -22,7 +22,7 @@ int run_curve(const Arguments& arguments) {
 void dump(const train::Training& training, const std::string& path) {
   const report::ResultChanges& changes = training.changes;
   std::string name = training.model.name();
-  if (changes.is_lossy()) name += ", " + report::storage_text(changes.values, changes.state_bits);
+  if (changes.is_lossy()) name += ", " + report::storage_text(changes.values, changes.state_bits, changes.frozen);
   const session::PlannedStep& step = training.main_step();
   report::write_plan(step.limits, step.program.problem, step.plan, name, path);
 }

@@ -9,7 +9,6 @@
 #include "memory/output_file.h"
 #include "memory/process.h"
 #include "report/training_report.h"
-#include "session/weights_file.h"
 #include "train/batches.h"
 #include "train/evaluate.h"
 #include "train/prediction_writer.h"
@@ -63,7 +62,7 @@ int run_predict(const Arguments& arguments) {
                                                             arguments.json, facts);
   training->session->open();
   stop_if_asked();
-  session::load_weights(*training->session, training->graph, weights);
+  load_trained(*training, weights, arguments);
   predict(*training, inputs, *writer);
   const Bytes peak = peak_resident_bytes(), line = training->line->limit();
   print_now(plan_goes_to, arguments.json ? report::prediction_json(facts.samples, arguments.output, peak, line) + "\n"

@@ -14,6 +14,7 @@
 #include "memory/process.h"
 #include "report/training_report.h"
 #include "session/weights_file.h"
+#include "shrink/adapter_file.h"
 #include "train/batch_search.h"
 #include "train/checkpoint_store.h"
 #include "train/improvement.h"
@@ -180,6 +181,10 @@ std::string describe_kept(const Arguments& arguments) {
   return "with --run DIR or --save FILE the weights would have been kept";
 }
 
+bool writes_adapter(const Arguments& arguments) {
+  return !arguments.output.empty() && (arguments.rank != 0 || !arguments.adapter.empty());
+}
+
 [[noreturn]] void throw_stopped(const Arguments& arguments) {
   const std::string kept = describe_kept(arguments);
   if (const int failure = output_failure(); failure != 0 && failure != EPIPE) {
@@ -205,6 +210,7 @@ int run_train(const Arguments& arguments) {
                 ErrorKind::Usage);
   const auto training = train::make_sized_training(spec, is_stop_asked);
   if (!arguments.save.empty()) session::expect_room_for_weights(training->graph, arguments.save);
+  if (writes_adapter(arguments)) shrink::expect_room_for_adapter(arguments.output);
   if (!arguments.save_model.empty()) expect_room_for_model(*training, arguments.save_model);
   print_plan(*training, arguments.json);
   stop_if_asked();
@@ -225,12 +231,19 @@ int run_train(const Arguments& arguments) {
   if (arguments.resume) run->create(*texts);  // a refusal leaves the run as it was
   if (const std::string start = is_resumed ? "" : starting_weights(arguments, spec); !start.empty())
     print_start(train::load_start(*training, start, spec.learning_rate), start, arguments);
+  if (!is_resumed && !arguments.adapter.empty())
+    shrink::load_adapter(*training->session, training->graph, training->model, arguments.adapter);
   stop_if_asked();
   const History history = loop.run();
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty()) session::save_weights(*training->session, training->graph, arguments.save);
+  if (writes_adapter(arguments)) {
+    shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),
+                         arguments.output);
+    print_now(arguments.json ? stderr : stdout, fmt::format("adapter {}\n", arguments.output));
+  }
   if (!arguments.save_model.empty()) save_trained_model(*training, spec, arguments.save_model);
   print_end(*training, history, last_scored(history, stopping), !screen->has_stopped(), arguments.json);
   memory::expect_line_kept(training->line->limit());

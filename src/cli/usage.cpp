@@ -1,6 +1,8 @@
 #include "cli/usage.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -47,6 +49,16 @@ const CLI::Option* find_option(const CLI::App& verb, const std::string& name) {
   for (const CLI::Option* option : verb.get_options({}))
     if (option->check_lname(name) || (option->get_positional() && option->get_single_name() == name)) return option;
   return nullptr;
+}
+
+CLI::Validator positive_number() {
+  return {[](const std::string& text) {
+            char* end = nullptr;
+            const double number = std::strtod(text.c_str(), &end);
+            const bool is_good = *end == '\0' && number > 0 && std::isfinite(number);
+            return is_good ? std::string() : fmt::format("'{}' is no number above 0", text);
+          },
+          "POSITIVE", "positive"};
 }
 
 std::string describe_misuse(const CLI::App& app, const CLI::ParseError& e) {

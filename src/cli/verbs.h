@@ -11,8 +11,11 @@ namespace plimsoll::cli {
 constexpr int kIndent = 2;  // of JSON that people may read
 
 int run_train(const Arguments& arguments);
+int run_adapt(const Arguments& arguments);
+int run_merge(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_predict(const Arguments& arguments);
+int run_quantize(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_profile(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
@@ -22,6 +25,8 @@ int run_save(const Arguments& arguments);
 int run_prune(const Arguments& arguments);
 int run_strip(const Arguments& arguments);
 int show_run(const Arguments& arguments, const std::string& path);  // what report and inspect say of a run
+// Those weights, and adapters of --adapter beside them, into an open session.
+void load_trained(train::Training& training, const std::string& weights, const Arguments& arguments);
 void complete_demo(Arguments& arguments);  // model, line and data of the demo, where none were given
 
 // Says why it does not fit and what works instead: on standard error for people, as one JSON document for programs.

@@ -146,6 +146,21 @@ std::string field_text(const TableField& field) {
   return fmt::format("{} {}[{}]", field.name, plimsoll::name_of(field.dtype), fmt::join(field.shape, ","));
 }
 
+// Columns of one type beside each other are told by the first and the last: "x_0 f32[] ... x_783 f32[] (784 alike)".
+std::string fields_text(const std::vector<TableField>& fields) {
+  constexpr size_t kShownAlike = 8;
+  std::string text;
+  for (size_t i = 0; i < fields.size();) {
+    size_t end = i + 1;
+    while (end < fields.size() && fields[end].dtype == fields[i].dtype && fields[end].shape == fields[i].shape) ++end;
+    const bool is_short = end - i <= kShownAlike;
+    text += (text.empty() ? "" : ", ") + field_text(fields[i]);
+    if (!is_short) text += fmt::format(" ... {} ({} alike)", field_text(fields[end - 1]), end - i);
+    i = is_short ? i + 1 : end;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string_view name_of(DataKind kind) {
@@ -255,10 +270,8 @@ DataFacts detect(const std::string& path, const SourceOptions& options) {
 std::string describe(const DataFacts& facts) {
   std::string text = fmt::format("{}: {}", facts.path, name_of(facts.kind));
   for (const DataPart& part : facts.parts) {
-    std::vector<std::string> fields;
-    for (const TableField& field : part.fields) fields.push_back(field_text(field));
     text += fmt::format("{}{} elements of {}", facts.parts.size() > 1 ? fmt::format("\n  {}: ", part.name) : ", ",
-                        part.elements, fmt::join(fields, ", "));
+                        part.elements, fields_text(part.fields));
   }
   if (!facts.classes.empty()) {
     const auto shown = static_cast<int64_t>(std::min(facts.classes.size(), kShownClasses));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -82,17 +83,22 @@ TableSummary summarise(const Table& table) {
 }
 
 std::string describe(const TableSummary& summary) {
+  const auto shown = std::span(summary.fields).first(std::min(summary.fields.size(), kShownFields));
+  const size_t hidden = summary.fields.size() - shown.size();
+  const std::string rest = hidden > 0 ? fmt::format("  ... and {} more fields\n", hidden) : "";
   std::string text = fmt::format("over {} elements:\n", summary.elements);
-  for (const FieldSummary& field : summary.fields) {
+  for (const FieldSummary& field : shown) {
     text += fmt::format("  {:<16} least {:.6g}, mean {:.6g}, most {:.6g}", field.field.name, field.least, field.mean,
                         field.most);
     text += field.nan_count > 0 ? fmt::format(", {} not a number\n", field.nan_count) : "\n";
   }
-  for (size_t i = 0; !summary.fields.empty() && i < summary.fields[0].first.size(); ++i) {
+  text += rest;
+  for (size_t i = 0; !shown.empty() && i < shown[0].first.size(); ++i) {
     text += fmt::format("element {}:\n", i);
-    for (const FieldSummary& field : summary.fields)
+    for (const FieldSummary& field : shown)
       text += fmt::format("  {:<16} {:.6g}{}\n", field.field.name, fmt::join(field.first[i], " "),
                           field.field.elements() > kShownNumbers ? " ..." : "");
+    text += rest;
   }
   return text;
 }

@@ -23,6 +23,7 @@ struct TableSummary {
 
 constexpr int64_t kSummarisedElements = 1000, kShownElements = 3;
 constexpr int64_t kShownNumbers = 8;
+constexpr size_t kShownFields = 20;
 
 // Of elements spread evenly over the table, and of the first ones. Throws Error(BadData).
 TableSummary summarise(const Table& table);

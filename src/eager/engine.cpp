@@ -16,6 +16,9 @@ namespace {
 // So many operators may be pending. From the first number on they run when the code begins again where the recording
 // began, so that a loop is cut at the same place each time.
 constexpr size_t kManyPending = 1024, kMostPending = 4096;
+// The same for bytes that came from the program: they stay until what reads them has run. Where code is cut decides
+// which kernels run, so none of these numbers depends on the line.
+constexpr Bytes kManyEntered = 4 * MiB, kMostEntered = 64 * MiB;
 
 void dispose_value(graph::Held* held) noexcept;
 
@@ -145,16 +148,17 @@ void EagerEngine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
   const graph::Body& body = recording_.body();
   const size_t pending = body.nodes().size();
   if (pending == 0 || body.is_composing() || open_tapes_ > 0) return;
-  const Bytes limit = line().limit();
-  const bool is_much = pending >= kManyPending || entered_bytes_ > limit / 8;
+  const bool is_much = pending >= kManyPending || entered_bytes_ > kManyEntered;
   if (!is_much) return;
   const graph::Node& first = body.node(0);
-  if (pending >= kMostPending || entered_bytes_ > limit / 4 || (first.op == &op && body.attrs(first) == attrs)) flush();
+  if (pending >= kMostPending || entered_bytes_ > kMostEntered || (first.op == &op && body.attrs(first) == attrs))
+    flush();
 }
 
 void EagerEngine::after_apply(NodeId node, const std::source_location& where) {
   where_.resize(static_cast<size_t>(node) + 1);
   where_[static_cast<size_t>(node)] = caller_ != nullptr ? *caller_ : where;
+  if (recording_.body().node(node).op->traits.updates != 0) has_updates_ = true;
 }
 
 std::string_view EagerEngine::name_of(const graph::Held& held) {
@@ -187,12 +191,22 @@ const void* EagerEngine::read(graph::Held& held) {
   return value.block.data;
 }
 
+bool EagerEngine::is_read_by_pending(const EagerValue& value) const {
+  const graph::Body& body = recording_.body();
+  return value.recording == serial_ &&
+         std::any_of(body.nodes().begin(), body.nodes().end(), [&](const graph::Node& node) {
+           return std::ranges::find(body.inputs(node), value.id) != body.inputs(node).end();
+         });
+}
+
 void EagerEngine::set_number(graph::Held& held, float number) {
+  expect_thread();
   auto& value = static_cast<EagerValue&>(held);
   if (!store_.bring_back(value)) refuse(value);
-  auto* const place = reinterpret_cast<float*>(value.block.data);
-  if (*place == number) return;
-  *place = number;
+  if (*reinterpret_cast<float*>(value.block.data) == number) return;
+  if (is_read_by_pending(value)) flush();
+  if (!store_.keep_dependents(value) || !store_.bring_back(value)) refuse(value);
+  *reinterpret_cast<float*>(value.block.data) = number;
   ++value.version;
 }
 
@@ -238,7 +252,10 @@ EagerValue& EagerEngine::add_made(const TensorType& type, EagerValue::Origin ori
   value->bytes = bytes_of(type);
   value->origin = origin;
   value->made_at = where;
-  if (!store_.allocate(*value)) refuse(*value);
+  if (!store_.allocate(*value)) {
+    flush();  // numbers that only pending code reads go with it
+    if (!store_.allocate(*value)) refuse(*value);
+  }
   value->state = EagerValue::State::InMemory;
   store_.touch(*value);
   graph::keep(value);
@@ -269,6 +286,8 @@ Tensor EagerEngine::make_variable(std::string_view name, const TensorType& type,
 }
 
 void EagerEngine::open_tape() {
+  // The step before ends here: a loop that looks at nothing is run step by step.
+  if (open_tapes_ == 0 && has_updates_) flush();
   ++open_tapes_;
   if (taped_from_ < 0) taped_from_ = static_cast<NodeId>(recording_.body().nodes().size());
 }

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include <plimsoll/eager.h>
+#include <plimsoll/error.h>
 #include "eager/memory_pool.h"
 #include "eager/plan_cache.h"
 #include "eager/value.h"
 #include "eager/value_store.h"
+#include "eager/walk.h"
 #include "graph/recorder.h"
 
 namespace plimsoll::eager {
@@ -63,6 +65,16 @@ class EagerEngine : public graph::Recorder {
     std::vector<ValueId> frozen;   // of these targets: read a variable that changes
   };
 
+  // A goal with the values that it is run on.
+  struct PieceRun {
+    std::shared_ptr<const PieceGoal> goal;
+    int32_t wanted = LoweredPiece::kAllTargets;  // or one target, that is made again
+    int64_t serial = 0;
+    std::vector<EagerValue*> leaves;   // null: a constant, or not needed
+    std::vector<EagerValue*> outs;     // by target that is wanted
+    std::vector<EagerValue*> changed;  // variables
+  };
+
   EagerValue* value_at(ValueId id) const {
     return static_cast<size_t>(id) < held_.size() ? held_[static_cast<size_t>(id)] : nullptr;
   }
@@ -77,6 +89,7 @@ class EagerEngine : public graph::Recorder {
   EagerValue& variable_value(const StoredVariable& stored);
   void make_constant(EagerValue& value, ValueId id);
 
+  bool is_read_by_pending(const EagerValue& value) const;
   Pending find_pending() const;
   Pending find_pending(bool recomputes_taped) const;
   // Where a piece begins: a value that is not computed again.
@@ -87,15 +100,22 @@ class EagerEngine : public graph::Recorder {
   void flush();
   void begin_recording();
   void run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> targets);
-  // False: it does not fit.
-  bool try_run(std::span<const NodeId> nodes, std::span<const ValueId> targets);
+  bool run_planned(const PieceRun& run);
+  void walk(const PieceRun& run);
+  std::shared_ptr<const WalkProgram> walk_program(const PieceRun& run);
+  static void add_records(const PieceRun& run, double make_ns);
   bool remake(EagerValue& value);
   bool prepare(PlannedPiece& planned, std::span<EagerValue* const> targets);
-  [[noreturn]] void refuse(const EagerValue& value) const;
-  [[noreturn]] void refuse_operator(NodeId node) const;
-  [[noreturn]] static void throw_bad_value(const PlannedPiece& planned, const kernels::StepStatus& status);
   bool plan(PlannedPiece& planned, Bytes limit);
   static Bytes planning_bytes(const CodePiece& piece);
+
+  Refusal begin_refusal(Bytes missing) const;
+  [[noreturn]] void throw_refusal(const Refusal& refusal) const;
+  [[noreturn]] void refuse(const EagerValue& value) const;
+  [[noreturn]] void refuse_planning(const PieceRun& run) const;
+  [[noreturn]] void refuse_task(const WalkProgram& program, const Walk::Lack& lack) const;
+  [[noreturn]] void refuse_walk(const WalkProgram& program, plan::TaskId task, bool has_changed) const;
+  [[noreturn]] static void throw_bad_value(const graph::Op* op, const kernels::StepStatus& status);
 
   const EagerOptions options_;
   Graph recording_;
@@ -112,12 +132,13 @@ class EagerEngine : public graph::Recorder {
   int open_tapes_ = 0;
   NodeId taped_from_ = -1;    // the first node under a tape of this recording; -1: there was none
   std::vector<bool> frozen_;  // by value: not to be computed again
+  bool has_updates_ = false;  // that are pending
   bool is_running_ = false;
 
   std::unordered_map<const StoredVariable*, Tensor> variables_;
   std::vector<std::vector<const StoredVariable*>> weight_lists_;  // by number of the optimiser's scope
   int64_t values_made_ = 0;
-  Bytes missed_arena_bytes_ = 0;       // what the last plan that did not fit would have needed
+  Bytes missed_bytes_ = 0;             // the arena that the last plan that did not fit would have needed
   std::shared_ptr<void> description_;  // in the line's report
 };
 

@@ -21,6 +21,8 @@ struct Block {
 
 class MemoryPool {
  public:
+  static constexpr Bytes kSlabBytes = 64 * KiB;  // for small values of one size
+
   explicit MemoryPool(const MemoryLine& line) : line_(line) {}
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
@@ -41,7 +43,6 @@ class MemoryPool {
     Block block;
     Reservation held;
   };
-  static constexpr Bytes kSlabBytes = 256 * KiB;
   static constexpr Bytes kLargestSmall = 32 * KiB;
   static constexpr Bytes kLeastKept = 2 * MiB;
   static size_t class_of(Bytes bytes);

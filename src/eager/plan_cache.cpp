@@ -12,16 +12,22 @@ std::shared_ptr<const CodePiece> PlanCache::piece(const PieceBuilder& builder) {
   return pieces_.emplace(hash, builder.build())->second;
 }
 
-PlannedPiece& PlanCache::planned(const std::shared_ptr<const CodePiece>& piece, std::span<const PieceValue> targets,
-                                 bool updates) {
-  const auto [first, last] = planned_.equal_range(piece.get());
-  auto at = std::find_if(first, last, [&](const auto& entry) {
-    const PlannedPiece& planned = *entry.second.planned;
-    return planned.updates() == updates && std::ranges::equal(planned.targets(), targets);
-  });
-  if (at == last)
-    at = planned_.emplace(piece.get(), Entry{std::make_unique<PlannedPiece>(
-                                           piece, std::vector<PieceValue>(targets.begin(), targets.end()), updates)});
+std::shared_ptr<const PieceGoal> PlanCache::goal(const PieceBuilder& builder, std::span<const PieceValue> targets,
+                                                 bool updates) {
+  std::shared_ptr<const CodePiece> of = piece(builder);
+  const auto [first, last] = goals_.equal_range(of.get());
+  for (auto at = first; at != last; ++at)
+    if (at->second->updates == updates && std::ranges::equal(at->second->targets, targets)) return at->second;
+  const CodePiece* const key = of.get();
+  return goals_
+      .emplace(key, std::make_shared<PieceGoal>(std::move(of), std::vector(targets.begin(), targets.end()), updates))
+      ->second;
+}
+
+PlannedPiece& PlanCache::planned(const std::shared_ptr<const PieceGoal>& goal, int32_t wanted) {
+  const auto [first, last] = planned_.equal_range(goal.get());
+  auto at = std::find_if(first, last, [&](const auto& entry) { return entry.second.planned->wanted() == wanted; });
+  if (at == last) at = planned_.emplace(goal.get(), Entry{std::make_unique<PlannedPiece>(goal, wanted)});
   at->second.last_used = ++clock_;
   return *at->second.planned;
 }
@@ -30,7 +36,7 @@ void PlanCache::keep_bound() {
   const auto count = [&] {
     bytes_ = 0;
     for (const auto& [hash, piece] : pieces_) bytes_ += piece->bytes();
-    for (const auto& [piece, entry] : planned_) bytes_ += entry.planned->bytes();
+    for (const auto& [goal, entry] : planned_) bytes_ += entry.planned->bytes();
   };
   count();
   bool has_dropped = false;
@@ -41,17 +47,16 @@ void PlanCache::keep_bound() {
     if (oldest->second.last_used == clock_) break;
     planned_.erase(oldest);
     has_dropped = true;
-    drop_unused_pieces();
+    drop_unused();
     count();
   }
   if (has_dropped) kernels_.drop_unused();
 }
 
-// Those that no plan and no recipe of a value needs.
-void PlanCache::drop_unused_pieces() {
-  std::erase_if(pieces_, [&](const auto& entry) {
-    return entry.second.use_count() == 1 && !planned_.contains(entry.second.get());
-  });
+// Those that no plan and no recipe of a value needs. A plan and a recipe hold their goal, a goal its piece.
+void PlanCache::drop_unused() {
+  std::erase_if(goals_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  std::erase_if(pieces_, [](const auto& entry) { return entry.second.use_count() == 1; });
 }
 
 }  // namespace plimsoll::eager

@@ -13,10 +13,9 @@ class PlanCache {
  public:
   explicit PlanCache(Bytes most_bytes) : most_bytes_(most_bytes) {}
 
-  // The piece of that structure, made by the builder when it is new.
-  std::shared_ptr<const CodePiece> piece(const PieceBuilder& builder);
-  PlannedPiece& planned(const std::shared_ptr<const CodePiece>& piece, std::span<const PieceValue> targets,
-                        bool updates);
+  // What is to be computed of the piece that the builder describes.
+  std::shared_ptr<const PieceGoal> goal(const PieceBuilder& builder, std::span<const PieceValue> targets, bool updates);
+  PlannedPiece& planned(const std::shared_ptr<const PieceGoal>& goal, int32_t wanted);
   // After something was planned: what is over the bound goes, but for the last one that was asked for.
   void keep_bound();
 
@@ -30,11 +29,13 @@ class PlanCache {
     std::unique_ptr<PlannedPiece> planned;
     int64_t last_used = 0;
   };
-  void drop_unused_pieces();
+  std::shared_ptr<const CodePiece> piece(const PieceBuilder& builder);
+  void drop_unused();
 
   Bytes most_bytes_;
   std::unordered_multimap<uint64_t, std::shared_ptr<const CodePiece>> pieces_;
-  std::unordered_multimap<const CodePiece*, Entry> planned_;
+  std::unordered_multimap<const CodePiece*, std::shared_ptr<const PieceGoal>> goals_;
+  std::unordered_multimap<const PieceGoal*, Entry> planned_;
   lower::KernelStore kernels_;
   Bytes bytes_ = 0;
   int64_t clock_ = 0;

@@ -1,4 +1,4 @@
-// How an engine runs what is pending: as one planned piece where that fits, else in smaller ones.
+// How an engine runs what is pending: as one planned piece where that fits, else task by task.
 #include <algorithm>
 #include <chrono>
 
@@ -120,7 +120,7 @@ void EagerEngine::flush() {
     is_running_ = false;
     throw;
   }
-  is_running_ = false;
+  is_running_ = has_updates_ = false;
   if (open_tapes_ == 0) begin_recording();
 }
 
@@ -145,109 +145,134 @@ void EagerEngine::begin_recording() {
 }
 
 void EagerEngine::run_nodes(std::span<const NodeId> nodes, std::span<const ValueId> targets) {
-  if (try_run(nodes, targets)) return;
-  if (nodes.size() == 1) refuse_operator(nodes[0]);
-  // The first half gives what the second half reads.
-  const graph::Body& body = recording_.body();
-  const size_t half = nodes.size() / 2;
-  const auto [front, back] = std::pair(nodes.first(half), nodes.subspan(half));
-  std::vector<bool> is_in_front(body.values().size(), false), is_wanted(body.values().size(), false);
-  for (const NodeId id : front)
-    for (int i = 0; i < body.node(id).outputs; ++i)
-      is_in_front[static_cast<size_t>(body.node(id).first_output + i)] = true;
-  for (const ValueId id : targets) is_wanted[static_cast<size_t>(id)] = true;
-  std::vector<ValueId> of_back, of_front;
-  for (const ValueId id : targets) (is_in_front[static_cast<size_t>(id)] ? of_front : of_back).push_back(id);
-  for (const NodeId id : back)
-    for (const ValueId input : body.inputs(body.node(id)))
-      if (is_in_front[static_cast<size_t>(input)] && !is_wanted[static_cast<size_t>(input)]) {
-        is_wanted[static_cast<size_t>(input)] = true;
-        of_front.push_back(input);
-      }
-  std::sort(of_front.begin(), of_front.end());
-  const size_t kept_before = kept_.size();
-  run_nodes(front, of_front);
-  run_nodes(back, of_back);
-  if (open_tapes_ == 0) kept_.resize(std::min(kept_.size(), kept_before));
-}
-
-bool EagerEngine::try_run(std::span<const NodeId> nodes, std::span<const ValueId> targets) {
   const graph::Body& body = recording_.body();
   const PieceBuilder builder(body, nodes);
-  const std::shared_ptr<const CodePiece> piece = plans_.piece(builder);
+  PieceRun run;
   std::vector<PieceValue> numbers;
   numbers.reserve(targets.size());
   for (const ValueId id : targets) numbers.push_back(builder.number_of(id));
-  std::vector<EagerValue*> leaves, outs;
   for (const ValueId id : builder.leaves())
-    leaves.push_back(body.value(id).kind == graph::ValueKind::Constant ? nullptr : value_at(id));
-  const Pins pins(leaves);
-  for (EagerValue* leaf : leaves)
-    if (leaf != nullptr && !store_.bring_back(*leaf)) return false;
-  std::vector<int64_t> versions;
-  for (const EagerValue* leaf : leaves) versions.push_back(leaf == nullptr ? 0 : leaf->version);
-  bool has_updates = false;
+    run.leaves.push_back(body.value(id).kind == graph::ValueKind::Constant ? nullptr : value_at(id));
+  for (const ValueId id : targets) run.outs.push_back(&value_for(id));
   for (const NodeId id : nodes)
-    for_each_updated(body, body.node(id), [&](ValueId changed) {
-      has_updates = true;
-      EagerValue& variable = *value_at(changed);
-      if (!store_.keep_dependents(variable)) refuse(variable);
-      ++variable.version;  // now, not after the run: what is made from it may not be dropped any more
-    });
-  for (const ValueId id : targets) outs.push_back(&value_for(id));
-  PlannedPiece& planned = plans_.planned(piece, numbers, has_updates);
-  if (!prepare(planned, outs)) {
-    for (EagerValue* out : outs) store_.give_back(*out);
-    return false;
-  }
-  auto record = std::make_shared<RunRecord>();
-  record->piece = piece;
-  record->serial = serial_;
-  record->leaves.reserve(leaves.size());
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    record->leaves.push_back({leaves[i], versions[i]});
-    if (leaves[i] != nullptr) ++leaves[i]->records;
-  }
-  kernels::StepStatus status;
-  planned.run({.seed = options_.seed, .step = serial_, .status = &status}, places_of(leaves), places_of(outs));
-  for (size_t i = 0; i < outs.size(); ++i) {
-    EagerValue& out = *outs[i];
-    out.state = EagerValue::State::InMemory;
-    out.record = record;
-    out.made_as = numbers[i];
-    out.make_ns = planned.predicted_ns();
-    store_.touch(out);
-  }
+    for_each_updated(body, body.node(id), [&](ValueId changed) { run.changed.push_back(value_at(changed)); });
+  run.goal = plans_.goal(builder, numbers, !run.changed.empty());
+  run.serial = serial_;
+  if (!run_planned(run)) walk(run);
   is_done_.resize(body.nodes().size(), false);
   for (const NodeId id : nodes)
     if (body.node(id).op->traits.updates != 0) is_done_[static_cast<size_t>(id)] = true;
-  if (!status.is_good()) throw_bad_value(planned, status);
+}
+
+// All leaves and results in memory at once, and temporaries in the arena. False: that does not fit.
+bool EagerEngine::run_planned(const PieceRun& run) {
+  const Pins pins(run.leaves);
+  for (EagerValue* leaf : run.leaves)
+    if (leaf != nullptr && !store_.bring_back(*leaf)) return false;
+  for (EagerValue* variable : run.changed)
+    if (!store_.keep_dependents(*variable)) return false;
+  PlannedPiece& planned = plans_.planned(run.goal, run.wanted);
+  if (!prepare(planned, run.outs)) {
+    for (EagerValue* out : run.outs) store_.give_back(*out);
+    return false;
+  }
+  if (run.wanted == LoweredPiece::kAllTargets) add_records(run, planned.predicted_ns());
+  for (EagerValue* variable : run.changed) ++variable->version;  // the records are of the versions before
+  kernels::StepStatus status;
+  planned.run({.seed = options_.seed, .step = run.serial, .status = &status}, places_of(run.leaves),
+              places_of(run.outs));
+  for (EagerValue* out : run.outs) store_.note_made(*out);
+  if (!status.is_good()) throw_bad_value(planned.op_of_action(status.action), status);
   return true;
+}
+
+void EagerEngine::add_records(const PieceRun& run, double make_ns) {
+  for (size_t t = 0; t < run.outs.size(); ++t) {
+    EagerValue& out = *run.outs[t];
+    out.make_ns = make_ns;
+    if (!run.goal->is_repeatable[t]) continue;
+    auto record = std::make_shared<RunRecord>();
+    record->goal = run.goal;
+    record->target = static_cast<int32_t>(t);
+    record->serial = run.serial;
+    record->leaves.reserve(run.goal->leaves_of[t].size());
+    for (const int32_t number : run.goal->leaves_of[t]) {
+      EagerValue* const leaf = run.leaves[static_cast<size_t>(number)];
+      record->leaves.push_back({leaf, leaf->version, number});
+      ++leaf->records;
+    }
+    out.record = std::move(record);
+  }
+}
+
+// Task by task, with the kernels of the plan.
+void EagerEngine::walk(const PieceRun& run) {
+  store_.commit_arena(0);
+  std::shared_ptr<const WalkProgram> program = walk_program(run);
+  if (program == nullptr) refuse_planning(run);
+  if (run.wanted == LoweredPiece::kAllTargets) add_records(run, program->predicted_ns());
+  kernels::StepStatus status;
+  std::optional<plan::TaskId> stuck;
+  bool has_changed = false;
+  {
+    Walk walk(store_, program, {.seed = options_.seed, .step = run.serial, .status = &status}, run.leaves, run.outs,
+              [this](EagerValue& variable) { return store_.keep_dependents(variable); });
+    if (const std::optional<Walk::Lack> lack = walk.find_lack()) refuse_task(*program, *lack);
+    if (!walk.run()) stuck = walk.stuck_at();
+    has_changed = walk.has_changed_variables();
+  }
+  if (stuck) {
+    for (EagerValue* out : run.outs) store_.unmake(*out);
+    // Some of its updates have run and others can't: what is pending would mix old and changed variables.
+    if (has_changed) begin_recording();
+    refuse_walk(*program, *stuck, has_changed);
+  }
+  if (!status.is_good()) throw_bad_value(program->op_of(status.action), status);
+}
+
+// Null: no room to set it up in.
+std::shared_ptr<const WalkProgram> EagerEngine::walk_program(const PieceRun& run) {
+  if (line().covers_process() && !store_.make_room(planning_bytes(*run.goal->piece))) return nullptr;
+  const auto began = Clock::now();
+  const auto turn = store_.line().take_planning_turn();
+  std::shared_ptr<const WalkProgram> program = plans_.planned(run.goal, run.wanted).walk_program(plans_.kernels());
+  plans_.planning_ns += std::chrono::duration<double, std::nano>(Clock::now() - began).count();
+  plans_.keep_bound();
+  store_.line().measure_process();
+  return program;
 }
 
 bool EagerEngine::remake(EagerValue& value) {
+  if (value.walk != nullptr) return value.walk->remake(value);
   const std::shared_ptr<RunRecord> record = value.record;
-  std::vector<EagerValue*> leaves;
-  for (const LeafUse& leaf : record->leaves) leaves.push_back(leaf.value);
-  const Pins pins(leaves);
-  for (EagerValue* leaf : leaves)
-    if (leaf != nullptr && !store_.bring_back(*leaf)) return false;
-  PlannedPiece& planned = plans_.planned(record->piece, {&value.made_as, 1}, false);
-  EagerValue* const out = &value;
-  if (!prepare(planned, {&out, 1})) {
-    store_.give_back(value);
-    return false;
+  PieceRun run;
+  run.goal = record->goal;
+  run.wanted = record->target;
+  run.serial = record->serial;
+  run.leaves.resize(run.goal->piece->leaves.size());
+  std::vector<Tensor> kept;  // once the value is there, it keeps its leaves no more
+  for (const LeafUse& leaf : record->leaves) {
+    run.leaves[static_cast<size_t>(leaf.number)] = leaf.value;
+    graph::keep(leaf.value);
+    kept.emplace_back(leaf.value);
   }
-  planned.run({.seed = options_.seed, .step = record->serial}, places_of(leaves), places_of({&out, 1}));
-  return true;
+  run.outs = {&value};
+  if (run_planned(run)) return true;
+  const std::shared_ptr<const WalkProgram> program = walk_program(run);
+  if (program == nullptr) return false;
+  Walk walk(store_, program, {.seed = options_.seed, .step = run.serial}, run.leaves, run.outs,
+            [](EagerValue&) { return true; });
+  return walk.run();
 }
 
 bool EagerEngine::plan(PlannedPiece& planned, Bytes limit) {
+  missed_bytes_ = planned.missed_bytes();
+  if (limit < missed_bytes_) return false;
   const auto began = Clock::now();
   MemoryLine& line = store_.line();
   const auto turn = line.take_planning_turn();
   const std::optional<plan::Shortfall> shortfall = planned.plan(limit, store_.arena(), plans_.kernels());
-  missed_arena_bytes_ = shortfall ? shortfall->need_bytes : 0;
+  missed_bytes_ = planned.missed_bytes();
   plans_.planning_ns += std::chrono::duration<double, std::nano>(Clock::now() - began).count();
   if (shortfall) return false;
   ++plans_.planned_count;
@@ -260,7 +285,7 @@ bool EagerEngine::plan(PlannedPiece& planned, Bytes limit) {
 bool EagerEngine::prepare(PlannedPiece& planned, std::span<EagerValue* const> outs) {
   for (EagerValue* out : outs)
     if (!store_.allocate(*out)) return false;
-  if (!planned.is_planned() && line().covers_process() && !store_.make_room(planning_bytes(planned.piece())))
+  if (!planned.is_planned() && line().covers_process() && !store_.make_room(planning_bytes(*planned.goal()->piece)))
     return false;
   const Bytes easy = store_.easy_bytes();
   // A plan that was made when there was little room is made again when there is more.
@@ -272,55 +297,5 @@ bool EagerEngine::prepare(PlannedPiece& planned, std::span<EagerValue* const> ou
 }
 
 Bytes EagerEngine::planning_bytes(const CodePiece& piece) { return MiB + std::ssize(piece.nodes) * 8 * KiB; }
-
-void EagerEngine::throw_bad_value(const PlannedPiece& planned, const kernels::StepStatus& status) {
-  const graph::Op* const op = planned.op_of_action(status.action);
-  throw Error(fmt::format("{}: {} {} at position {} is not in [0, {})", op == nullptr ? "eager code" : op->name,
-                          status.bad.what, status.bad.value, status.bad.index, status.bad.end),
-              ErrorKind::BadData);
-}
-
-void EagerEngine::refuse(const EagerValue& value) const {
-  Refusal refusal;
-  refusal.line = line().limit();
-  refusal.need = line().used() + value.bytes;
-  refusal.smallest_line = round_line(refusal.need);
-  refusal.runtime = line().process_bytes();
-  refusal.tightest_task = std::string(value.op == nullptr ? "a value" : value.op->name);
-  refusal.holders = largest_holders(store_.values());
-  refusal.reason = fmt::format("no room for {} of {}; the values that are held can neither be dropped nor spilled",
-                               to_string(value.type), format_bytes(value.bytes));
-  throw DoesNotFit(refusal, describe(refusal) + describe_values(store_.values(), store_.now()));
-}
-
-void EagerEngine::refuse_operator(NodeId id) const {
-  const graph::Body& body = recording_.body();
-  const graph::Node& node = body.node(id);
-  Bytes own = 0, held = 0;
-  const auto bytes_at = [&](ValueId value) {
-    const TensorType& type = body.value(value).type;
-    return MemoryPool::block_bytes(element_count(type.shape).fixed() * size_of(type.dtype));
-  };
-  std::string types;
-  for (const ValueId input : body.inputs(node)) {
-    own += bytes_at(input);
-    types += (types.empty() ? "" : ", ") + to_string(body.value(input).type);
-  }
-  for (int i = 0; i < node.outputs; ++i) own += bytes_at(node.first_output + i);
-  for (const EagerValue* value : store_.values())
-    if (value->state == EagerValue::State::InMemory && !value->can_be_remade() && value->pins == 0)
-      held += value->block.bytes;
-  Refusal refusal;
-  refusal.line = line().limit();
-  refusal.runtime = line().process_bytes();
-  if (line().covers_process()) own += planning_bytes({});
-  own += missed_arena_bytes_;
-  refusal.need = std::max(own + held + refusal.runtime + line().used(Tag::Staging), refusal.line + 1);
-  refusal.smallest_line = round_line(refusal.need + refusal.need / 16);
-  refusal.tightest_task = std::string(node.op->name);
-  refusal.holders = largest_holders(store_.values());
-  refusal.reason = fmt::format("{} of {} alone needs {}", node.op->name, types, format_bytes(own));
-  throw DoesNotFit(refusal, describe(refusal) + describe_values(store_.values(), store_.now()));
-}
 
 }  // namespace plimsoll::eager

@@ -18,13 +18,9 @@ class TapeState {
  public:
   explicit TapeState(const TapeOptions& options)
       : options_(options),
-        engine_(static_cast<EagerEngine&>(graph::require_recorder("a Tape"))),
+        engine_(open_engine()),
         serial_(engine_.serial()),
-        first_node_(static_cast<NodeId>(engine_.graph().body().nodes().size())) {
-    engine_.expect_thread();
-    engine_.open_tape();
-    is_open_ = true;
-  }
+        first_node_(static_cast<NodeId>(engine_.graph().body().nodes().size())) {}
   ~TapeState() { close(); }
   TapeState(const TapeState&) = delete;
   TapeState& operator=(const TapeState&) = delete;
@@ -61,6 +57,14 @@ class TapeState {
     Tensor tensor;
     NodeId since;
   };
+
+  // What is pending may run in it, and begin another recording.
+  static EagerEngine& open_engine() {
+    auto& engine = static_cast<EagerEngine&>(graph::require_recorder("a Tape"));
+    engine.expect_thread();
+    engine.open_tape();
+    return engine;
+  }
 
   static void expect_eager(const Tensor& tensor, std::string_view what) {
     if (!tensor.is_eager())
@@ -134,7 +138,7 @@ class TapeState {
   const int64_t serial_;
   const NodeId first_node_;
   std::vector<WatchedTensor> watched_;
-  bool is_open_ = false;
+  bool is_open_ = true;
 };
 
 }  // namespace eager

@@ -6,7 +6,7 @@ namespace plimsoll::eager {
 
 RunRecord::~RunRecord() {
   for (const LeafUse& leaf : leaves) {
-    if (leaf.value == nullptr || --leaf.value->records > 0) continue;
+    if (--leaf.value->records > 0) continue;
     if (leaf.value->is_dead)
       delete leaf.value;
     else if (leaf.value->handles == 0)
@@ -15,9 +15,8 @@ RunRecord::~RunRecord() {
 }
 
 bool RunRecord::is_valid() const {
-  return std::all_of(leaves.begin(), leaves.end(), [](const LeafUse& leaf) {
-    return leaf.value == nullptr || (!leaf.value->is_dead && leaf.value->version == leaf.version);
-  });
+  return std::all_of(leaves.begin(), leaves.end(),
+                     [](const LeafUse& leaf) { return !leaf.value->is_dead && leaf.value->version == leaf.version; });
 }
 
 }  // namespace plimsoll::eager

@@ -5,8 +5,8 @@
 #include <source_location>
 #include <vector>
 
+#include "eager/lowered_piece.h"
 #include "eager/memory_pool.h"
-#include "eager/piece.h"
 #include "graph/body.h"
 #include "graph/recorder.h"
 
@@ -16,15 +16,17 @@ struct EagerValue;
 
 // A leaf of a run: what it was computed from. The record does not keep its leaves alive: a value that was dropped does.
 struct LeafUse {
-  EagerValue* value = nullptr;  // null: a constant of the piece
+  EagerValue* value = nullptr;
   int64_t version = 0;
+  int32_t number = 0;  // in the piece
 };
 
-// One run of a piece: the recipe of all that it computed.
+// The recipe of a value: the run that made it, and the leaves of that run which it depends on.
 struct RunRecord {
-  std::shared_ptr<const CodePiece> piece;
-  int64_t serial = 0;           // of the recording: random operators draw the same numbers again
-  std::vector<LeafUse> leaves;  // as in the piece
+  std::shared_ptr<const PieceGoal> goal;
+  int32_t target = 0;  // of the goal
+  int64_t serial = 0;  // of the recording: random operators draw the same numbers again
+  std::vector<LeafUse> leaves;
 
   RunRecord() = default;
   RunRecord(const RunRecord&) = delete;
@@ -32,6 +34,16 @@ struct RunRecord {
   ~RunRecord();
   // False when a leaf is gone or has been assigned since: what came of it can't be made again.
   bool is_valid() const;
+};
+
+// Makes values again that only it knows: what a walk holds while it runs.
+class Remaker {
+ public:
+  virtual ~Remaker() = default;
+  virtual bool remake(EagerValue& value) = 0;  // false: no room
+  virtual bool can_remake(const EagerValue& value) const = 0;
+  virtual double remake_ns(const EagerValue& value) const = 0;  // with all that is missing on the way
+  virtual double distance(const EagerValue& value) const = 0;   // to its next use, in tasks
 };
 
 struct EagerValue : graph::Held {
@@ -49,7 +61,9 @@ struct EagerValue : graph::Held {
   Bytes file_place = -1;
 
   std::shared_ptr<RunRecord> record = {};  // Computed: its recipe
-  int32_t made_as = -1;                    // the value of that piece
+  Remaker* walk = nullptr;                 // Computed: the walk under way that makes it
+  int32_t slot = -1;                       // of that walk
+  bool is_spent = false;                   // the walk has no more use for it, unless to make others again
   Init init = {};                          // Filled, Variable
   uint64_t fill_key = 0;                   // Filled
   bool is_range = false;                   // Filled: a, a + b, a + 2 b ...
@@ -65,7 +79,9 @@ struct EagerValue : graph::Held {
   bool is_made() const { return state != State::Pending; }
   // Whether its numbers can be computed again from what there is now.
   bool can_be_remade() const {
-    return origin == Origin::Filled || (origin == Origin::Computed && record != nullptr && record->is_valid());
+    if (origin != Origin::Computed) return origin == Origin::Filled;
+    if (record != nullptr) return record->is_valid();
+    return walk != nullptr && walk->can_remake(*this);
   }
 };
 

@@ -10,8 +10,6 @@
 namespace plimsoll::eager {
 namespace {
 
-constexpr Bytes kSmallValue = 32 * KiB;  // smaller ones are never let go: they share pages
-
 void keep_leaves(const EagerValue& value) {
   if (value.record == nullptr) return;
   for (const LeafUse& leaf : value.record->leaves)
@@ -76,29 +74,28 @@ void ValueStore::release(EagerValue& value) noexcept {
 }
 
 void ValueStore::end() noexcept {
+  for (EagerValue* value : values_) ++value->handles;  // none goes while others let go of it
   for (EagerValue* value : values_)
     if (value->state == EagerValue::State::Dropped) let_leaves_go(*value);
   dropped_.clear();
   const std::vector<EagerValue*> all = std::move(values_);
   values_.clear();
-  std::vector<EagerValue*> unheld;
   for (EagerValue* value : all) {
     value->recorder = nullptr;
     value->block = {};
     value->file_place = -1;
     value->state = EagerValue::State::Pending;
-    if (value->handles++ == 0) unheld.push_back(value);
   }
   for (EagerValue* value : all) value->record.reset();
-  for (EagerValue* value : all) --value->handles;
-  for (EagerValue* value : unheld) delete value;
+  for (EagerValue* value : all)
+    if (--value->handles == 0) delete value;
 }
 
 bool ValueStore::allocate(EagerValue& value) {
   value.block = pool_.take(value.bytes);
   if (value.block.is_set()) return true;
   // Memory is cut in whole blocks: what is missing is one of them, or a slab for small values.
-  const Bytes wanted = std::max<Bytes>(MemoryPool::block_bytes(value.bytes), 256 * KiB);
+  const Bytes wanted = std::max(MemoryPool::block_bytes(value.bytes), MemoryPool::kSlabBytes);
   if (!make_room(wanted)) return false;
   value.block = pool_.take(value.bytes);
   return value.block.is_set();
@@ -124,7 +121,6 @@ void ValueStore::fill(EagerValue& value) const {
 bool ValueStore::bring_back(EagerValue& value) {
   touch(value);
   if (value.state == EagerValue::State::InMemory) return true;
-  const bool was_dropped = value.state == EagerValue::State::Dropped;
   ++value.pins;
   if (value.state == EagerValue::State::InFile) {
     if (allocate(value)) {
@@ -133,19 +129,35 @@ bool ValueStore::bring_back(EagerValue& value) {
       value.file_place = -1;
     }
   } else if (value.origin == EagerValue::Origin::Computed) {
-    if (was_dropped && remake_(value)) ++remakes_;
+    if (value.state == EagerValue::State::Dropped && !remake_(value)) give_back(value);
   } else if (allocate(value)) {
     fill(value);
-    remakes_ += was_dropped ? 1 : 0;
   }
   --value.pins;
   if (!value.block.is_set()) return false;
+  note_made(value);
+  return true;
+}
+
+void ValueStore::note_made(EagerValue& value) {
+  const bool was_dropped = value.state == EagerValue::State::Dropped;
   value.state = EagerValue::State::InMemory;
-  if (was_dropped) {
+  touch(value);
+  if (!was_dropped) return;
+  ++remakes_;
+  std::erase(dropped_, &value);
+  let_leaves_go(value);
+}
+
+void ValueStore::unmake(EagerValue& value) noexcept {
+  if (value.state == EagerValue::State::Dropped) {
     std::erase(dropped_, &value);
     let_leaves_go(value);
   }
-  return true;
+  if (value.file_place >= 0) file_.free(std::exchange(value.file_place, -1), value.bytes);
+  give_back(value);
+  value.record.reset();
+  value.state = EagerValue::State::Pending;
 }
 
 bool ValueStore::keep_dependents(const EagerValue& variable) {
@@ -153,51 +165,67 @@ bool ValueStore::keep_dependents(const EagerValue& variable) {
     return value->record != nullptr && std::any_of(value->record->leaves.begin(), value->record->leaves.end(),
                                                    [&](const LeafUse& leaf) { return leaf.value == &variable; });
   };
+  // Those that are there first: what comes back may not take their place.
+  std::vector<std::shared_ptr<RunRecord>> ended;  // a leaf that goes with its last record changes the list of values
+  for (EagerValue* value : values_)
+    if (value->state != EagerValue::State::Dropped && value->is_made() && depends(value))
+      ended.push_back(std::move(value->record));
+  ended.clear();
   for (auto at = std::find_if(dropped_.begin(), dropped_.end(), depends); at != dropped_.end();
        at = std::find_if(dropped_.begin(), dropped_.end(), depends)) {
     EagerValue& value = **at;
     if (!bring_back(value)) return false;
-    // It can't be made again after the change: from now on it is kept or spilled.
     value.record.reset();
   }
   return true;
 }
 
 bool ValueStore::may_go(const EagerValue& value) const {
-  if (value.state != EagerValue::State::InMemory || value.pins > 0 || value.bytes <= kSmallValue) return false;
+  if (value.state != EagerValue::State::InMemory || value.pins > 0 || !is_large(value)) return false;
   return file_.is_possible() || value.can_be_remade();
 }
 
+// Of a value that a walk makes, as if it could be made again: that is looked at when it is its turn to go.
 double ValueStore::price_ns(const EagerValue& value) const {
+  if (value.is_spent) return 0;
   double price = file_.is_possible() ? file_.ns_of(value.bytes) : std::numeric_limits<double>::max();
-  if (value.can_be_remade()) {
-    double remake = value.make_ns;
+  if (value.walk != nullptr || value.can_be_remade()) {
+    double remake = value.walk != nullptr ? value.walk->remake_ns(value) : value.make_ns;
     // What it is made from may have been let go too; a few levels tell enough.
-    if (value.record != nullptr)
+    if (value.walk == nullptr && value.record != nullptr)
       for (const LeafUse& leaf : value.record->leaves)
-        if (leaf.value != nullptr && leaf.value->state == EagerValue::State::Dropped) remake += 2 * leaf.value->make_ns;
+        if (leaf.value->state == EagerValue::State::Dropped) remake += 2 * leaf.value->make_ns;
     price = std::min(price, remake);
   }
   return price;
 }
 
 bool ValueStore::let_one_go() {
-  EagerValue* cheapest = nullptr;
-  double best = std::numeric_limits<double>::max();
+  std::vector<std::pair<double, EagerValue*>> by_score;
   for (EagerValue* value : values_) {
-    if (!may_go(*value)) continue;
-    const double staleness = static_cast<double>(clock_ - value->last_used + 1);
-    const double score = price_ns(*value) / (static_cast<double>(value->bytes) * staleness);
-    if (cheapest != nullptr && score >= best) continue;
-    cheapest = value;
-    best = score;
+    if (value->state != EagerValue::State::InMemory || value->pins > 0 || !is_large(*value)) continue;
+    const bool is_read_again = value->walk != nullptr && !value->is_spent;
+    const double staleness =
+        is_read_again ? value->walk->distance(*value) : static_cast<double>(clock_ - value->last_used + 1);
+    by_score.emplace_back((price_ns(*value) + 1) / (static_cast<double>(value->bytes) * staleness), value);
   }
-  if (cheapest == nullptr) return false;
+  const auto by_first = [](const auto& a, const auto& b) { return a.first > b.first; };
+  std::make_heap(by_score.begin(), by_score.end(), by_first);
+  while (!by_score.empty()) {
+    std::pop_heap(by_score.begin(), by_score.end(), by_first);
+    if (let_go(*by_score.back().second)) return true;
+    by_score.pop_back();
+  }
+  return false;
+}
+
+bool ValueStore::let_go(EagerValue& value) {
+  const bool can_be_remade = value.can_be_remade();
   const bool is_cheaper_on_disk =
-      file_.is_possible() && (!cheapest->can_be_remade() || file_.ns_of(cheapest->bytes) < cheapest->make_ns);
-  if (is_cheaper_on_disk && spill(*cheapest)) return true;
-  if (!cheapest->can_be_remade()) return let_one_go();  // the file is full: only values that can be remade go now
-  drop(*cheapest);
+      file_.is_possible() && (!can_be_remade || (!value.is_spent && file_.ns_of(value.bytes) < value.make_ns));
+  if (is_cheaper_on_disk && spill(value)) return true;
+  if (!can_be_remade) return false;
+  drop(value);
   return true;
 }
 

@@ -38,7 +38,11 @@ class ValueStore {
   // Its numbers are in memory after this. False: no room.
   bool bring_back(EagerValue& value);
   void fill(EagerValue& value) const;
-  // Before a variable changes: dropped values that are made from it come back. False: no room.
+  // It has its numbers now, in its memory.
+  void note_made(EagerValue& value);
+  void unmake(EagerValue& value) noexcept;  // as if it had not been computed
+  // Before a variable changes: values that are made from it come back where they were dropped, and stay or are spilled
+  // from now on. False: no room.
   bool keep_dependents(const EagerValue& variable);
 
   // The arena of steps has at least so many bytes after this. False: no room.
@@ -50,6 +54,10 @@ class ValueStore {
   // Makes so many bytes of the line free. False: not even without all that may go.
   bool make_room(Bytes bytes);
 
+  static bool is_large(const EagerValue& value) { return value.bytes > kSmallValue; }
+  bool may_go(const EagerValue& value) const;
+  void drop(EagerValue& value);
+
   void touch(EagerValue& value) { value.last_used = ++clock_; }
   int64_t now() const { return clock_; }
   const std::vector<EagerValue*>& values() const { return values_; }
@@ -58,10 +66,11 @@ class ValueStore {
   int64_t remakes() const { return remakes_; }
 
  private:
-  bool may_go(const EagerValue& value) const;
+  static constexpr Bytes kSmallValue = 32 * KiB;  // smaller ones are never let go: they share pages
+
   double price_ns(const EagerValue& value) const;  // of letting it go and having it back
   bool let_one_go();
-  void drop(EagerValue& value);
+  bool let_go(EagerValue& value);
   bool spill(EagerValue& value);
   void shrink_arena();
 
@@ -76,6 +85,24 @@ class ValueStore {
   std::vector<EagerValue*> values_;
   std::vector<EagerValue*> dropped_;
   int64_t clock_ = 0, drops_ = 0, spills_ = 0, remakes_ = 0;
+};
+
+// Memory that a task needs while it runs.
+class ScratchBlock {
+ public:
+  explicit ScratchBlock(ValueStore& store) : store_(store) {}
+  ~ScratchBlock() { store_.give_back(holder_); }
+  ScratchBlock(const ScratchBlock&) = delete;
+  ScratchBlock& operator=(const ScratchBlock&) = delete;
+  bool take(Bytes bytes) {
+    holder_.bytes = bytes;
+    return bytes == 0 || store_.allocate(holder_);
+  }
+  std::byte* data() const { return holder_.block.data; }
+
+ private:
+  ValueStore& store_;
+  EagerValue holder_;
 };
 
 }  // namespace plimsoll::eager

@@ -133,6 +133,13 @@ struct Fusion {
   std::optional<WithForward> with_forward = {};
 };
 
+// How a product is computed in bf16, with sums in f32. Bit i stands for input i.
+struct HalfCompute {
+  uint32_t takes = 0;  // inputs that may be bf16; the kernel rounds those that are f32
+  uint32_t needs = 0;  // those among them that must be bf16
+  bool gives = false;  // output 0 may be bf16
+};
+
 struct Op {
   std::string_view name;
   void (*infer)(Infer&) = nullptr;
@@ -147,6 +154,9 @@ struct Op {
   const kernels::TileOp* (*tile)() = nullptr;  // element-wise operators: what chains are fused from
   std::string_view onnx = {};                  // ONNX operator that it corresponds to, if one does
   Fusion fusion = {};
+  // Products on a processor that multiplies bf16: how this one is computed so, where the setting `compute` says "bf16".
+  // Without value where f32 is as fast at these sizes, those of the whole batch.
+  std::optional<HalfCompute> (*half_compute)(const kernels::Facts&) = nullptr;
 };
 
 }  // namespace plimsoll::graph

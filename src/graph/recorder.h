@@ -55,7 +55,7 @@ class Recorder {
 
   virtual std::string_view name_of(const Held& held) = 0;
   virtual const void* read(Held& held) = 0;                   // computes it; valid until anything else is computed
-  virtual void set_number(Held& variable, float number) = 0;  // at once, for nodes that are pending too
+  virtual void set_number(Held& variable, float number) = 0;  // what is pending runs with the number before
   virtual void run() = 0;                                     // all that is pending
   // A value whose numbers the caller writes into the memory that is returned, row-major, before anything else.
   virtual std::pair<Tensor, std::byte*> make_empty(const TensorType& type, const std::source_location& where) = 0;

@@ -5,7 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/channel_norm.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target:
+// These follow foreach_target.h, which defines the target:
 #include <hwy/cache_control.h>
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
@@ -186,7 +186,7 @@ void affine_pass(const ChannelPieces& pieces, const ChannelAffine& affine, const
   });
 }
 
-// The gradient that an activation lets through.
+// The gradient of an affine pass behind an activation: zero where the activation is flat.
 template <int kBlock, ChannelMask::From kFrom>
 struct Masked {
   using B = Blocked<kBlock>;

@@ -4,6 +4,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/dnnl_kernel.h"
+#include "kernels/half_product.h"
 #include "kernels/image_order.h"
 #include "kernels/kernel_grad_pieces.h"
 #include "kernels/one_channel_filter_grad.h"
@@ -54,8 +55,8 @@ Dims kernel_dims(const ConvolutionSizes& sizes) {
   return dims;
 }
 
-Desc any_image(const Dims& dims) { return any_desc(DType::F32, dims); }
-Desc any_kernel(const ConvolutionSizes& sizes) { return any_desc(DType::F32, kernel_dims(sizes)); }
+Desc any_image(const Dims& dims, DType dtype = DType::F32) { return any_desc(dtype, dims); }
+Desc any_kernel(const ConvolutionSizes& sizes, DType dtype = DType::F32) { return any_desc(dtype, kernel_dims(sizes)); }
 
 Forward::primitive_desc forward(const ConvolutionSizes& sizes, const Desc& x, const Desc& kernel, const Desc& bias,
                                 const Desc& y, const dnnl::primitive_attr& attr) {
@@ -66,8 +67,9 @@ Forward::primitive_desc forward(const ConvolutionSizes& sizes, const Desc& x, co
 }
 
 // The forward pass with every layout free. Gradients take their hints from it, and the filter its layout.
-Forward::primitive_desc plain_forward(const ConvolutionSizes& sizes) {
-  return forward(sizes, any_image(sizes.x), any_kernel(sizes), Desc(), any_image(sizes.y), user_scratchpad());
+Forward::primitive_desc plain_forward(const ConvolutionSizes& sizes, DType dtype = DType::F32) {
+  return forward(sizes, any_image(sizes.x, dtype), any_kernel(sizes, dtype), Desc(), any_image(sizes.y, dtype),
+                 user_scratchpad());
 }
 
 template <class PrimitiveDesc>
@@ -174,13 +176,14 @@ struct SampleBinding {
 // of threads, one thread runs each of a fixed number of groups of samples; `make` describes it for so many samples.
 template <class Primitive, class PrimitiveDesc, class Make>
 Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBinding>& bindings,
-                            const std::vector<Layout>& in, const Layout& out, const Make& make) {
+                            const std::vector<Layout>& in, const Layout& out, const Make& make,
+                            Bytes scratchpads_at = 0) {
   constexpr int64_t kMostGroups = 8;
   const auto whole = static_cast<int64_t>(bindings[0].whole.desc.data.dims[0]);
   const int64_t groups = is_by_product(pd) ? std::clamp<int64_t>(whole, 1, kMostGroups) : 1;
   const ThreadCount threads(is_by_product(pd) ? 1 : thread_slots());
   std::vector<std::shared_ptr<Kernel>> kernels;
-  Bytes workspace_bytes = 0;
+  Bytes workspace_bytes = scratchpads_at;
   for (int64_t group = 0; group < groups; ++group) {
     const int64_t first = whole * group / groups, samples = whole * (group + 1) / groups - first;
     const PrimitiveDesc piece = is_by_product(pd) ? make(samples) : pd;
@@ -202,7 +205,141 @@ Prepared prepare_by_samples(const PrimitiveDesc& pd, const std::vector<SampleBin
           .workspace_bytes = workspace_bytes};
 }
 
+// The filter, rounded to bf16 at the start of the workspace.
+struct HalfFilter {
+  HalfFilter(const ConcreteType& kernel, const ConvolutionSizes& sizes, const Desc& wanted)
+      : layout(kernel.is_open ? Layout(plain_forward(sizes).weights_desc()) : kernel.layout),
+        binding{DNNL_ARG_WEIGHTS, wanted, Binding::From::Workspace} {
+    const Desc from = layout.desc(DType::F32, kernel_dims(sizes));
+    const dnnl::reorder::primitive_desc pd(cpu_engine(), from, cpu_engine(), wanted, user_scratchpad());
+    const Bytes at = round_up(static_cast<Bytes>(wanted.get_size()), kAlignment);
+    round = std::make_shared<DnnlKernel>(
+        dnnl::reorder(pd),
+        std::vector<Binding>{{DNNL_ARG_FROM, from, Binding::From::In, 1},
+                             {DNNL_ARG_TO, wanted, Binding::From::Workspace},
+                             {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Workspace, 0, at}});
+    bytes = at + round_up(workspace_of(pd), kAlignment);
+  }
+  // Rounds first, then runs the kernel.
+  void put_before(Prepared& prepared) const {
+    prepared.kernel = make_kernel([first = round, then = prepared.kernel](const Args& args) {
+      first->run(args);
+      then->run(args);
+    });
+  }
+
+  Layout layout;  // in which the f32 filter arrives
+  Binding binding;
+  std::shared_ptr<Kernel> round;
+  Bytes bytes;  // of the workspace that are taken
+};
+
+Prepared prepare_half_forward(const Facts& facts, const ConvolutionSizes& sizes) {
+  const bool has_bias = facts.in.size() == 3;
+  const Desc bias = has_bias ? plain_desc(DType::F32, facts.in[2].dims) : Desc();
+  const auto make = [&](const Desc& x, const Desc& kernel, const Desc& y) {
+    dnnl::primitive_attr attr = user_scratchpad();
+    dnnl::post_ops post;
+    append_activation(post, facts.attrs.s("activation"));
+    attr.set_post_ops(post);
+    return forward(sizes, x, kernel, bias, y, attr);
+  };
+  const auto pd =
+      make(any_image(sizes.x, DType::BF16), any_kernel(sizes, DType::BF16), any_image(sizes.y, facts.out[0].dtype));
+  expect_made(pd);
+  const HalfFilter filter(facts.in[1], sizes, pd.weights_desc());
+  std::vector<SampleBinding> bindings{{{DNNL_ARG_SRC, pd.src_desc(), Binding::From::In, 0}, true},
+                                      {filter.binding, false},
+                                      {{DNNL_ARG_DST, pd.dst_desc(), Binding::From::Out, 0}, true}};
+  std::vector<Layout> in{Layout(pd.src_desc()), filter.layout};
+  if (has_bias) {
+    bindings.push_back({{DNNL_ARG_BIAS, bias, Binding::From::In, 2}, false});
+    in.emplace_back();
+  }
+  Prepared prepared = prepare_by_samples<Forward>(
+      pd, bindings, in, Layout(pd.dst_desc()),
+      [&](int64_t samples) {
+        return make(with_samples(pd.src_desc(), samples), pd.weights_desc(), with_samples(pd.dst_desc(), samples));
+      },
+      filter.bytes);
+  filter.put_before(prepared);
+  return prepared;
+}
+
+BackwardData::primitive_desc half_input_grad(const ConvolutionSizes& sizes, const Desc& x, const Desc& kernel,
+                                             const Desc& y) {
+  const DnnlWindow g(sizes);
+  const BackwardData::desc desc(kAlgorithm, x, kernel, y, g.strides, g.dilations, g.begin, g.end);
+  return {desc, user_scratchpad(), cpu_engine(), plain_forward(sizes, DType::BF16), true};
+}
+
+BackwardData::primitive_desc half_input_grad(const ConvolutionSizes& sizes) {
+  return half_input_grad(sizes, any_image(sizes.x), any_kernel(sizes, DType::BF16), any_image(sizes.y, DType::BF16));
+}
+
+Prepared prepare_half_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
+  const auto pd = half_input_grad(sizes);
+  expect_made(pd);
+  const HalfFilter filter(facts.in[1], sizes, pd.weights_desc());
+  Prepared prepared = prepare_by_samples<BackwardData>(
+      pd,
+      {{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Binding::From::In, 0}, true},
+       {filter.binding, false},
+       {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc(), Binding::From::Out, 0}, true}},
+      {Layout(pd.diff_dst_desc()), filter.layout}, Layout(pd.diff_src_desc()),
+      [&](int64_t samples) {
+        return half_input_grad(sizes, with_samples(pd.diff_src_desc(), samples), pd.weights_desc(),
+                               with_samples(pd.diff_dst_desc(), samples));
+      },
+      filter.bytes);
+  filter.put_before(prepared);
+  return prepared;
+}
+
+BackwardWeights::primitive_desc half_kernel_grad(const ConvolutionSizes& sizes, const Desc& x, const Desc& kernel,
+                                                 const Desc& bias, const Desc& y) {
+  const DnnlWindow g(sizes);
+  const BackwardWeights::desc desc(kAlgorithm, x, kernel, bias, y, g.strides, g.dilations, g.begin, g.end);
+  return {desc, user_scratchpad(), cpu_engine(), plain_forward(sizes, DType::BF16), true};
+}
+
+Prepared prepare_half_kernel_grad(const Facts& facts, const ConvolutionSizes& sizes) {
+  const Desc bias = facts.out.size() == 2 ? plain_desc(DType::F32, facts.out[1].dims) : Desc();
+  // The update needs the gradient in the order of the variable, and that is the f32 forward's.
+  const auto whole = make_with_wish(
+      [&](const Desc& kernel) {
+        return half_kernel_grad(sizes, any_image(sizes.x, DType::BF16), kernel, bias, any_image(sizes.y, DType::BF16));
+      },
+      any_kernel(sizes), plain_forward(sizes).weights_desc());
+  return prepare_kernel_grad_pieces(facts, whole,
+                                    [sizes](const Desc& x, const Desc& kernel, const Desc& of_bias, const Desc& y) {
+                                      return half_kernel_grad(sizes, x, kernel, of_bias, y);
+                                    });
+}
+
+// Whether oneDNN has code for it that multiplies bf16, not a way round through f32.
+template <class PrimitiveDesc>
+bool is_native(const PrimitiveDesc& pd) {
+  return pd && !is_by_product(pd) && std::string_view(pd.impl_info_str()).find("bf16") != std::string_view::npos;
+}
+
 }  // namespace
+
+bool has_half_convolution(const ConvolutionSizes& sizes, ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::Forward:
+      return is_native(plain_forward(sizes, DType::BF16));
+    case ConvolutionPass::InputGrad:
+      return is_native(half_input_grad(sizes));
+    case ConvolutionPass::KernelGrad: {
+      // Threads of oneDNN that share a gradient wait for each other at every sample, and lose what bf16 gains.
+      const auto pd = half_kernel_grad(sizes, any_image(sizes.x, DType::BF16), any_kernel(sizes), Desc(),
+                                       any_image(sizes.y, DType::BF16));
+      return is_native(pd) && cuts_kernel_grad(pd);
+    }
+  }
+  return false;
+}
 
 double ConvolutionSizes::flops() const {
   const int64_t products = element_count(kernel) / kernel[0];  // for each element of the result
@@ -224,7 +361,12 @@ std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const Convolut
   return Winograd::suits(whole) ? std::optional(found) : std::nullopt;
 }
 
+bool uses_winograd(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward) {
+  return winograd_sizes(facts, sizes, is_backward) && lies_in_blocks(sizes, plain_forward(sizes));
+}
+
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) {
+  if (computes_in_bf16(facts.attrs)) return prepare_half_forward(facts, sizes);
   const auto plain = plain_forward(sizes);
   if (const auto found = winograd_sizes(facts, sizes, false); found && lies_in_blocks(sizes, plain))
     return prepare_winograd(facts, Winograd(*found, false, parse_activation(facts.attrs.s("activation"))), plain,
@@ -266,6 +408,7 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
 }
 
 Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
+  if (computes_in_bf16(facts.attrs)) return prepare_half_input_grad(facts, sizes);
   const auto hint = plain_forward(sizes);
   expect_made(hint);
   if (const auto found = winograd_sizes(facts, sizes, true); found && lies_in_blocks(sizes, hint))
@@ -311,6 +454,7 @@ Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSiz
 }
 
 Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSizes& sizes) {
+  if (computes_in_bf16(facts.attrs)) return prepare_half_kernel_grad(facts, sizes);
   const bool has_bias = facts.out.size() == 2;
   const auto hint = plain_forward(sizes);
   expect_made(hint);

@@ -22,9 +22,18 @@ struct ConvolutionSizes {
 // every micro-batch is computed in the same way.
 std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
 
+// Whether f32 is computed so: where Winograd's sizes suit, and oneDNN's layouts on this processor do.
+bool uses_winograd(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
+
 // Images of one channel: our own filter gradient is several times as fast as oneDNN's.
 bool has_one_channel(const ConvolutionSizes& sizes);
 
+enum class ConvolutionPass : uint8_t { Forward, InputGrad, KernelGrad };
+
+// Whether oneDNN multiplies bf16 in this pass, on this processor, and in a way that gains by it.
+bool has_half_convolution(const ConvolutionSizes& sizes, ConvolutionPass pass);
+
+// With the setting compute="bf16", images arrive as bf16, the filter as f32; y may be bf16, gradients are f32.
 // Inputs x, kernel, perhaps bias, and last the residual if the attribute says so; output y.
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes);
 // Inputs dy, kernel, perhaps a bias of dx (conv2d_transpose has one); output dx.

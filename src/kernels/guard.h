@@ -5,7 +5,7 @@
 
 namespace plimsoll::kernels {
 
-// op.prepare(facts), which knows nothing of guards.
+// op.prepare(facts) without the guard among the inputs; the kernel runs if the guard is not 0.
 Prepared prepare_guarded(const Op& op, const Facts& facts);
 
 }  // namespace plimsoll::kernels

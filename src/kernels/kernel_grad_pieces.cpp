@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 #include "kernels/dnnl_kernel.h"
 #include "kernels/parallel.h"
@@ -22,8 +23,12 @@ Bytes workspace_of(const Description& pd) { return bytes_of(pd.scratchpad_desc()
 
 // How the work is cut. Groups of samples have sums of their own, which are added in their order. Where each group is
 // one sample, ranges of output channels lie in one piece in all operands and are cut as well: they need no sums.
+//
+// In bf16, threads of oneDNN that share a gradient wait for each other at every sample. Ranges are cut there for all
+// samples as well: the channels of a range are gathered first, into workspace.
 struct Cut {
   int64_t groups = 1, ranges = 1;
+  bool gathers = false;
   int64_t pieces() const { return groups * ranges; }
 };
 
@@ -58,23 +63,27 @@ int64_t most_ranges(const Description& whole, int64_t wanted) {
 }
 
 // The sums of all groups should be small beside the operands: then adding them costs little. Large filters of small
-// images are not cut; oneDNN divides their channels among the threads.
+// images are not cut in f32; oneDNN divides their channels among the threads.
 Cut cut_of(const Description& whole) {
   const int64_t samples = whole.src_desc().dims()[0];
   const Bytes operands = bytes_of(whole.src_desc()) + bytes_of(whole.diff_dst_desc());
   const Bytes affordable = operands / 2 / std::max<Bytes>(1, bytes_of(whole.diff_weights_desc()));
   Cut cut{std::clamp<int64_t>(std::min(samples, affordable), 1, kMostPieces), 1};
   if (cut.groups == samples) cut.ranges = most_ranges(whole, kMostPieces / cut.groups);
+  if (cut.pieces() == 1 && whole.src_desc().data.data_type == dnnl_bf16) {
+    cut.ranges = most_ranges(whole, kMostPieces);
+    cut.gathers = cut.ranges > 1;
+  }
   return cut;
 }
 
-// So many samples of an image, or outputs of a kernel or bias: they are outermost.
+// So many samples of an image, or outputs of a filter or bias: they are outermost.
 Desc with_first(Desc desc, int64_t size) {
   if (desc.data.dims[0] != size) desc.data.dims[0] = desc.data.padded_dims[0] = size;
   return desc;
 }
 
-// One sample's range of channels.
+// A range of channels, sample after sample.
 Desc with_channels(Desc desc, int64_t channels) {
   desc.data.format_desc.blocking.strides[0] = desc.data.format_desc.blocking.strides[0] / desc.data.dims[1] * channels;
   desc.data.dims[1] = desc.data.padded_dims[1] = channels;
@@ -106,7 +115,7 @@ class KernelGradPieces final : public Kernel {
  public:
   KernelGradPieces(const Facts& facts, const Description& whole, const KernelGradMaker& make);
   void run(const Args& args) noexcept override;
-  Bytes workspace_bytes() const { return scratchpads_at() + slots_ * scratchpad_bytes_; }
+  Bytes workspace_bytes() const { return gathered_at() + (gathers_ ? ranges_ * samples_ * range_bytes_ : 0); }
 
  private:
   struct PieceOperand {
@@ -125,13 +134,17 @@ class KernelGradPieces final : public Kernel {
   int64_t sums_in_workspace() const { return accumulate_ ? groups_ : groups_ - 1; }
   Bytes sum_bytes() const { return round_up(kernel_bytes_, kAlignment) + round_up(bias_bytes_, kAlignment); }
   Bytes scratchpads_at() const { return sums_in_workspace() * sum_bytes(); }
+  Bytes gathered_at() const { return scratchpads_at() + slots_ * scratchpad_bytes_; }
   std::byte* sum_of(int64_t group, void* workspace) const;
   void add_sums(float* into, Bytes offset, Bytes bytes, void* workspace) const;
+  void gather(const void* dy, std::byte* to) const;
   void run_piece(const GradPiece& piece, int slot) const;
 
   std::vector<GradPiece> pieces_;
   std::vector<PieceOperand> scratchpads_;  // one for each slot
-  int64_t groups_;
+  int64_t groups_, ranges_, samples_;
+  bool gathers_;
+  Bytes range_bytes_ = 0;  // of dy, a sample and a range
   bool accumulate_;
   Bytes kernel_bytes_, bias_bytes_, scratchpad_bytes_ = 0;
   int threads_ = 1;  // of oneDNN, for a single piece
@@ -149,11 +162,14 @@ KernelGradPieces::KernelGradPieces(const Facts& facts, const Description& whole,
   const int64_t samples = x.dims()[0];
   const Cut cut = cut_of(whole);
   groups_ = cut.groups;
+  ranges_ = cut.ranges;
+  samples_ = samples;
+  gathers_ = cut.gathers;
   const auto describe = [&](int64_t count) {
     if (cut.ranges == 1) return make(with_first(x, count), kernel, bias, with_first(dy, count));
     const int64_t range = dy.dims()[1] / cut.ranges;
-    return make(with_first(x, 1), with_first(kernel, range), bias_bytes_ > 0 ? with_first(bias, range) : bias,
-                with_channels(with_first(dy, 1), range));
+    return make(with_first(x, count), with_first(kernel, range), bias_bytes_ > 0 ? with_first(bias, range) : bias,
+                with_channels(with_first(dy, count), range));
   };
   if (cut.pieces() == 1)
     threads_ = threads_without_cut_sums([&] { return describe(samples); }, thread_slots());
@@ -177,6 +193,7 @@ KernelGradPieces::KernelGradPieces(const Facts& facts, const Description& whole,
     return made.emplace_back(Made{count, pd, Gradient(pd)});
   };
   const Bytes x_bytes = bytes_of(x) / samples, dy_bytes = bytes_of(dy) / samples;
+  range_bytes_ = dy_bytes / cut.ranges;
   for (int64_t group = 0; group < cut.groups; ++group) {
     const int64_t first = samples * group / cut.groups;
     const Made& one = made_for(samples * (group + 1) / cut.groups - first);
@@ -185,7 +202,7 @@ KernelGradPieces::KernelGradPieces(const Facts& facts, const Description& whole,
       piece.primitive = one.primitive;
       piece.group = group;
       piece.x = {memory_of(one.pd.src_desc()), first * x_bytes};
-      piece.dy = {memory_of(one.pd.diff_dst_desc()), first * dy_bytes + dy_bytes / cut.ranges * i};
+      piece.dy = {memory_of(one.pd.diff_dst_desc()), first * dy_bytes + range_bytes_ * i * (gathers_ ? samples : 1)};
       piece.kernel = {memory_of(one.pd.diff_weights_desc()), kernel_bytes_ / cut.ranges * i};
       if (bias_bytes_ > 0) piece.bias = {memory_of(one.pd.diff_bias_desc()), bias_bytes_ / cut.ranges * i};
     }
@@ -204,6 +221,19 @@ void KernelGradPieces::PieceOperand::set(const void* base) {
 
 std::byte* KernelGradPieces::sum_of(int64_t group, void* workspace) const {
   return static_cast<std::byte*>(workspace) + (accumulate_ ? group : group - 1) * sum_bytes();
+}
+
+void KernelGradPieces::gather(const void* dy, std::byte* to) const {
+  const auto* from = static_cast<const std::byte*>(dy);
+  constexpr Bytes kGrain = 64 * KiB;
+  parallel_for(samples_ * ranges_, std::max<int64_t>(1, kGrain / std::max<Bytes>(1, range_bytes_)),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t i = first; i < last; ++i) {
+                   const int64_t sample = i / ranges_, range = i % ranges_;
+                   std::memcpy(to + (range * samples_ + sample) * range_bytes_, from + i * range_bytes_,
+                               static_cast<size_t>(range_bytes_));
+                 }
+               });
 }
 
 void KernelGradPieces::run_piece(const GradPiece& piece, int slot) const {
@@ -238,9 +268,11 @@ void KernelGradPieces::add_sums(float* into, Bytes offset, Bytes bytes, void* wo
 }
 
 void KernelGradPieces::run(const Args& args) noexcept {
+  std::byte* const gathered = static_cast<std::byte*>(args.workspace) + gathered_at();
+  if (gathers_) gather(args.in[1], gathered);
   for (GradPiece& piece : pieces_) {
     piece.x.set(args.in[0]);
-    piece.dy.set(args.in[1]);
+    piece.dy.set(gathers_ ? gathered : args.in[1]);
     std::byte* sum = is_in_output(piece.group) ? nullptr : sum_of(piece.group, args.workspace);
     piece.kernel.set(sum == nullptr ? args.out[0] : sum);
     if (bias_bytes_ > 0) piece.bias.set(sum == nullptr ? args.out[1] : sum + round_up(kernel_bytes_, kAlignment));
@@ -262,6 +294,8 @@ void KernelGradPieces::run(const Args& args) noexcept {
 }
 
 }  // namespace
+
+bool cuts_kernel_grad(const Description& whole) { return cut_of(whole).pieces() > 1; }
 
 Prepared prepare_kernel_grad_pieces(const Facts& facts, const Description& whole, const KernelGradMaker& make) {
   const auto kernel = std::make_shared<KernelGradPieces>(facts, whole, make);

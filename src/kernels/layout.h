@@ -22,7 +22,7 @@ class Layout {
   Bytes bytes(DType dtype, const Dims& dims) const;
   // True when the buffer holds padding between or after the elements.
   bool is_padded(DType dtype, const Dims& dims) const;
-  // A description of another rank than `dims` is fine as long as row-major means the same for both: grouped kernels
+  // A description of another rank than `dims` is fine as long as row-major means the same for both: grouped filters
   // are [O,I/G,h,w] here and [G,O/G,I/G,h,w] in oneDNN.
   DnnlDesc desc(DType dtype, const Dims& dims) const;
   // The same, with row-major written in the dimensions that `other` uses, so that a reorder can pair the two.

@@ -37,7 +37,7 @@ HWY_INLINE void for_window(const PoolGeometry& g, int64_t row, int64_t column, i
       visitor(static_cast<int32_t>(i * g.size[1] + k), ((top + i) * g.image[1] + left + k) * block);
 }
 
-// The same for a window of kSize x kSize that sees none: unrolled.
+// The same for a window of kSize x kSize without padding: unrolled.
 template <int kSize, class Visitor>
 HWY_INLINE void for_whole_window(int64_t corner, int64_t line, int64_t block, Visitor& visitor) {
   for (int i = 0; i < kSize; ++i)

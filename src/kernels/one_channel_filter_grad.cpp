@@ -25,7 +25,7 @@ struct RowOfTaps {
   float* sums;   // `block` for each tap, then for the bias
 };
 
-// Sums in registers at once: enough to hide how long one addition takes. Five fit kernels of five columns.
+// Sums in registers at once: enough to hide how long one addition takes. Five fit filters of five columns.
 constexpr int kTapsAtOnce = 10;
 constexpr int kTapsAlone = 5;
 

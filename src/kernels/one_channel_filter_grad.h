@@ -14,7 +14,7 @@ class OneChannelFilterGrad {
  public:
   struct Sizes {
     int64_t samples, outputs;
-    int64_t block;                         // outputs beside each other: gradients nChw8c or 16c, kernels Ohwi8o or 16o
+    int64_t block;                         // outputs beside each other: gradients nChw8c or 16c, filters Ohwi8o or 16o
     std::array<int64_t, 2> image, result;  // down, across
     std::array<int64_t, 2> kernel;
     Window window;

@@ -124,6 +124,16 @@ void multiply_piece(const ProductPiece& p) {
   }
 }
 
+void activate_run(float* numbers, int64_t count, Activation activation) {
+  const FloatTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(activate(hn::LoadU(d, numbers + i), activation), d, numbers + i);
+  if (i == count) return;
+  const Part rest{count - i};
+  rest.store(d, activate(rest.load(d, numbers + i), activation), numbers + i);
+}
+
 }  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -134,6 +144,7 @@ namespace {
 
 HWY_EXPORT(widest_strip);
 HWY_EXPORT(multiply_piece);
+HWY_EXPORT(activate_run);
 
 using Four [[gnu::vector_size(16)]] = float;
 
@@ -220,6 +231,9 @@ struct Lines {
 
 int64_t strip_width() { return HWY_DYNAMIC_DISPATCH(widest_strip)(); }
 void multiply(const ProductPiece& piece) noexcept { HWY_DYNAMIC_DISPATCH(multiply_piece)(piece); }
+void activate(float* numbers, int64_t count, Activation activation) noexcept {
+  HWY_DYNAMIC_DISPATCH(activate_run)(numbers, count, activation);
+}
 
 Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, bool accumulate, Activation activation)
     : a_(a),

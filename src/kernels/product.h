@@ -31,6 +31,8 @@ constexpr int64_t kPanel = 6;    // rows in registers at once: 6 x 2 vectors fil
 constexpr int64_t kDepth = 256;  // a strip of b of this depth stays in the first cache
 int64_t strip_width();
 void multiply(const ProductPiece& piece) noexcept;
+// In place.
+void activate(float* numbers, int64_t count, Activation activation) noexcept;
 
 // Where b comes from when it is no matrix of floats in memory.
 class PackedColumns {

@@ -1,4 +1,4 @@
-// Copies a box of elements from one set of strides to another: the kernel behind everything that only moves data.
+// Copies a box of elements from one set of strides to another: the kernel of every operator that only moves data.
 #pragma once
 
 #include <array>

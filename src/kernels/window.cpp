@@ -7,6 +7,8 @@
 namespace plimsoll::kernels {
 namespace {
 
+constexpr int64_t kLargestWindow = 1 << 20;  // a stride, a pad or a dilation
+
 void expect_sense(const Window& window) {
   const auto below = [](const auto& numbers, int64_t least) {
     return std::any_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number < least; });
@@ -40,6 +42,8 @@ Window window_of(const Attrs& attrs) {
     const Dims dims = attrs.dims(key, Dims::from(into));
     if (dims.rank() != static_cast<int>(into.size()))
       throw Error(fmt::format("'{}' needs {} numbers but has {}", key, into.size(), dims.rank()));
+    for (const int64_t number : dims)  // kernels count in 32 bits
+      if (number > kLargestWindow) throw Error(fmt::format("'{}' is {}, more than {}", key, number, kLargestWindow));
     std::copy(dims.begin(), dims.end(), into.begin());
   };
   read("strides", window.strides);

@@ -11,7 +11,7 @@ namespace plimsoll::kernels {
 
 class Winograd {
  public:
-  static constexpr int64_t kBlock = 8;  // channels beside each other: images nChw8c, kernels OIhw8i8o
+  static constexpr int64_t kBlock = 8;  // channels beside each other: images nChw8c, filters OIhw8i8o
 
   struct Sizes {
     int64_t samples, inputs, outputs;  // channels of the image and of the result
@@ -32,7 +32,7 @@ class Winograd {
     // fewer they are, the more often the image is transformed.
     int64_t outputs_at_once() const;
   };
-  // Whether it is faster than oneDNN; a rule of the sizes alone, so that results do not depend on the number of
+  // Whether Winograd is faster than oneDNN; a rule of the sizes alone, so that results do not depend on the number of
   // threads.
   static bool suits(const Sizes& sizes);
 
@@ -64,7 +64,7 @@ class Winograd {
   int slots_;  // threads
 };
 
-// The gradient of the filter, and of a bias, of such a convolution.
+// The gradient of the filter, and of a bias, of a convolution with 3x3 filters and stride 1.
 class WinogradKernelGrad {
  public:
   explicit WinogradKernelGrad(const Winograd::Sizes& sizes);

@@ -4,9 +4,11 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/body.h"
+#include "kernels/packed_weights.h"
 
 namespace plimsoll::lower {
 
@@ -23,16 +25,27 @@ struct DraftValue {
   std::string name;
 };
 
+// A variable that is kept in another form than the graph's: bytes of this type.
+struct PackedVariable {
+  TensorType type;
+  kernels::PackedWeights form;
+};
+
 struct Draft {
   const graph::Body* graph = nullptr;
   std::vector<DraftNode> nodes;        // in program order
   std::vector<ValueId> fetches;        // values that must be there after the step
   std::deque<graph::Attrs> own_attrs;  // settings that rewrites made
   std::deque<DraftValue> own_values;   // numbered after those of the graph
+  std::unordered_map<ValueId, PackedVariable> packed;
 
   size_t value_count() const { return graph->values().size() + own_values.size(); }
   bool is_own(ValueId value) const { return static_cast<size_t>(value) >= graph->values().size(); }
-  const TensorType& type(ValueId value) const { return is_own(value) ? own(value).type : graph->value(value).type; }
+  const TensorType& type(ValueId value) const {
+    if (is_own(value)) return own(value).type;
+    const auto found = packed.find(value);
+    return found != packed.end() ? found->second.type : graph->value(value).type;
+  }
   std::string name(ValueId value) const;
   std::string name(const DraftNode& node) const;
   graph::ValueKind kind(ValueId value) const {

@@ -14,6 +14,7 @@ void fuse_loss(Draft& draft) {
     DraftNode& loss = draft.nodes[static_cast<size_t>(uses.producer(kept))];
     if (loss.op != grad.op->fusion.gradient_of) continue;
     loss.op = both.op;
+    loss.attrs = grad.attrs;  // those of the loss, and what the gradient is asked for
     loss.in.push_back(seed);
     loss.out = {loss.out[0]};
     loss.out.insert(loss.out.end(), grad.out.begin(), grad.out.end());

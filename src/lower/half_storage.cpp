@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 
+#include "kernels/kernel.h"
+#include "lower/batch_sizes.h"
 #include "ops/fused.h"
 #include "ops/ops.h"
 
@@ -31,11 +34,12 @@ enum HalfForm : size_t { kHalf, kForward, kBackward, kForms };
 
 class HalfRewrite {
  public:
-  HalfRewrite(Draft& draft, int64_t batch, DType dtype)
-      : draft_(draft), batch_(batch), dtype_(dtype), values_(draft.value_count()) {}
+  HalfRewrite(Draft& draft, int64_t batch, DType dtype, bool half_products)
+      : draft_(draft), batch_(batch), dtype_(dtype), half_products_(half_products), values_(draft.value_count()) {}
 
   HalfValues run() {
     look_at_readers();
+    half_products_ = half_products_ && has_backward_;
     for (size_t i = 0; i < values_.size(); ++i) values_[i].is_kept = is_worth_it(static_cast<ValueId>(i));
     std::vector<DraftNode> nodes = std::move(draft_.nodes);
     draft_.nodes.clear();
@@ -69,6 +73,7 @@ class HalfRewrite {
         about(node.out[0]).view = &views_.back();
         continue;
       }
+      has_backward_ = has_backward_ || draft_.is_backward(node);
       for (const ValueId value : node.out) about(value).origin = node.origin;
       for (const ValueId value : node.in) {
         About& root = root_of(value);
@@ -91,22 +96,73 @@ class HalfRewrite {
 
   void add(DraftNode node) {
     if (node.op->traits.view && root_of(node.in[0]).is_kept) return;  // added again in the form that its readers take
+    const std::optional<graph::HalfCompute> product = half_product(node);
     const HalfForm wide = draft_.is_backward(node) ? kBackward : kForward;
     std::vector<size_t> kept;
     for (size_t i = 0; i < node.in.size(); ++i)
       if (root_of(node.in[i]).is_kept) kept.push_back(i);
-    const HalfForm form = takes_half(node, kept.size()) ? kHalf : wide;
-    for (const size_t i : kept) node.in[i] = in_form(node.in[i], form);
-    if (node.op == fused_op() && form == kHalf && !kept.empty()) widen_inputs(node, kept);
+    const bool takes_all = takes_half(node, kept.size());
+    for (const size_t i : kept)
+      node.in[i] = in_form(node.in[i], takes_all || (product && (product->takes >> i & 1) != 0) ? kHalf : wide);
+    if (node.op == fused_op() && takes_all && !kept.empty()) widen_inputs(node, kept);
+    if (product) compute_in_half(node, *product);
+    std::vector<ValueId> wide_results;
+    for (const ValueId value : node.out)
+      if (about_or_none(value) != nullptr && about(value).is_kept) wide_results.push_back(value);
     const NodeId origin = node.origin;
-    const std::vector<ValueId> made = node.out;
     draft_.nodes.push_back(std::move(node));
-    for (const ValueId value : made) {
-      if (!about(value).is_kept) continue;
-      about(value).forms[kHalf] = cast(value, dtype_, draft_.name(value) + "/half", origin);
-      ++kept_.count;
-      kept_.bytes += element_count(draft_.type(value).shape).at(batch_) * size_of(dtype_);
+    for (const ValueId value : wide_results) keep(value, cast(value, dtype_, draft_.name(value) + "/half", origin));
+  }
+
+  // Known to be there in 16 bits from now on.
+  void keep(ValueId value, ValueId half) {
+    about(value).forms[kHalf] = half;
+    ++kept_.count;
+    kept_.bytes += element_count(draft_.type(value).shape).at(batch_) * size_of(dtype_);
+  }
+
+  // Asked before operands are changed. The whole batch decides, so that every micro-batch is computed in the same way.
+  std::optional<graph::HalfCompute> half_product(const DraftNode& node) {
+    if (node.op->half_compute == nullptr) return std::nullopt;
+    ++kept_.products;
+    if (!half_products_) return std::nullopt;
+    const BatchSizes sizes(draft_, batch_, 0);
+    const auto types = [&](const std::vector<ValueId>& values) {
+      std::vector<kernels::ConcreteType> list;
+      for (const ValueId value : values) list.push_back(sizes.type(value));
+      return list;
+    };
+    const std::vector<kernels::ConcreteType> in = types(node.in), out = types(node.out);
+    return node.op->half_compute({*node.attrs, in, out, batch_, batch_, false});
+  }
+
+  void compute_in_half(DraftNode& node, const graph::HalfCompute& product) {
+    ++kept_.half_products;
+    graph::Attrs attrs = *node.attrs;
+    attrs.set("compute", std::string("bf16"));
+    node.attrs = draft_.keep(std::move(attrs));
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if ((product.needs >> i & 1) != 0 && draft_.type(node.in[i]).dtype != dtype_)
+        node.in[i] = narrowed(node.in[i], node.origin);
+    const ValueId result = node.out[0];
+    if (!product.gives || !about(result).is_kept) return;
+    node.out[0] = draft_.add_value({dtype_, draft_.type(result).shape}, draft_.name(result) + "/half");
+    keep(result, node.out[0]);
+  }
+
+  // A value that is not kept, in 16 bits for all products that need it so.
+  ValueId narrowed(ValueId value, NodeId reader) {
+    ValueId& made = about(value).forms[kHalf];
+    if (made < 0) {
+      const NodeId origin = root_of(value).origin;
+      made = cast(value, dtype_, draft_.name(value) + "/half", origin >= 0 ? origin : reader);
     }
+    return made;
+  }
+
+  // None for values that were added here.
+  const About* about_or_none(ValueId value) const {
+    return static_cast<size_t>(value) < values_.size() ? &values_[static_cast<size_t>(value)] : nullptr;
   }
 
   // Element-wise operators make floats of what they load.
@@ -162,6 +218,8 @@ class HalfRewrite {
   Draft& draft_;
   const int64_t batch_;
   const DType dtype_;
+  bool half_products_;
+  bool has_backward_ = false;
   std::vector<About> values_;     // those of the graph; values added here need no entry
   std::vector<DraftNode> views_;  // reserved at once: values point into it
   HalfValues kept_;
@@ -169,6 +227,8 @@ class HalfRewrite {
 
 }  // namespace
 
-HalfValues store_in_half(Draft& draft, int64_t batch, DType dtype) { return HalfRewrite(draft, batch, dtype).run(); }
+HalfValues store_in_half(Draft& draft, int64_t batch, DType dtype, bool half_products) {
+  return HalfRewrite(draft, batch, dtype, half_products).run();
+}
 
 }  // namespace plimsoll::lower

@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include "lower/draft.h"
+#include "lower/frozen.h"
 #include "lower/fuse.h"
 #include "lower/half_storage.h"
 #include "lower/masks.h"
@@ -29,14 +30,19 @@ std::optional<Program> lower_in_micro_batches(const graph::Body& graph, std::spa
                                               VariableLayouts& layouts, KernelStore& kernels) {
   Draft draft = make_draft(graph, fetches, updates);
   rewrite(draft, options);
+  pack_frozen(draft, options.frozen);
   // After fusing, which would not look through the conversions.
   const HalfValues half =
-      options.values == DType::F32 ? HalfValues{} : store_in_half(draft, options.batch, options.values);
+      options.values == DType::F32
+          ? HalfValues{}
+          : store_in_half(draft, options.batch, options.values, options.half_products && options.values == DType::BF16);
   Program program;
   program.batch = options.batch;
   program.micro_batch = program.problem.micro_batch = options.micro_batch;
   program.half_values = half.count;
   program.half_value_bytes = half.bytes;
+  program.products = half.products;
+  program.half_products = half.half_products;
   const BatchSizes sizes(draft, options.batch, options.micro_batch);
   ValueBuffers buffers(draft, sizes, options, program);
   KernelChooser chooser(draft, sizes, kernels);

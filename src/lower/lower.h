@@ -24,6 +24,10 @@ struct LowerOptions {
   bool fuse = true;
   bool masks = true;          // the backward pass reads one bit an element where it needs no more
   DType values = DType::F32;  // of values that the backward pass reads, between uses; 16 bits are lossy
+  DType frozen = DType::F32;  // of weights that no node updates; bf16 and i8 are lossy
+  // Steps with values in bf16 also compute products so, where that is faster. Only for processors that multiply bf16
+  // (kernels::multiplies_bf16).
+  bool half_products = false;
 };
 
 // The layout of each variable, shared by all programs of a session. The first kernel that uses a variable decides its

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "graph/body.h"
 #include "kernels/kernel.h"
+#include "kernels/packed_weights.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 
@@ -33,6 +35,7 @@ struct ProgramTask {
   NodeId origin;                  // -1: a reorder
   const graph::Op* op = nullptr;  // after fusing, which may replace that of `origin`; null: a reorder
   Kernels slim{};                 // the task's only variant, where it has one
+  bool is_half = false;           // computed in bf16
   const Kernels& of(const plan::Action& step) const { return step.variant < 0 ? own : slim; }
 };
 
@@ -41,7 +44,8 @@ struct Port {
   ValueId value;
   plan::BufferId buffer;
   kernels::ConcreteType type;
-  int32_t tiles = 1;  // a large variable takes so many buffers, one after another
+  int32_t tiles = 1;                                  // a large variable takes so many buffers, one after another
+  std::optional<kernels::PackedWeights> packed = {};  // a variable that is kept so; `type` is then that of its bytes
 };
 
 struct Program {
@@ -49,6 +53,8 @@ struct Program {
   int64_t micro_batch = 0;          // samples of a micro-batch; 0: the whole batch at once
   int32_t half_values = 0;          // number of values that are kept in 16 bits
   Bytes half_value_bytes = 0;       // that they take so, over the whole batch; in f32 it is twice as much
+  int32_t products = 0;             // tasks of operators that know bf16
+  int32_t half_products = 0;        // those that are computed in bf16
   plan::Problem problem;            // problem.tasks[i] is tasks[i]
   std::vector<DType> buffer_types;  // of the elements of problem.buffers
   std::vector<ProgramTask> tasks;   // outputs of a kernel are its task's writes, in order

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "kernels/half_product.h"
 #include "lower/tiles.h"
 
 namespace plimsoll::lower {
@@ -120,6 +121,7 @@ void TaskBuilder::add_single(const DraftNode& node, const std::vector<kernels::C
   plan::Task task;
   task.name = draft_.name(node);
   ProgramTask work{std::move(chosen.own.kernels), node.origin, node.op};
+  work.is_half = kernels::computes_in_bf16(*node.attrs);
   for (size_t i = 0; i < node.in.size(); ++i) {
     const plan::BufferId buffer = in_layout(node.in[i], chosen.input_layout(i));
     if (updates(node, i) && buffer != buffers_.place(node.in[i]).buffer)

@@ -76,7 +76,8 @@ void ValueBuffers::add_variables(const VariableLayouts& layouts) {
     ValuePlace& place = at(variable.value);
     place.type = sizes_.type(variable.value);
     const auto fixed = layouts.find(variable.value);
-    place.type.is_open = fixed == layouts.end() && !is_plain[i] && !gives_all_;
+    place.type.is_open =
+        fixed == layouts.end() && !is_plain[i] && !gives_all_ && !draft_.packed.contains(variable.value);
     if (fixed != layouts.end()) place.type.layout = fixed->second;
     place.tiles = tiles[i];
     const std::string name = draft_.name(variable.value);
@@ -108,6 +109,8 @@ void ValueBuffers::finish_variables(VariableLayouts& layouts) {
     if (!place.type.is_open) layouts.insert_or_assign(variable.value, place.type.layout);
     place.type.is_open = false;
     program_.variables.push_back({variable.value, place.buffer, place.type, place.tiles});
+    if (const auto packed = draft_.packed.find(variable.value); packed != draft_.packed.end())
+      program_.variables.back().packed = packed->second.form;
   }
 }
 

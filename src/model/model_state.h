@@ -38,6 +38,9 @@ struct Model::State {
   std::vector<model::Home> homes = {};
   std::shared_ptr<train::Compiled> compiled = {};          // made by compile, of the folder train
   std::shared_ptr<const model::StoredSource> stored = {};  // where it was loaded from; null: from nowhere
+  std::shared_ptr<const AdaptOptions> adapters = {};       // that it was given; null: none
+  // By name: variables that a weights file need not have.
+  std::function<bool(std::string_view)> starts_fresh = {};
 
   bool lives_in(const std::shared_ptr<VariableStore>& store, const std::string& full_name);
 };

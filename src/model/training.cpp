@@ -6,6 +6,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
+#include "model/freeze.h"
 
 namespace plimsoll::model {
 namespace {
@@ -61,42 +62,59 @@ NamedTensors convert(Graph& graph, const NamedTensors& inputs, const ModelSpec& 
   return converted;
 }
 
+// Placeholders for what is fed; gives the inputs of the model that are made of them.
+NamedTensors add_fed(Graph& graph, const ModelSpec& spec, const InputConversion& conversion, TrainingGraph& to) {
+  std::vector<NamedType> fed = spec.inputs;
+  for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
+  to.inputs = add_placeholders(graph, fed);
+  to.targets = add_placeholders(graph, spec.targets);
+  const NamedTensors converted = convert(graph, to.inputs, spec, conversion);
+  return spec.prepare ? spec.prepare(converted) : converted;
+}
+
+void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, TrainingGraph& to) {
+  const Pass inference = build_pass(graph, spec, inputs, to, false);
+  to.outputs = inference.outputs;
+  to.eval_loss = inference.objective.loss;
+  to.eval_sums = inference.objective.sums;
+}
+
 // Forward, backward and update.
 void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
-                         int64_t accumulate, TrainingGraph& result) {
+                         int64_t accumulate, const Freeze& freeze, TrainingGraph& result) {
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
+  const std::vector<Tensor> trained = freeze.is_empty() ? std::vector<Tensor>() : list_trained(graph, freeze);
   if (accumulate > 1) {
-    const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser);
+    const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser, trained);
     result.updates = accumulation.add;
     result.apply = accumulation.apply;
     result.accumulated_batches = accumulation.batches;
   } else {
-    result.updates = minimize(result.loss, optimiser);
+    result.updates = minimize(result.loss, optimiser, trained);
   }
+  drop_frozen_statistics(graph, freeze, result.updates);
   result.learning_rate = result.updates.learning_rate;
 }
 
 }  // namespace
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion, int64_t accumulate) {
+                             const InputConversion& conversion, int64_t accumulate, const Freeze& freeze) {
   if (accumulate < 1)
     throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
-  std::vector<NamedType> fed = spec.inputs;
-  for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
-  result.inputs = add_placeholders(graph, fed);
-  result.targets = add_placeholders(graph, spec.targets);
-  const NamedTensors converted = convert(graph, result.inputs, spec, conversion);
-  const NamedTensors inputs = spec.prepare ? spec.prepare(converted) : converted;
-  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, result);
+  const NamedTensors inputs = add_fed(graph, spec, conversion, result);
+  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, freeze, result);
   // After the backward pass, which walks over all nodes that there are.
-  const Pass inference = build_pass(graph, spec, inputs, result, false);
-  result.outputs = inference.outputs;
-  result.eval_loss = inference.objective.loss;
-  result.eval_sums = inference.objective.sums;
+  add_evaluation(graph, spec, inputs, result);
+  return result;
+}
+
+TrainingGraph build_evaluation(Graph& graph, const ModelSpec& spec, const InputConversion& conversion) {
+  TrainingGraph result;
+  add_evaluation(graph, spec, add_fed(graph, spec, conversion, result), result);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <plimsoll/freeze.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 
@@ -37,7 +38,10 @@ struct TrainingGraph {
 // Of a model that can't be trained, the inference pass and its objective alone. `accumulate`: batches for each update.
 // Throws Error(Usage) for means that do not match the channels.
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
-                             const InputConversion& conversion = {}, int64_t accumulate = 1);
+                             const InputConversion& conversion = {}, int64_t accumulate = 1, const Freeze& freeze = {});
+
+// The inference pass with its loss and metrics: no gradients, no variables of an optimiser.
+TrainingGraph build_evaluation(Graph& graph, const ModelSpec& spec, const InputConversion& conversion = {});
 
 // The inference pass alone, from the model's inputs to its outputs; or the forward pass as training has it.
 TrainingGraph build_inference(Graph& graph, const ModelSpec& spec, bool training = false);

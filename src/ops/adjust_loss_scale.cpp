@@ -1,5 +1,5 @@
-// adjust_loss_scale: halves the scale after a step that was not finite; doubles it after `growth_steps` in a row that
-// were.
+// adjust_loss_scale: halves the scale after a step whose gradients are not finite; doubles it after `growth_steps`
+// finite steps in a row.
 #include <cmath>
 #include <limits>
 

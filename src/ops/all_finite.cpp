@@ -17,7 +17,7 @@ namespace plimsoll::ops::HWY_NAMESPACE {
 using namespace kernels::HWY_NAMESPACE;
 namespace {
 
-// Zero, or NaN when one of them is not finite.
+// Returns zero, or NaN when a number is not finite.
 float zero_times(const float* x, int64_t count) {
   const FloatTag d;
   const Floats zero = hn::Zero(d);
@@ -42,7 +42,7 @@ void infer(Infer& n) {
 }
 
 Prepared prepare(const Facts& facts) {
-  // Any order of the elements will do; padding is zero.
+  // The result does not depend on the layout: padding is zero.
   const Layout layout = facts.in[0].layout;
   const int64_t count = facts.in[0].bytes() / static_cast<Bytes>(sizeof(float));
   return {.kernel = make_kernel([=](const Args& args) {

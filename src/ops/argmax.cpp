@@ -1,4 +1,4 @@
-// argmax: where the largest element along an axis is; the first of equal ones.
+// argmax: the index of the largest element along an axis; of equal elements the first.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -25,7 +25,7 @@ void mul_tile(const Tile& t) {
 void div_tile(const Tile& t) {
   map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::Div(a, b); });
 }
-// A NaN in either operand stays one.
+// A NaN in either operand gives a NaN.
 void minimum_tile(const Tile& t) {
   map<2>(t, [](Floats a, Floats b) HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); });
 }
@@ -97,7 +97,7 @@ void grad_pow(Backward& b) {
   if (b.wanted[0]) give_summed(b, 0, mul(b.dy[0], mul(exponent, pow(base, scale(exponent, 1, -1)))));
   if (b.wanted[1]) give_summed(b, 1, mul(b.dy[0], mul(b.y[0], log(base))));
 }
-// Where both are equal the first one takes it all.
+// Where both operands are equal, the first gets the whole gradient.
 void grad_chosen(Backward& b, Tensor first_is_chosen) {
   const Tensor zero = b.dy[0].graph().scalar(0);
   if (b.wanted[0]) give_summed(b, 0, where(first_is_chosen, b.dy[0], zero));

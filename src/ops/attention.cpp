@@ -1,5 +1,5 @@
 // attention: softmax(scale q k^T + mask) v for each head, tile by tile, so that T x T is never held. The second output
-// is the log-sum-exp of each query; from it the backward pass makes the tiles again. Where a query may attend to
+// is the log-sum-exp of each query; from it the backward pass recomputes the tiles. Where a query may attend to
 // nothing the result is zero.
 //
 // Scores are kept transposed (a row for each key, queries in the lanes): softmax runs down the rows without crossing
@@ -189,7 +189,7 @@ float dot(const float* a, const float* b, int64_t count) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// All of one head. Rows of dq are written after the last read of the same rows of y.
+// The gradients of one head. Rows of dq are written after the last read of the same rows of y.
 void backward_head(const AttentionSizes& n, const AttentionArrays& in, int64_t head, float* dq, float* dk, float* dv,
                    float* workspace) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
@@ -250,7 +250,7 @@ namespace {
 HWY_EXPORT(forward_block);
 HWY_EXPORT(backward_head);
 
-// Where heads and positions are: [B,H,T,D], or [B,T,H,D] as projections make them (layout "bthd").
+// The order of heads and positions: [B,H,T,D], or [B,T,H,D] as projections make them (layout "bthd").
 struct Axes {
   int heads, rows;
 };

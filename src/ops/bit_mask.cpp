@@ -63,7 +63,7 @@ void mask_neighbours(const MaskPlane& plane, const float* y, float low, float hi
     for (int64_t p = 0; p < plane.pixels; ++p) mask[p] = byte_of(y + p * plane.pixel_stride, low, high);
     return;
   }
-  // What is not there must not pass.
+  // Channels beyond the last must not pass.
   float few[8];
   for (float& value : few) value = -std::numeric_limits<float>::infinity();
   for (int64_t p = 0; p < plane.pixels; ++p) {

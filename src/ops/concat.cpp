@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "kernels/joined.h"
+#include "kernels/pixel_order.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -51,6 +52,27 @@ void grad(Backward& b) {
   }
 }
 
+// Images that lie by pixels stay so.
+Prepared prepare_by_pixels(const Facts& facts) {
+  const DType dtype = facts.in[0].dtype;
+  const int64_t axis = axis_by_pixels(facts.attrs.i("axis"));
+  const Dims whole = pixels_first(facts.out[0].dims);
+  Prepared prepared;
+  std::vector<StridedCopy> copies;
+  int64_t first = 0;
+  for (const ConcreteType& part : facts.in) {
+    const Dims dims = pixels_first(part.dims);
+    copies.push_back(part_to_whole(size_of(dtype), dims, whole, axis, first));
+    first += dims[static_cast<int>(axis)];
+    prepared.in.push_back(by_pixels(dtype, part.dims));
+  }
+  prepared.out = {by_pixels(dtype, facts.out[0].dims)};
+  prepared.kernel = make_kernel([copies = std::move(copies)](const Args& args) {
+    for (size_t i = 0; i < copies.size(); ++i) copies[i].run(args.in[i], args.out[0]);
+  });
+  return prepared;
+}
+
 Prepared prepare(const Facts& facts) {
   const int64_t axis = facts.attrs.i("axis");
   const DType dtype = facts.in[0].dtype;
@@ -58,6 +80,8 @@ Prepared prepare(const Facts& facts) {
   const ConcreteType* largest = &facts.in[0];
   for (const ConcreteType& part : facts.in)
     if (part.count() > largest->count()) largest = &part;
+  if (!largest->layout.is_plain() && largest->dtype != DType::I64 && lies_by_pixels(*largest))
+    return prepare_by_pixels(facts);
   const ImageOrder order = joined_order(*largest, facts.out[0].dims, facts.in, axis);
   Prepared prepared;
   std::vector<StridedCopy> copies;

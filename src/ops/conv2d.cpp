@@ -5,6 +5,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/convolution.h"
+#include "kernels/half_product.h"
 #include "ops/conv2d.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
@@ -99,9 +100,29 @@ double efficiency_of_kernel_grad(const Facts& facts, const ConvolutionSizes& siz
   return is_strided(sizes) ? 0.62 : 0.72;
 }
 
-Cost cost(const Facts& facts) {
+Cost cost_of(const Facts& facts, const ConvolutionSizes& sizes,
+             double (*efficiency_in_f32)(const Facts&, const ConvolutionSizes&)) {
+  if (!computes_in_bf16(facts.attrs)) return {sizes.flops(), efficiency_in_f32(facts, sizes)};
+  constexpr double kDirect = 0.9;  // of oneDNN's direct kernels in f32
+  return {sizes.flops(), kDirect * kHalfSpeedup};
+}
+
+Cost cost(const Facts& facts) { return cost_of(facts, sizes_of(facts), efficiency); }
+
+// Few channels leave the blocks of bf16 partly empty, and Winograd's algorithm, which f32 has, needs fewer products
+// than bf16 makes up for.
+std::optional<HalfCompute> half_compute_of(const ConvolutionSizes& sizes, ConvolutionPass pass, bool has_winograd,
+                                           const HalfCompute& half) {
+  const bool is_plain = sizes.window.groups == 1 && sizes.kernel[1] >= 4 && sizes.kernel[0] >= 8;
+  if (!is_plain || has_winograd || !has_half_convolution(sizes, pass)) return std::nullopt;
+  return half;
+}
+
+std::optional<HalfCompute> half_compute(const Facts& facts) {
+  if (facts.attrs.i("residual") != 0) return std::nullopt;
   const ConvolutionSizes sizes = sizes_of(facts);
-  return {sizes.flops(), efficiency(facts, sizes)};
+  return half_compute_of(sizes, ConvolutionPass::Forward, uses_winograd(facts, sizes, false),
+                         {.takes = 0b1, .needs = 0b1, .gives = true});
 }
 
 // Through the graph: what the fusing rewrites of lowering make.
@@ -172,7 +193,8 @@ const Op kConv2d{.name = "conv2d",
                  .samples = samples,
                  .traits = {.batch = BatchRule::Rows, .recomputable = true},
                  .onnx = "Conv",
-                 .fusion = {.applies_activation = true}};
+                 .fusion = {.applies_activation = true},
+                 .half_compute = half_compute};
 
 void infer_input_grad(Infer& n) {
   n.expect_inputs(2, 2);
@@ -187,12 +209,14 @@ const Op kInputGrad{
     .name = "conv2d_input_grad",
     .infer = infer_input_grad,
     .prepare = [](const Facts& facts) { return prepare_convolution_input_grad(facts, sizes_of_input_grad(facts)); },
-    .cost =
+    .cost = [](const Facts& facts) { return cost_of(facts, sizes_of_input_grad(facts), efficiency_of_input_grad); },
+    .traits = {.batch = BatchRule::Rows, .recomputable = true},
+    .half_compute =
         [](const Facts& facts) {
           const ConvolutionSizes sizes = sizes_of_input_grad(facts);
-          return Cost{sizes.flops(), efficiency_of_input_grad(facts, sizes)};
-        },
-    .traits = {.batch = BatchRule::Rows, .recomputable = true}};
+          return half_compute_of(sizes, ConvolutionPass::InputGrad, uses_winograd(facts, sizes, true),
+                                 {.takes = 0b1, .needs = 0b1});
+        }};
 
 void infer_kernel_grad(Infer& n) {
   n.expect_inputs(2, 2);
@@ -209,12 +233,14 @@ const Op kKernelGrad{
     .name = "conv2d_kernel_grad",
     .infer = infer_kernel_grad,
     .prepare = [](const Facts& facts) { return prepare_convolution_kernel_grad(facts, sizes_of_kernel_grad(facts)); },
-    .cost =
+    .cost = [](const Facts& facts) { return cost_of(facts, sizes_of_kernel_grad(facts), efficiency_of_kernel_grad); },
+    .traits = {.batch = BatchRule::Sums, .recomputable = true},
+    .half_compute =
         [](const Facts& facts) {
           const ConvolutionSizes sizes = sizes_of_kernel_grad(facts);
-          return Cost{sizes.flops(), efficiency_of_kernel_grad(facts, sizes)};
-        },
-    .traits = {.batch = BatchRule::Sums, .recomputable = true}};
+          return half_compute_of(sizes, ConvolutionPass::KernelGrad, uses_winograd(facts, sizes, false),
+                                 {.takes = 0b11, .needs = 0b11});
+        }};
 
 }  // namespace
 

@@ -39,7 +39,7 @@ void infer(Infer& n) {
   n.out = {{DType::F32, out}};
 }
 
-// As a convolution, it maps the output to the input.
+// The sizes of the convolution that maps the output of this operator to its input.
 ConvolutionSizes sizes_of(const Facts& facts) {
   return {facts.out[0].dims, facts.in[1].dims, facts.in[0].dims, window_of(facts.attrs)};
 }

@@ -1,5 +1,5 @@
 // sparse_cross_entropy, cross_entropy: mean of -log softmax(logits) at a label, or weighted by targets. The gradient
-// makes the softmax again from the logits and may be written over them. A label outside of the classes is reported and
+// recomputes the softmax from the logits and may overwrite them. A label outside of the classes is reported and
 // adds nothing.
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // dropout: zeroes elements at random and scales up the rest. The mask is a function of seed, step, node and element, so
-// that it is never stored: the gradient draws it again.
+// that it is never stored: the gradient recomputes it.
 #include <bit>
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ using namespace kernels::HWY_NAMESPACE;
 using WordTag = hn::ScalableTag<uint32_t>;
 using Words = hn::Vec<WordTag>;
 
-// random_bits of base/random.h, many at once.
+// random_bits of base/random.h for a vector of counters.
 HWY_INLINE Words draw(Words counter, Words key_low, Words key_high) {
   const WordTag d;
   Words x = hn::Xor(counter, key_low);
@@ -109,7 +109,7 @@ void infer(Infer& n) {
 
 extern const Op kDropout;
 
-// The same mask again.
+// Recomputes the mask of the forward pass.
 void grad(Backward& b) { b.give(0, apply(kDropout, {b.dy[0]}, b.attrs)); }
 
 // Elements are counted in row-major order: a micro-batch is a range of that count only if samples are outermost.

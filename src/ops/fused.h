@@ -15,7 +15,7 @@ struct FusedStep {
   std::vector<int> in;  // registers
 };
 
-// The most that one node may hold; longer chains have to be cut.
+// The most inputs and steps of one node; longer chains have to be cut.
 constexpr int kMaxFusedInputs = 12;
 constexpr int kMaxFusedSteps = 16;
 
@@ -23,7 +23,7 @@ constexpr int kMaxFusedSteps = 16;
 Outputs fused(std::span<const Tensor> inputs, const std::vector<FusedStep>& steps, const std::vector<int>& outputs,
               std::string_view name = {});
 
-// The settings of such a node, for rewrites that make one themselves; and its program back from them.
+// The settings of a fused node, for rewrites that make one themselves; and the program that such settings describe.
 Attrs fused_attrs(const std::vector<FusedStep>& steps, const std::vector<int>& outputs);
 std::vector<FusedStep> fused_steps(const Attrs& attrs);
 

@@ -9,16 +9,18 @@
 #include "kernels/parallel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
+#include "ops/unpack.h"
 
 namespace plimsoll::ops {
 namespace {
 
 void infer_gather(Infer& n) {
   n.expect_inputs(2, 2);
-  n.expect_rank(0, 2);
+  if (has_packed(n.attrs) != (n.in[0].dtype == DType::U8)) n.fail("a table of bytes must be a packed one");
+  if (!has_packed(n.attrs)) n.expect_rank(0, 2);
   Shape out = n.in[1].shape;
-  out.push_back(n.in[0].shape[1]);
-  n.out = {{n.in[0].dtype, out}};
+  out.push_back(has_packed(n.attrs) ? packed_dims(n.attrs)[1] : n.in[0].shape[1]);
+  n.out = {{DType::F32, out}};
 }
 
 void grad_gather(Backward& b) {
@@ -28,18 +30,25 @@ void grad_gather(Backward& b) {
 }
 
 Prepared prepare_gather(const Facts& facts) {
-  const int64_t table_rows = facts.in[0].dims[0];
-  const int64_t width = facts.in[0].dims[1];
+  const bool is_packed = has_packed(facts.attrs);
+  const PackedWeights form = is_packed ? packed_form(facts.attrs) : PackedWeights();
+  const int64_t table_rows = is_packed ? form.rows : facts.in[0].dims[0];
+  const int64_t width = is_packed ? form.columns : facts.in[0].dims[1];
   const int64_t count = facts.in[1].count();
   return {.kernel = make_kernel([=](const Args& args) {
-            const auto* table = args.input<float>(0);
+            const auto copy_row = [&](int64_t row, float* to) {
+              if (is_packed)
+                form.unpack(args.input<std::byte>(0), row, 1, to);
+              else
+                std::memcpy(to, args.input<float>(0) + row * width, static_cast<size_t>(width) * sizeof(float));
+            };
             const auto* rows = args.input<int32_t>(1);
             auto* y = args.output<float>(0);
             FirstBad bad;
             parallel_for(count, 1 + 4096 / (width + 1), [&](int64_t first, int64_t last) {
               for (int64_t i = first; i < last; ++i) {
                 if (rows[i] >= 0 && rows[i] < table_rows) {
-                  std::memcpy(y + i * width, table + rows[i] * width, static_cast<size_t>(width) * sizeof(float));
+                  copy_row(rows[i], y + i * width);
                 } else {
                   std::fill_n(y + i * width, width, 0.0F);
                   bad.found(i);
@@ -97,9 +106,19 @@ std::vector<Sample> samples_gather() {
            [](SampleBuilder& s) {
              return std::vector{gather(s.input({7, 5}), s.integers({Dim::batch(), 3}, 0, 7))};
            }},
-          {"one id for each sample", [](SampleBuilder& s) {
+          {"one id for each sample",
+           [](SampleBuilder& s) {
              return std::vector{gather(s.input({3, 19}), s.integers({Dim::batch()}, 0, 3))};
-           }}};
+           }},
+          {"packed",
+           [](SampleBuilder& s) {
+             Attrs attrs;
+             set_packed(attrs, DType::I8, {3, 19});
+             const Shape bytes = packed_type(packed_form(attrs)).shape;
+             return std::vector<Tensor>{apply(
+                 *find_op("gather"), {s.integers(bytes, 0, 60, DType::U8), s.integers({Dim::batch()}, 0, 3)}, attrs)};
+           },
+           1e-4, false}};
 }
 
 std::vector<Sample> samples_scatter() {
@@ -111,7 +130,7 @@ std::vector<Sample> samples_scatter() {
 const Op kGather{
     .name = "gather",
     .infer = infer_gather,
-    .types = {DType::F32, DType::I32},
+    .types = {DTypes{DType::F32, DType::U8}, DType::I32},
     .grad = grad_gather,
     .prepare = prepare_gather,
     // Only the rows that are asked for.

@@ -12,7 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/layer_norm.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target:
+// These follow foreach_target.h, which defines the target:
 #include <hwy/highway.h>
 
 #ifndef PLIMSOLL_OPS_LAYER_NORM_ROWS

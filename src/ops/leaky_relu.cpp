@@ -16,7 +16,7 @@ void leaky_relu_tile(const Tile& t) {
   map<1>(t, [=](Floats x) HWY_ATTR { return hn::IfThenElse(hn::Gt(x, hn::Zero(FloatTag())), x, hn::Mul(x, slope)); });
 }
 
-// dy, and what has the sign of x
+// dy, and a tensor with the signs of x
 void leaky_relu_grad_tile(const Tile& t) {
   const Floats slope = hn::Set(FloatTag(), t.params[0]);
   map<2>(t, [=](Floats dy, Floats sign)

@@ -17,7 +17,7 @@ OpList gather_all() {
   return all;
 }
 
-// The caller of a function with "const Window&" passes a Window.
+// A caller of a function that takes "const Window&" passes a Window.
 std::string_view without_reference(std::string_view type) {
   if (type.starts_with("const ")) type.remove_prefix(6);
   if (type.ends_with('&')) type.remove_suffix(1);

@@ -5,6 +5,7 @@
 
 #include "graph/shape.h"
 #include "kernels/activation.h"
+#include "kernels/half_product.h"
 #include "kernels/kernel.h"
 #include "kernels/parallel.h"
 #include "kernels/product.h"
@@ -94,10 +95,38 @@ MatrixOrder order_of(const Facts& facts, size_t input, const char* transpose) {
   return facts.attrs.i(transpose) != 0 ? rows.transposed() : rows;
 }
 
-Product make_product(const Facts& facts) {
-  const MatrixOrder a = order_of(facts, 0, "transpose_a"), b = order_of(facts, 1, "transpose_b");
-  return {a, b, b.columns, facts.accumulate, parse_activation(facts.attrs.s("activation"))};
-}
+// One product of the node, in f32 or bf16.
+class MatrixProduct {
+ public:
+  explicit MatrixProduct(const Facts& facts) {
+    const MatrixOrder a = order_of(facts, 0, "transpose_a"), b = order_of(facts, 1, "transpose_b");
+    const Activation activation = parse_activation(facts.attrs.s("activation"));
+    if (computes_in_bf16(facts.attrs))
+      half_.emplace(HalfOperand{a, facts.in[0].dtype}, HalfOperand{b, facts.in[1].dtype}, b.columns, facts.accumulate,
+                    activation);
+    else
+      wide_.emplace(a, b, b.columns, facts.accumulate, activation);
+    a_bytes_ = size_of(facts.in[0].dtype);
+    b_bytes_ = size_of(facts.in[1].dtype);
+  }
+  Bytes workspace_bytes() const { return half_ ? half_->workspace_bytes() : wide_->workspace_bytes(); }
+  // `a_first`, `b_first`, `c_first`: the first elements of the matrices.
+  void run(const Args& args, const float* bias, int64_t a_first, int64_t b_first, int64_t c_first,
+           void* workspace) const noexcept {
+    const void* a = args.input<std::byte>(0) + a_first * a_bytes_;
+    const void* b = args.input<std::byte>(1) + b_first * b_bytes_;
+    float* c = args.output<float>(0) + c_first;
+    if (half_)
+      half_->run(a, b, bias, c, workspace);
+    else
+      wide_->run(static_cast<const float*>(a), static_cast<const float*>(b), bias, c, workspace);
+  }
+
+ private:
+  std::optional<Product> wide_;
+  std::optional<HalfProduct> half_;
+  Bytes a_bytes_, b_bytes_;
+};
 
 // A batch of products. Many: each thread computes whole products. Few: all threads work on one after the other. A
 // product has the same bits either way.
@@ -110,14 +139,13 @@ Prepared prepare_many(const Facts& facts) {
   const bool are_many = products >= thread_slots();
   const int slots = are_many ? thread_slots() : 1;
   const ThreadCount of_product(are_many ? 1 : thread_slots());
-  const Product product = make_product(facts);
+  const MatrixProduct product(facts);
   const Bytes slot_bytes = round_up(product.workspace_bytes(), kAlignment);
   const bool has_bias = facts.in.size() == 3;
   return {.kernel = make_kernel([=](const Args& args) {
             const auto run = [&](int64_t i, int slot) {
-              product.run(args.input<float>(0) + offset_of(i, result, a),
-                          args.input<float>(1) + offset_of(i, result, b), has_bias ? args.input<float>(2) : nullptr,
-                          args.output<float>(0) + i * size,
+              product.run(args, has_bias ? args.input<float>(2) : nullptr, offset_of(i, result, a),
+                          offset_of(i, result, b), i * size,
                           static_cast<std::byte*>(args.workspace) + slot * slot_bytes);
             };
             if (are_many) return parallel_items(products, slots, run);
@@ -128,22 +156,36 @@ Prepared prepare_many(const Facts& facts) {
 
 Prepared prepare(const Facts& facts) {
   if (facts.out[0].dims.rank() > 2) return prepare_many(facts);
-  const Product product = make_product(facts);
+  const MatrixProduct product(facts);
   const bool has_bias = facts.in.size() == 3;
   return {.kernel = make_kernel([=](const Args& args) {
-            product.run(args.input<float>(0), args.input<float>(1), has_bias ? args.input<float>(2) : nullptr,
-                        args.output<float>(0), args.workspace);
+            product.run(args, has_bias ? args.input<float>(2) : nullptr, 0, 0, 0, args.workspace);
           }),
           .workspace_bytes = product.workspace_bytes()};
 }
 
-Cost cost(const Facts& facts) {
+int64_t inner_of(const Facts& facts) {
   const Dims& a = facts.in[0].dims;
-  const int64_t inner = a[a.rank() - (facts.attrs.i("transpose_a") != 0 ? 2 : 1)];
-  // A matrix smaller than the blocks of the kernel leaves them partly empty.
+  return a[a.rank() - (facts.attrs.i("transpose_a") != 0 ? 2 : 1)];
+}
+
+// A matrix smaller than the blocks of the kernel leaves them partly empty.
+int64_t shortest_of(const Facts& facts) {
   const Dims& y = facts.out[0].dims;
-  const int64_t shortest = std::min({inner, y[y.rank() - 1], y[y.rank() - 2]});
-  return {2.0 * static_cast<double>(facts.out[0].count()) * static_cast<double>(inner), shortest > 128 ? 0.88 : 0.68};
+  return std::min({inner_of(facts), y[y.rank() - 1], y[y.rank() - 2]});
+}
+
+Cost cost(const Facts& facts) {
+  const double efficiency = shortest_of(facts) > 128 ? 0.88 : 0.68;
+  return {2.0 * static_cast<double>(facts.out[0].count()) * static_cast<double>(inner_of(facts)),
+          computes_in_bf16(facts.attrs) ? kHalfSpeedup * efficiency : efficiency};
+}
+
+// Short sides leave the wider blocks of bf16 emptier than those of f32.
+std::optional<HalfCompute> half_compute(const Facts& facts) {
+  constexpr int64_t kShortest = 64;
+  if (shortest_of(facts) < kShortest) return std::nullopt;
+  return HalfCompute{.takes = 0b11};
 }
 
 // A contraction over the batch sums over the samples; anything else keeps them apart.
@@ -193,7 +235,8 @@ const Op kMatmul{.name = "matmul",
                  .traits = {.batch = BatchRule::Rows, .recomputable = true},
                  .batch_rule = batch_rule,
                  .onnx = "MatMul",
-                 .fusion = {.applies_activation = true}};
+                 .fusion = {.applies_activation = true},
+                 .half_compute = half_compute};
 
 }  // namespace
 

@@ -39,7 +39,7 @@ constexpr int64_t kBlockOfBytes = 256;
 constexpr int64_t kLeastInBytes = 4096;
 int64_t blocks_of_bytes(int64_t elements);
 
-// All operators, in the order of the lists; and the one of that name, or null.
+// All operators, in the order of the lists; find_op: the operator of that name, or null.
 std::span<const Op* const> all_ops();
 const Op* find_op(std::string_view name);
 

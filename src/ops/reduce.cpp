@@ -245,7 +245,7 @@ const Op kReduceMin{.name = "reduce_min",
                     .batch_rule = extreme_rule,
                     .onnx = "ReduceMin"};
 
-// No axes means all of them; negative ones count from the end.
+// No axes means all axes; a negative axis counts from the end.
 Dims resolve(Tensor x, Dims axes) {
   if (axes.empty())
     for (int i = 0; i < x.rank(); ++i) axes.push_back(i);

@@ -49,7 +49,7 @@ void absolute_grad(const float* x, const float* target, float* y, int64_t count,
   const Floats f = hn::Set(d, factor);
   write_slopes(x, target, y, count, [&](Floats e) HWY_ATTR {
     const Floats slope = hn::CopySign(f, hn::Mul(e, f));
-    return hn::IfThenElse(hn::Ne(e, hn::Zero(d)), slope, hn::Mul(e, f));  // a NaN stays one
+    return hn::IfThenElse(hn::Ne(e, hn::Zero(d)), slope, hn::Mul(e, f));  // a NaN stays a NaN
   });
 }
 

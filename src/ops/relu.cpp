@@ -34,7 +34,7 @@ PLIMSOLL_TILE(relu_grad)
 Tensor relu_grad(Tensor dy, Tensor y);
 
 void grad(Backward& b) { b.give(0, relu_grad(b.dy[0], b.y[0])); }
-// Linear in dy, and flat in y.
+// The gradient is linear in dy and constant in y.
 void grad_grad(Backward& b) {
   if (b.wanted[0]) b.give(0, relu_grad(b.dy[0], b.x[1]));
 }

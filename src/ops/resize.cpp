@@ -75,7 +75,7 @@ void make_groups(Forward& f) {
   if (lanes < kFewestLanes || from < lanes || to < lanes) return;
   const int64_t count = (to + lanes - 1) / lanes;
   for (int64_t g = 0; g < count; ++g) {
-    // The last one overlaps the one before rather than being shorter.
+    // The last group overlaps the group before it rather than being shorter.
     const SourcePixel* across = f.across + std::min(g * lanes, to - lanes);
     Group& group = f.groups[g];
     group.start = std::min(across[0].near, from - lanes);

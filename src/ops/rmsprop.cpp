@@ -48,7 +48,7 @@ HWY_INLINE void run_rmsprop(const RmspropStep& s, const RmspropState<State>& at,
       const Floats mean = hn::MulAdd(rho, load_state(part, d, at.mean + i), hn::Mul(rest, gradient));
       store_state(part, d, mean, gradient, old, 2, at.mean + i);
       spread = hn::NegMulAdd(mean, mean, spread);
-      // In 16 bits a variance near zero may come out negative. In this order of arguments a NaN stays one.
+      // In 16 bits a variance near zero may come out negative. In this order of arguments a NaN stays a NaN.
       if constexpr (sizeof(State) == 2) spread = hn::Max(hn::Set(d, s.epsilon), spread);
     }
     Floats step = hn::Div(hn::Mul(hn::Set(d, s.rate), gradient), hn::Sqrt(spread));

@@ -35,7 +35,7 @@ void infer_grad(Infer& n) {
   n.out = {{n.in[0].dtype, out}};
 }
 
-// In steps of one, blocks of channels stay whole if the range starts with one.
+// With step 1, blocks of channels stay whole if the range starts at the start of a block.
 ImageOrder order_of(const Facts& facts, const ConcreteType& part, const Dims& whole) {
   const int64_t axis = facts.attrs.i("axis");
   const ImageOrder order = joined_order(facts.in[0], whole, {&part, 1}, axis);

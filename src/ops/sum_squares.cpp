@@ -1,4 +1,5 @@
-// sum_squares: the squared norm of a gradient, for clipping. Of a row-sparse one, repeats of a row are added first.
+// sum_squares: the squared norm of a gradient, for clipping. In a row-sparse gradient, repeats of a row are added
+// first.
 #include <fmt/format.h>
 
 #include "kernels/bad_values.h"
@@ -56,7 +57,7 @@ void infer(Infer& n) {
 
 Prepared prepare(const Facts& facts) {
   if (facts.in.size() == 1) {
-    // Any order of the elements will do; padding is zero.
+    // The result does not depend on the layout: padding is zero.
     const Layout layout = facts.in[0].layout;
     const int64_t count = layout.bytes(DType::F32, facts.in[0].dims) / static_cast<Bytes>(sizeof(float));
     return {.kernel = make_kernel([=](const Args& args) {

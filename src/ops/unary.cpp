@@ -76,7 +76,7 @@ void grad_erf(Backward& b) {
   b.give(0, mul(scale(b.dy[0], kSlope), exp(neg(mul(x, x)))));
 }
 
-// One sample with gradient, and one over a wider range where that would be too steep to check.
+// One sample with gradient, and one over a wider range, in which the function is too steep for a numeric gradient.
 template <Tensor (*function)(Tensor, Name), int low_tenths, int high_tenths, int wide_low, int wide_high>
 std::vector<Sample> samples() {
   return {{"small",

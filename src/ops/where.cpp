@@ -1,4 +1,4 @@
-// where: a or b, as a condition says for every element.
+// where: the element of a where the condition is true, else that of b.
 #include "kernels/integer_map.h"
 #include "ops/ops.h"
 #include "ops/sample.h"

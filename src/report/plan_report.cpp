@@ -33,7 +33,11 @@ std::string headline(const PlanFacts& facts) {
   if (!facts.model.empty()) text += facts.model + " · ";
   text += fmt::format("batch {} · ", facts.batch);
   if (facts.accumulate > 1) text += fmt::format("an update for each {} batches · ", facts.accumulate);
-  if (facts.weights > 0) text += grouped_text(facts.weights) + " weights · ";
+  if (facts.weights > 0) text += grouped_text(facts.weights) + " weights";
+  if (facts.frozen.weights > 0)
+    text += fmt::format(" ({} trained, {} frozen)", grouped_text(facts.weights - facts.frozen.weights),
+                        grouped_text(facts.frozen.weights));
+  if (facts.weights > 0) text += " · ";
   text += fmt::format("{} tasks\n", facts.problem.tasks.size());
   return facts.batch_reason.empty() ? text : text + "        " + facts.batch_reason + "\n";
 }
@@ -66,6 +70,13 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   if (facts.half_values > 0)
     text += fmt::format("stores  {} values in {}: {} instead of {}\n", facts.half_values, name_of(facts.changes.values),
                         format_bytes(facts.half_value_bytes), format_bytes(2 * facts.half_value_bytes));
+  if (facts.half_products > 0)
+    text += fmt::format("bf16    computes {} of {} products, with sums in f32; all else is computed in f32\n",
+                        facts.half_products, facts.products);
+  if (facts.frozen.weights > 0)
+    text += fmt::format("frozen  {} weights in {}, {}: no gradient, no optimiser state, never written back\n",
+                        grouped_text(facts.frozen.weights), name_of(facts.changes.frozen),
+                        format_bytes(facts.frozen.bytes));
   if (facts.mask_bytes > 0)
     text += fmt::format("prunes  masks take {} of what the optimiser holds, 1 bit for each of {} weights\n",
                         format_bytes(facts.mask_bytes), grouped_text(8 * facts.mask_bytes));
@@ -101,6 +112,9 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"model", facts.model},
       {"batch", facts.batch},
       {"weights", facts.weights},
+      {"frozen_weights", facts.frozen.weights},
+      {"frozen_bytes", facts.frozen.bytes},
+      {"frozen_type", std::string(name_of(facts.changes.frozen))},
       {"tasks", problem.tasks.size()},
       {"line_bytes", facts.line_bytes},
       {"line_reason", facts.line_reason},
@@ -136,6 +150,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
         {"value_bytes_in_f32", 2 * facts.half_value_bytes},
         {"state", facts.changes.state_bits < 32},
         {"state_bits", facts.changes.state_bits}}},
+      {"half_compute", {{"products", facts.products}, {"in_bf16", facts.half_products}}},
       {"accumulate", facts.accumulate},
       {"mask_bytes", facts.mask_bytes},
       {"decisions", decisions_json(plan)},

@@ -18,6 +18,12 @@ struct LowerBound {
   std::string reason;
 };
 
+// Weights that the step reads and nothing updates.
+struct FrozenFacts {
+  int64_t weights = 0;
+  Bytes bytes = 0;  // as they are kept
+};
+
 // All that the description of a planned step needs. Problem and plan must outlive it.
 struct PlanFacts {
   const plan::Problem& problem;
@@ -25,7 +31,8 @@ struct PlanFacts {
   std::string model = {};  // may be empty, as may all that follows but the batch
   int64_t batch = 1;
   std::string batch_reason = {};                         // when the batch was searched for
-  int64_t weights = 0;                                   // trained numbers
+  int64_t weights = 0;                                   // numbers of the model
+  FrozenFacts frozen = {};                               // of them, those that are not trained
   Bytes line_bytes = std::numeric_limits<Bytes>::max();  // that: no line
   std::string line_reason = {};
   Bytes limit_bytes = std::numeric_limits<Bytes>::max();  // that the plan was made under: of arena and actions
@@ -40,6 +47,8 @@ struct PlanFacts {
   ResultChanges changes = {};
   int64_t half_values = 0;                     // values that are kept in 16 bits
   Bytes half_value_bytes = 0;                  // that they take so
+  int64_t products = 0;                        // tasks of operators that know bf16
+  int64_t half_products = 0;                   // those that are computed in bf16
   int64_t accumulate = 1;                      // batches for each update
   Bytes mask_bytes = 0;                        // of pruning, one bit for each weight that may become zero
   std::optional<LowerBound> lower_bound = {};  // over all options of the step, where they were searched

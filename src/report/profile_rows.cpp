@@ -75,7 +75,7 @@ ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, 
   const int64_t most = program.micro_batch > 0 ? program.micro_batch : program.batch;
   const int64_t samples = micro_batches.size() > 1 ? micro_batches[static_cast<size_t>(step.micro_batch)] : most;
   const double share = static_cast<double>(samples) / static_cast<double>(most);
-  row.name = work.op == nullptr ? "reorder" : std::string(work.op->name);
+  row.name = work.op == nullptr ? "reorder" : std::string(work.op->name) + (work.is_half ? " bf16" : "");
   row.task = task.name;
   row.predicted_ns = cost_ns(work_of(problem, plan, step), samples);
   row.flops = work.of(step).cost.flops * share;

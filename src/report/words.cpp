@@ -24,10 +24,11 @@ std::string streamed_kinds(const plan::Problem& problem, const plan::Plan& plan)
 
 }  // namespace
 
-std::string storage_text(DType values, int state_bits) {
+std::string storage_text(DType values, int state_bits, DType frozen) {
   std::vector<std::string> parts;
   if (values != DType::F32) parts.push_back(fmt::format("values in {}", name_of(values)));
   if (state_bits < 32) parts.push_back(fmt::format("optimiser state in {} bits", state_bits));
+  if (frozen != DType::F32) parts.push_back(fmt::format("frozen weights in {}", name_of(frozen)));
   return fmt::format("{}", fmt::join(parts, " and "));
 }
 
@@ -49,7 +50,8 @@ std::string exactness_word(const plan::Plan& plan, const ResultChanges& changes)
 }
 
 std::string exactness_text(const plan::Plan& plan, const ResultChanges& changes) {
-  const std::string storage = storage_text(changes.values, changes.state_bits);
+  std::string storage = storage_text(changes.values, changes.state_bits, changes.frozen);
+  if (changes.half_products) storage += fmt::format("{}products in bf16", storage.empty() ? "" : ", ");
   if (changes.splits_the_norm && plan.micro_batches.size() > 1)
     return fmt::format("differ: batch_norm takes each micro-batch for a batch{}, as asked",
                        changes.is_lossy() ? ", " + storage : "");

@@ -11,13 +11,17 @@ namespace plimsoll::report {
 // What was asked for that changes results.
 struct ResultChanges {
   DType values = DType::F32;     // of values that the backward pass reads, between uses
+  bool half_products = false;    // some products are computed in bf16
   int state_bits = 32;           // of an element of the optimiser's state
+  DType frozen = DType::F32;     // of weights that are not trained
   bool splits_the_norm = false;  // batch_norm takes each micro-batch for a batch of its own
-  bool is_lossy() const { return values != DType::F32 || state_bits < 32; }
+  bool is_lossy() const {
+    return values != DType::F32 || half_products || state_bits < 32 || frozen != DType::F32;
+  }
 };
 
 // "values in bf16 and optimiser state in 8 bits": what is not kept in f32.
-std::string storage_text(DType values, int state_bits);
+std::string storage_text(DType values, int state_bits, DType frozen = DType::F32);
 
 // "in 4 micro-batches of 8 samples · recomputes 12 tasks (+4.1 %) · ... · bit-identical". The folder may be empty.
 std::string actions_text(const plan::Problem& problem, const plan::Plan& plan, const std::string& scratch_folder,

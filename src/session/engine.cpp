@@ -28,6 +28,16 @@ Bytes last_place(const plan::Plan& plan, plan::BufferId buffer) {
   return place;
 }
 
+// visit(first row, rows, bytes as floats)
+template <class Visit>
+void for_each_piece(const kernels::PackedWeights& form, const Visit& visit) {
+  const int64_t rows = form.rows_within(kPieceBytes);
+  for (int64_t first = 0; first < form.rows; first += rows) {
+    const int64_t count = std::min(rows, form.rows - first);
+    visit(first, count, count * form.columns * static_cast<Bytes>(sizeof(float)));
+  }
+}
+
 void expect_memory(Tensor variable, const void* memory) {
   if (memory == nullptr) throw Error(fmt::format("the memory given for variable '{}' is null", variable.name()));
 }
@@ -127,8 +137,11 @@ void Engine::initialize() {
   for (const lower::Port& port : step.program.variables) {
     const graph::Variable& variable = graph_.variable_of(port.value);
     std::byte* place = homes_.place(port, staging());
-    initialize_variable(variable.init(), options_.seed, graph_.name(graph_.value(port.value)), port.type, place,
-                        plain_staging(port));
+    const std::string_view name = graph_.name(graph_.value(port.value));
+    if (port.packed)
+      initialize_packed(variable.init(), options_.seed, name, *port.packed, place, piece_staging(port));
+    else
+      initialize_variable(variable.init(), options_.seed, name, port.type, place, plain_staging(port));
     homes_.write(port, place);
   }
   for (const lower::Port& port : step.program.constants) {
@@ -138,6 +151,7 @@ void Engine::initialize() {
 }
 
 std::byte* Engine::staging() { return arena_->data() + steps().front().plan.variable_bytes; }
+float* Engine::piece_staging(const lower::Port& port) { return reinterpret_cast<float*>(plain_staging(port)); }
 std::byte* Engine::plain_staging(const lower::Port& port) {
   return homes_.is_resident(port) ? staging() : staging() + round_up(port.type.bytes(), kAlignment);
 }
@@ -335,14 +349,21 @@ lower::Port Engine::port_of(Tensor variable) {
 void Engine::get(Tensor variable, void* into, Bytes bytes) {
   const Turn turn(*this);
   const lower::Port port = port_of(variable);
-  expect_bytes(variable, port.type, bytes);
+  expect_bytes(variable, bytes);
   expect_memory(variable, into);
-  copy_to_plain(port.type, homes_.read(port, staging()), into);
+  const std::byte* value = homes_.read(port, staging());
+  if (port.packed)
+    port.packed->unpack(value, 0, port.packed->rows, static_cast<float*>(into));
+  else
+    copy_to_plain(port.type, value, into);
 }
 
 std::span<const std::byte> Engine::peek(Tensor variable) {
   const Turn turn(*this);
   const lower::Port port = port_of(variable);
+  if (port.packed)
+    throw Error(fmt::format("variable '{}' is kept in {}; get it into memory of your own", variable.name(),
+                            name_of(port.packed->dtype)));
   const std::byte* value = homes_.read(port, staging());
   const auto bytes = static_cast<size_t>(port.type.count() * size_of(port.type.dtype));
   if (port.type.layout.is_plain()) return {value, bytes};
@@ -351,12 +372,33 @@ std::span<const std::byte> Engine::peek(Tensor variable) {
   return {plain, bytes};
 }
 
-void Engine::fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write) {
+void Engine::read(Tensor variable, const std::function<void(std::span<const std::byte>)>& read) {
+  const std::optional<kernels::PackedWeights> packed = port_of(variable).packed;
+  if (!packed) return read(peek(variable));
+  const Turn turn(*this);
+  const lower::Port port = port_of(variable);
+  const std::byte* value = homes_.read(port, staging());
+  float* const piece = piece_staging(port);
+  for_each_piece(*packed, [&](int64_t first, int64_t rows, Bytes bytes) {
+    packed->unpack(value, first, rows, piece);
+    read({reinterpret_cast<const std::byte*>(piece), static_cast<size_t>(bytes)});
+  });
+}
+
+void Engine::fill(Tensor variable, const std::function<void(void* into, Bytes at, Bytes bytes)>& write) {
   const Turn turn(*this);
   const lower::Port port = port_of(variable);
   std::byte* place = homes_.place(port, staging());
+  if (port.packed) {
+    float* const piece = piece_staging(port);
+    for_each_piece(*port.packed, [&](int64_t first, int64_t rows, Bytes bytes) {
+      write(piece, first * port.packed->columns * static_cast<Bytes>(sizeof(float)), bytes);
+      port.packed->pack(piece, first, rows, place);
+    });
+    return homes_.write(port, place);
+  }
   std::byte* plain = port.type.layout.is_plain() ? place : plain_staging(port);
-  write(plain, port.type.count() * size_of(port.type.dtype));
+  write(plain, 0, port.type.count() * size_of(port.type.dtype));
   if (plain != place) copy_from_plain(port.type, plain, place);
   homes_.write(port, place);
 }
@@ -364,10 +406,13 @@ void Engine::fill(Tensor variable, const std::function<void(void* into, Bytes by
 void Engine::set(Tensor variable, const void* from, Bytes bytes) {
   const Turn turn(*this);
   const lower::Port port = port_of(variable);
-  expect_bytes(variable, port.type, bytes);
+  expect_bytes(variable, bytes);
   expect_memory(variable, from);
   std::byte* place = homes_.place(port, staging());
-  copy_from_plain(port.type, from, place);
+  if (port.packed)
+    port.packed->pack(static_cast<const float*>(from), 0, port.packed->rows, place);
+  else
+    copy_from_plain(port.type, from, place);
   homes_.write(port, place);
 }
 

@@ -47,9 +47,11 @@ class Engine {
   // Row-major values of a variable; `bytes` must match.
   void get(Tensor variable, void* into, Bytes bytes);
   void set(Tensor variable, const void* from, Bytes bytes);
-  // Without memory of one's own: a variable row-major, valid until the next call; and one filled by `write`.
+  // Without memory of one's own. A variable row-major, valid until the next call; refuses one that is packed.
   std::span<const std::byte> peek(Tensor variable);
-  void fill(Tensor variable, const std::function<void(void* into, Bytes bytes)>& write);
+  // A variable row-major, piece by piece, mostly in one: given to `read`, or filled by `write` from byte `at` on.
+  void read(Tensor variable, const std::function<void(std::span<const std::byte>)>& read);
+  void fill(Tensor variable, const std::function<void(void* into, Bytes at, Bytes bytes)>& write);
 
   const std::vector<PlannedStep>& steps() const { return planner_.steps(); }
   const MemoryLine& line() const { return budget_.line(); }
@@ -91,6 +93,7 @@ class Engine {
   lower::Port port_of(Tensor variable);
   std::byte* staging();                               // behind the variables
   std::byte* plain_staging(const lower::Port& port);  // behind that, for the same variable row-major
+  float* piece_staging(const lower::Port& port);      // or for a piece of it, where it is packed
 
   graph::Body& graph_;
   const std::shared_ptr<const std::atomic<bool>> graph_lives_ = graph_.lifetime();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "kernels/half_product.h"
 #include "plan/effort.h"
 #include "plan/search/split.h"
 
@@ -15,6 +16,8 @@ lower::LowerOptions StepLowering::options_for(const Request& request) const {
   lowering.batch = request.batch;
   lowering.masks = options_.masks;
   lowering.values = options_.policy.values;
+  lowering.frozen = options_.frozen_type;
+  lowering.half_products = options_.policy.half_products && kernels::multiplies_bf16();
   lowering.gives_feeds = options_.reads_feeds_in_place;
   return lowering;
 }

@@ -9,6 +9,7 @@
 #include "plan/check/check.h"
 #include "plan/effort.h"
 #include "session/homes.h"
+#include "session/variables.h"
 
 namespace plimsoll::session {
 namespace {
@@ -18,7 +19,7 @@ constexpr Bytes kLeastSearchBytes = 8 * MiB;
 
 // A variable passes through memory behind all variables on its way from or to row-major memory or the file.
 Bytes staging_bytes(const lower::Port& port, bool is_stored) {
-  Bytes bytes = 0;
+  Bytes bytes = port.packed ? piece_bytes(*port.packed) : 0;
   if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
   if (is_stored) bytes += round_up(port.type.bytes(), kAlignment);
   return bytes;

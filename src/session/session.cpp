@@ -61,9 +61,12 @@ struct State {
     facts.scratch_file_bytes = made.file_bytes();
     facts.scratch_folder = options.scratch_folder;
     if (step.program.half_values > 0) facts.changes.values = options.policy.values;
+    facts.changes.half_products = step.program.half_products > 0;
     facts.changes.state_bits = state_bits(graph.body());
     facts.half_values = step.program.half_values;
     facts.half_value_bytes = step.program.half_value_bytes;
+    facts.products = step.program.products;
+    facts.half_products = step.program.half_products;
     facts.limit_bytes = step.limits.bytes;
     return report::make_forecast(facts);
   }

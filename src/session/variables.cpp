@@ -1,5 +1,6 @@
 #include "session/variables.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -40,6 +41,22 @@ void fill_plain(const Init& init, uint64_t seed, std::string_view name, const ke
 
 }  // namespace
 
+Bytes piece_bytes(const kernels::PackedWeights& form) {
+  return round_up(form.rows_within(kPieceBytes) * form.columns * static_cast<Bytes>(sizeof(float)), kAlignment);
+}
+
+void initialize_packed(const Init& init, uint64_t seed, std::string_view name, const kernels::PackedWeights& form,
+                       std::byte* place, float* piece) {
+  const int64_t rows = form.rows_within(kPieceBytes);
+  for (int64_t first = 0; first < form.rows; first += rows) {
+    const int64_t count = std::min(rows, form.rows - first);
+    kernels::parallel_for(count * form.columns, 4096, [&](int64_t begin, int64_t end) {
+      graph::fill(init, seed, name, first * form.columns + begin, end - begin, piece + begin);
+    });
+    form.pack(piece, first, count, place);
+  }
+}
+
 void initialize_variable(const Init& init, uint64_t seed, std::string_view name, const kernels::ConcreteType& type,
                          std::byte* place, std::byte* staging) {
   if (type.layout.is_plain()) return fill_plain(init, seed, name, type, place);
@@ -71,8 +88,8 @@ int state_bits(const graph::Body& graph) {
   return bits;
 }
 
-void expect_bytes(Tensor variable, const kernels::ConcreteType& type, Bytes bytes) {
-  const Bytes want = type.count() * size_of(type.dtype);
+void expect_bytes(Tensor variable, Bytes bytes) {
+  const Bytes want = element_count(variable.shape()).fixed() * size_of(variable.dtype());
   if (bytes != want)
     throw Error(fmt::format("variable '{}' {} has {} bytes but {} were given", variable.name(),
                             to_string(variable.type()), want, bytes));

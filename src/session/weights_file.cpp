@@ -70,11 +70,12 @@ TensorList list_variables(const Graph& graph, WeightsPart part) {
 
 WriteTensor write_variables(Engine& session, Graph& graph, std::string kept) {
   return [&session, &graph, kept = std::move(kept)](const StoredTensor& tensor, const PutBytes& put) {
-    const std::span<const std::byte> bytes = session.peek({graph, graph.body().find(tensor.name)});
-    if (!is_finite(tensor.dtype, bytes))
-      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name, kept),
-                  ErrorKind::BadNumbers);
-    put(bytes);
+    session.read({graph, graph.body().find(tensor.name)}, [&](std::span<const std::byte> bytes) {
+      if (!is_finite(tensor.dtype, bytes))
+        throw Error(fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name, kept),
+                    ErrorKind::BadNumbers);
+      put(bytes);
+    });
   };
 }
 
@@ -111,7 +112,8 @@ void save_weights(Engine& session, Graph& graph, const std::string& path, const 
                      {.steps = session.step_count(), .watch = options.watch});
 }
 
-LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part) {
+LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, const LoadOptions& options) {
+  const WeightsPart part = options.part;
   session.open();  // as in save_weights
   const WeightsReader file(path);
   std::vector<bool> is_there(graph.body().variables().size(), false);
@@ -123,6 +125,7 @@ LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& pat
     const graph::Variable& variable = graph.body().variables()[i];
     const bool is_optimisers = variable.role() == VariableRole::Optimiser;
     if (is_there[i] || !holds(part, variable) || (is_optimisers && part == WeightsPart::All)) continue;
+    if (options.may_miss && options.may_miss(variable.stored->name)) continue;
     throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another {}", path,
                             graph.body().name(graph.body().value(variable.value)),
                             is_optimisers ? "optimiser or model" : "model"),
@@ -132,12 +135,15 @@ LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& pat
   LoadedWeights loaded;
   file.for_each([&](const StoredTensor& stored) {
     const graph::Variable* variable = match(graph.body(), part, path, stored);
-    if (variable == nullptr) return;
+    if (variable == nullptr) {
+      ++loaded.left;
+      return;
+    }
     ++(variable->role() == VariableRole::Optimiser ? loaded.state : loaded.weights);
     const DType dtype = graph.body().value(variable->value).type.dtype;
-    session.fill({graph, variable->value}, [&](void* into, Bytes bytes) {
+    session.fill({graph, variable->value}, [&](void* into, Bytes at, Bytes bytes) {
       if (stored.dtype == dtype)
-        file.read(stored.offset, into, bytes);
+        file.read(stored.offset + at, into, bytes);
       else
         read_converted(file, stored, dtype, into);
     });

@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "memory/output_file.h"
 #include "session/engine.h"
@@ -47,11 +48,21 @@ void save_weights(Engine& session, Graph& graph, const std::string& path, const 
 struct LoadedWeights {
   int64_t weights = 0;  // and statistics
   int64_t state = 0;    // of the optimiser, its rate among them
+  int64_t left = 0;     // that the graph has no variables for, such as the optimiser's where nothing is trained
+};
+
+struct LoadOptions {
+  WeightsPart part = WeightsPart::All;
+  // By name: variables that the file need not have, and that are left alone then.
+  std::function<bool(std::string_view)> may_miss = {};
 };
 
 // Sets the variables of the part, and the number of steps. The file must have each of them, but for those of the
 // optimiser when all are asked for; the optimiser's state may be in 16 bits or not. Nothing is changed by a file that
 // is damaged or of another model.
-LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part = WeightsPart::All);
+LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, const LoadOptions& options = {});
+inline LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part) {
+  return load_weights(session, graph, path, LoadOptions{part, {}});
+}
 
 }  // namespace plimsoll::session

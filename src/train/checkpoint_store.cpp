@@ -178,6 +178,7 @@ CheckpointFacts checkpoint_facts(const Training& training) {
           {"batch", std::to_string(training.batch)},
           {"optimiser", optimiser_of(training)},
           {"type of stored values", std::string(name_of(training.changes.values))},
+          {"type of frozen weights", std::string(name_of(training.changes.frozen))},
           {"number of batches for each update", std::to_string(training.accumulate)},
           {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
           {"step (operators and their settings)", hash_of(training.graph)}};

@@ -75,6 +75,7 @@ Compiled& compiled_of(const Model& model) {
   if (!compiled) {
     const Model copy(model.name(), model.inputs(), model.outputs(), model.state()->function);
     copy.state()->stored = model.state()->stored;
+    copy.state()->starts_fresh = model.state()->starts_fresh;
     compiled = std::make_shared<Compiled>(copy);
   }
   return *compiled;
@@ -121,6 +122,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.own_line = need.line;
   spec.levers = options_.levers;
   spec.policy = options_.policy;
+  spec.freeze = options_.freeze;
   spec.accumulate = options_.accumulate;
   spec.pruning = pruning_;
   spec.scratch_folder = need.scratch;
@@ -183,20 +185,35 @@ Training& Compiled::ready(const SessionNeed& need) {
     }
   }
   if (!given_weights_.empty()) {
-    load(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
-    is_in_file_ = false;
+    take(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
   }
   return *training_;
 }
 
 void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
 
+void Compiled::take(const std::string& path) {
+  const session::LoadedWeights loaded =
+      session::load_weights(*training_->session, training_->graph, path, {.may_miss = training_->starts_fresh});
+  is_in_file_ = false;
+  // A session that trains nothing has no place for the optimiser's state: a later fit finds it in the file.
+  if (loaded.left == 0 || made_for_->purpose == Purpose::Train) return;
+  make_file();
+  copy_file(path, file_.path());
+  is_in_file_ = true;
+  has_other_state_ = false;
+}
+
+void Compiled::make_file() {
+  if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
+}
+
 // As when the session opened: every state starts as one number.
 void Compiled::reset_state(std::string_view prefix) {
   for (const graph::Variable& variable : training_->graph.body().variables()) {
     if (variable.role() != VariableRole::Optimiser || !variable.stored->name.starts_with(prefix)) continue;
     const auto start = static_cast<float>(variable.init().a);
-    training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes bytes) {
+    training_->session->fill(Tensor(training_->graph, variable.value), [&](void* into, Bytes, Bytes bytes) {
       const bool is_byte = variable.stored->type.dtype == DType::U8;
       std::memset(into, is_byte ? static_cast<int>(start) : 0, static_cast<size_t>(bytes));
       if (start != 0 && !is_byte)
@@ -208,7 +225,7 @@ void Compiled::reset_state(std::string_view prefix) {
 void Compiled::release() {
   if (!training_) return;
   if (training_->session->is_open() && !is_in_file_) {
-    if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
+    make_file();
     session::save_weights(*training_->session, training_->graph, file_.path());
     is_in_file_ = true;
   }
@@ -216,7 +233,8 @@ void Compiled::release() {
 }
 
 void Compiled::save_weights(const std::string& path) {
-  if (training_ && given_weights_.empty()) return session::save_weights(*training_->session, training_->graph, path);
+  if (training_ && given_weights_.empty() && !is_in_file_)
+    return session::save_weights(*training_->session, training_->graph, path);
   copy_file(newest_weights(), path);
 }
 
@@ -260,8 +278,7 @@ void Compiled::load_weights(const std::string& path) {
     given_weights_ = path;
     return;
   }
-  load(path);
-  is_in_file_ = false;
+  take(path);
 }
 
 }  // namespace plimsoll::train

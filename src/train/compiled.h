@@ -70,6 +70,8 @@ class Compiled {
  private:
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
   void load(const std::string& path);
+  void take(const std::string& path);  // loads the caller's file
+  void make_file();
   const std::string& newest_weights() const;  // the file; throws Error(Usage) when there is none
   void reset_state(std::string_view prefix);
 

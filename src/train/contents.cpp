@@ -126,7 +126,7 @@ report::StoredModelFacts inspect_stored(const StoredModel& stored) {
 report::ModelFacts inspect_model(const Spec& spec) {
   const ModelSpec model = model_of(spec);
   Graph graph;
-  model::build_training(graph, model, optimiser_of(spec));
+  model::build_training(graph, model, optimiser_of(spec), {}, 1, spec.freeze);
   report::ModelFacts facts;
   facts.name = model.name();
   facts.input = list_types(model.inputs);
@@ -147,7 +147,7 @@ report::ModelFacts inspect_model(const Spec& spec) {
 
 std::string model_graph_text(const Spec& spec) {
   Graph graph;
-  model::build_training(graph, model_of(spec), optimiser_of(spec));
+  model::build_training(graph, model_of(spec), optimiser_of(spec), {}, 1, spec.freeze);
   return to_string(graph);
 }
 

@@ -298,7 +298,12 @@ TrainingLoop& loop_of(FitRun& run) {
 StartingPoint load_start(Training& training, const std::string& path, const std::optional<double>& learning_rate) {
   session::Engine& session = *training.session;
   StartingPoint start;
-  start.loaded = session::load_weights(session, training.graph, path);
+  // The optimiser of a file knows nothing of weights that the file does not have.
+  const bool is_fresh = static_cast<bool>(training.starts_fresh);
+  start.loaded = session::load_weights(
+      session, training.graph, path,
+      {.part = is_fresh ? session::WeightsPart::Model : session::WeightsPart::All, .may_miss = training.starts_fresh});
+  if (is_fresh) session.set_step_count(0);
   const Tensor rate = training.passes.learning_rate;
   if (learning_rate) {
     start.learning_rate = static_cast<float>(*learning_rate);

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 3> kFiles{kModelFacts, kModelGraph, kMode
 bool is_file_of_model(const fs::path& path) {
   const std::string name = path.filename().string();
   return std::ranges::any_of(kFiles, [&](std::string_view known) {
-    return name == known || (name.starts_with('.') && name.find(known) != std::string::npos);
+    return name == known || name.starts_with(fmt::format("{}.", known));
   });
 }
 

@@ -15,11 +15,13 @@ namespace {
 // gradients and updates of optimisers leave some of it to who builds them, and are not among these.
 constexpr std::string_view kStorable =
     " abs add argmax attention average_pool batch_norm batch_norm_inference batch_norm_statistics"
-    " binary_cross_entropy broadcast_to cast clip concat conv2d conv2d_transpose cross_entropy div dropout"
-    " equal erf exp gather gelu gelu_tanh greater greater_equal group_norm huber layer_norm leaky_relu less"
+    " binary_cross_entropy broadcast_to cast clip concat conv2d conv2d_transpose cross_entropy dequantise div dropout"
+    " equal erf exp gather gelu gelu_tanh greater greater_equal group_norm huber int8_add int8_average_pool"
+    " int8_conv2d int8_dense int8_max_pool int8_rescale layer_norm leaky_relu less"
     " less_equal linear_cross_entropy log log_softmax matmul max_pool maximum mean_absolute_error"
-    " mean_squared_error minimum mul neg not_equal one_hot pad pow reduce_max reduce_mean reduce_min reduce_sum"
-    " relu reshape resize rsqrt scale sigmoid silu slice softmax sparse_cross_entropy sparse_expand sparse_matmul split sqrt stop_gradient"
+    " mean_squared_error minimum mul neg not_equal one_hot pad pow quantise reduce_max reduce_mean reduce_min"
+    " reduce_sum relu reshape resize rsqrt scale sigmoid silu slice softmax sparse_cross_entropy sparse_expand"
+    " sparse_matmul split sqrt stop_gradient"
     " sub tanh tile transpose where ";
 
 // A graph of a million lines takes some hundred MiB; models have some hundreds.
@@ -39,6 +41,11 @@ void expect_settings(const graph::Body& graph, const graph::Node& node) {
   for (const auto& [key, attr] : graph.attrs(node).items()) {
     if (key == "guarded") refuse(fmt::format("'{}' has a guard, which training alone sets", graph.name(node)));
     const auto* number = std::get_if<int64_t>(&attr);
+    if (const auto* shape = std::get_if<Shape>(&attr))
+      for (const Dim dim : *shape)
+        if (dim.count() > kLargestSetting)
+          refuse(
+              fmt::format("'{}' has the setting {}={}, which is too large", graph.name(node), key, to_string(*shape)));
     if (number != nullptr && key != "key" && (*number > kLargestSetting || *number < -kLargestSetting))
       refuse(fmt::format("'{}' has the setting {}={}, which is too large", graph.name(node), key, *number));
   }

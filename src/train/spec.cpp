@@ -90,9 +90,10 @@ ScratchRoom resolve_scratch(const Spec& spec) {
                     format_bytes(limit), format_bytes(kSmallestScratchFile)),
         ErrorKind::Usage);
   if (limit > free)
-    throw Error(fmt::format("a disk limit of {} is more than the {} that are free in '{}'", format_bytes(limit),
-                            format_bytes(free), folder),
-                ErrorKind::Usage);
+    throw Error(fmt::format("'{}' has {} free, less than the disk limit of {}; make room there, give another scratch "
+                            "folder or a smaller disk limit",
+                            folder, format_bytes(free), format_bytes(limit)),
+                ErrorKind::DiskFull);
   return {folder, limit};
 }
 
@@ -105,7 +106,11 @@ std::string describe_difference(const Spec& before, const Spec& after) {
     changes.emplace_back(after.levers == Levers{} && after.masks ? "every lever" : "other levers");
   if (after.split_ops != before.split_ops)
     changes.push_back(fmt::format("{} by micro-batch", fmt::join(after.split_ops, ", ")));
-  if (after.policy != before.policy) changes.push_back(fmt::format("values in {}", name_of(after.policy.values)));
+  if (after.policy != before.policy)
+    changes.push_back(fmt::format("values in {}{}", name_of(after.policy.values),
+                                  after.policy == Policy::stored_bfloat16() ? ", products in f32" : ""));
+  if (after.freeze.type != before.freeze.type)
+    changes.push_back(fmt::format("frozen weights in {}", name_of(after.freeze.type)));
   if (after.optimiser.state_bits != before.optimiser.state_bits)
     changes.push_back(fmt::format("optimiser state in {} bits", after.optimiser.state_bits));
   if (after.accumulate != before.accumulate)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <plimsoll/error.h>
+#include <plimsoll/freeze.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
@@ -64,8 +65,9 @@ struct Spec {
   BatchedData batches = {};  // instead of both
 
   // What changes results; also Optimiser::state_bits.
-  Policy policy = {};                       // in what type values are kept
-  int64_t accumulate = 1;                   // batches whose gradients are added up for each update
+  Policy policy = {};      // in what type values are kept
+  int64_t accumulate = 1;  // batches whose gradients are added up for each update
+  Freeze freeze = {};      // weights that are not trained
   std::optional<Pruning> pruning = {};
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 

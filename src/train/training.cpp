@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "lower/frozen.h"
+#include "model/model_state.h"
 #include "plan/make_plan.h"
 #include "session/variables.h"
 #include "session/weights_file.h"
@@ -68,6 +70,8 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   options.levers = spec.levers;
   options.masks = spec.masks;
   options.policy = spec.policy;
+  // A graph that does not train updates nothing: what would be trained must not be packed either.
+  options.frozen_type = trains(spec) ? spec.freeze.type : DType::F32;
   const ScratchRoom scratch = resolve_scratch(spec);
   options.scratch_folder = scratch.folder;
   options.disk_limit = scratch.bytes;
@@ -139,10 +143,35 @@ report::ResultChanges find_changes(const Training& training, DType values) {
   report::ResultChanges changes;
   const Graph& graph = training.graph;
   if (training.main_step().program.half_values > 0) changes.values = values;
+  changes.half_products = training.main_step().program.half_products > 0;
   for (const graph::Node& node : graph.body().nodes())
     changes.splits_the_norm = changes.splits_the_norm || graph.body().may_split(node.op->name);
   changes.state_bits = session::state_bits(graph.body());
+  for (const lower::Port& port : training.main_step().program.variables)
+    if (port.packed) changes.frozen = port.packed->dtype;
   return changes;
+}
+
+// Of a graph that trains nothing, none is frozen.
+report::FrozenFacts count_frozen(const Training& training) {
+  const graph::Body& graph = training.graph.body();
+  report::FrozenFacts facts;
+  if (training.passes.updates.nodes.empty()) return facts;
+  const std::vector<bool> is_updated = lower::find_updated(graph);
+  for (const lower::Port& port : training.main_step().program.variables) {
+    const auto number = static_cast<size_t>(graph.value(port.value).extra);
+    if (is_updated[number] || graph.variables()[number].role() != VariableRole::Weight) continue;
+    facts.weights += element_count(graph.value(port.value).type.shape).fixed();
+    facts.bytes += port.type.bytes();
+  }
+  return facts;
+}
+
+model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec) {
+  if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
+  const model::InputConversion conversion = input_conversion(spec, model);
+  if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
+  return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze);
 }
 
 // All options of the main step, as the planner takes them.
@@ -190,13 +219,11 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
   allow_split(training->graph, spec.split_ops);
   training->accumulate = spec.accumulate;
+  training->starts_fresh = training->model.model.state()->starts_fresh;
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = spec.purpose == Purpose::Predict
-                         ? model::build_inference(training->graph, training->model)
-                         : model::build_training(training->graph, training->model, optimiser_of(spec),
-                                                 input_conversion(spec, training->model), spec.accumulate);
+  training->passes = build_passes(training->graph, training->model, spec);
   if (spec.pruning && trains(spec)) add_pruning(*training, *spec.pruning);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
@@ -240,6 +267,7 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.batch = training.batch;
   facts.batch_reason = training.batch_reason;
   facts.weights = count_weights(training.graph);
+  facts.frozen = count_frozen(training);
   facts.line_bytes = training.line->limit();
   facts.line_reason = training.line_origin.reason;
   facts.arena_bytes = session.arena_bytes();
@@ -253,6 +281,8 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.changes = training.changes;
   facts.half_values = step.program.half_values;
   facts.half_value_bytes = step.program.half_value_bytes;
+  facts.products = step.program.products;
+  facts.half_products = step.program.half_products;
   facts.accumulate = training.accumulate;
   facts.mask_bytes = model::mask_bytes(training.graph);
   facts.limit_bytes = step.limits.bytes;

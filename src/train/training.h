@@ -39,11 +39,12 @@ struct Training {
   bool reads_in_place = true;                 // batches
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;
-  int64_t accumulate = 1;         // batches for each update
-  model::PrunedWeights pruned;    // none: nothing is pruned
-  std::string batch_reason;       // when the batch was searched for
-  std::string scratch_folder;     // empty: nothing may be put on a disk
-  report::ResultChanges changes;  // what there really is to change
+  int64_t accumulate = 1;                              // batches for each update
+  model::PrunedWeights pruned;                         // none: nothing is pruned
+  std::string batch_reason;                            // when the batch was searched for
+  std::string scratch_folder;                          // empty: nothing may be put on a disk
+  std::function<bool(std::string_view)> starts_fresh;  // see Model::State
+  report::ResultChanges changes;                       // what there really is to change
 
   // The step that needs the most: training where there is any.
   const session::PlannedStep& main_step() const { return session->steps().front(); }

@@ -40,7 +40,7 @@ TEST(Arguments, BecomeATypedSpec) {
   EXPECT_EQ(typed.optimiser.kind, Optimiser::Kind::Sgd);
   EXPECT_EQ(typed.optimiser.momentum, 0.9);
   EXPECT_EQ(typed.learning_rate, 0.5);
-  EXPECT_EQ(typed.policy, Policy::mixed_bfloat16());
+  EXPECT_EQ(typed.policy, Policy::stored_bfloat16());
   EXPECT_EQ(typed.optimiser.state_bits, 16);
   EXPECT_FALSE(typed.levers.recompute || typed.masks);
   EXPECT_TRUE(typed.levers.spill && typed.levers.micro_batch);
@@ -94,7 +94,7 @@ TEST(Flags, OfADifference) {
   EXPECT_EQ(flags(momentum, after), "--optimizer sgd --momentum 0");
   after = before;
   after.half_storage = {"values", "state"};
-  EXPECT_EQ(flags(before, after), "--policy mixed_bfloat16 --state-bits 16");
+  EXPECT_EQ(flags(before, after), "--policy stored_bfloat16 --state-bits 16");
   after = before;
   after.split = {"batch_norm"};
   EXPECT_EQ(flags(before, after), "--split batch_norm");

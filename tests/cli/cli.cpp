@@ -101,7 +101,7 @@ TEST(Cli, SavedWeightsAreEvaluatedAndInspected) {
   const Outcome inspected = run_program("inspect " + file);
   EXPECT_EQ(inspected.exit_code, 0);
   EXPECT_THAT(inspected.output, HasSubstr("mlp/fc1/kernel"));
-  // The same weights again, from the file: training goes on where it was.
+  // The same weights, read from the file: training goes on from them.
   EXPECT_EQ(run_program(fmt::format("train mlp {} --steps 2 --weights {}", kData, file)).exit_code, 0);
 }
 

@@ -50,6 +50,22 @@ TEST(Flags, InputsAndLabelsBelongTogether) {
   }
 }
 
+TEST(Flags, NumbersThatMakeNoSenseAreOneShortSentence) {
+  for (const char* flag :
+       {"--batch -4", "--accumulate 0", "--epochs 0", "--lr -1", "--lr nan", "--lr inf", "--lr abc"}) {
+    const Outcome outcome = run_program(fmt::format("train mlp {} {}", kData, flag));
+    EXPECT_EQ(outcome.exit_code, 2) << flag << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr("is no number above 0")) << flag;
+    EXPECT_LT(outcome.errors.size(), 120U) << outcome.errors;
+  }
+}
+
+TEST(Flags, ResumeOfNoRunSaysSoWithoutAModel) {
+  const Outcome outcome = run_program("train --run /no/such --resume");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("'/no/such': holds no run that could be resumed"));
+}
+
 TEST(Flags, SizesMayHaveOneLetter) {
   const Outcome outcome = run_program("plan mlp --memory 1G --json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;

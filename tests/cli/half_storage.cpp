@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/half_product.h"
 #include "support/program.h"
 
 namespace plimsoll::testing {
@@ -54,6 +55,31 @@ TEST(HalfStorage, InWords) {
               HasSubstr("values in bf16 and optimiser state in 16 bits"));
   // Nothing to keep: nothing is lost.
   EXPECT_THAT(words("--half-storage state --optimizer sgd"), HasSubstr("results bit-identical"));
+}
+
+// What the processor can do is asked of oneDNN, which can be told that it can do less.
+TEST(HalfStorage, ProductsAreInBf16WhereTheProcessorMultipliesIt) {
+  const std::string plan = "plan resnet18 --image-size 64 --batch 8 --memory 1GiB --json --policy ";
+  const auto planned = [&](const char* policy, const char* with) {
+    const Outcome outcome = run_program(plan + policy, with);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return nlohmann::json::parse(outcome.output);
+  };
+  const char* without = "env ONEDNN_MAX_CPU_ISA=AVX2";
+  const auto here = planned("mixed_bfloat16", ""), stored = planned("stored_bfloat16", "");
+  const bool multiplies = kernels::multiplies_bf16();
+  EXPECT_EQ(here["half_compute"]["in_bf16"] > 20, multiplies);
+  EXPECT_EQ(stored["half_compute"]["in_bf16"], 0);
+  EXPECT_EQ(here["exactness"], "lossy");
+  EXPECT_EQ(here == stored, !multiplies);
+  EXPECT_EQ(planned("mixed_float16", "")["half_compute"]["in_bf16"], 0);
+  const auto less = planned("mixed_bfloat16", without);
+  EXPECT_EQ(less["half_compute"]["in_bf16"], 0);
+  EXPECT_EQ(less["half_storage"], planned("stored_bfloat16", without)["half_storage"]);
+  if (!multiplies) return;
+  const Outcome profile = run_program("profile resnet18 --image-size 32 --batch 4 --steps 1 --policy mixed_bfloat16");
+  for (const char* name : {"conv2d bf16", "conv2d_input_grad bf16", "conv2d_kernel_grad bf16"})
+    EXPECT_THAT(profile.output, HasSubstr(name));
 }
 
 TEST(HalfStorage, AWrongWordIsOneClearError) {

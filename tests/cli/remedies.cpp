@@ -1,4 +1,4 @@
-// A refusal names what works instead: each of it does, when its flags are put behind the command.
+// A refusal names remedies: the command succeeds when the flags of any one of them are appended.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

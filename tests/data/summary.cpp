@@ -21,6 +21,22 @@ TEST(Summary, StatisticsAndFirstElements) {
             "element 2:\n  v                -3\n  big              1\n  kind             1\n");
 }
 
+TEST(Summary, ManyFieldsAreCut) {
+  const testing::TemporaryDirectory dir;
+  std::string header = "y", row = "a";
+  for (int i = 0; i < 100; ++i) {
+    header += ",x_" + std::to_string(i);
+    row += ",0.5";
+  }
+  const std::string path = dir.write("a.csv", header + "\n" + row + "\n");
+  EXPECT_EQ(describe(detect(path, {dir.path()})).substr(path.size()),
+            ": a CSV file, 1 elements of y i64[], x_0 f32[] ... x_99 f32[] (100 alike); 1 classes: a\n");
+  const std::string text = describe(summarise(*open_table(path)));
+  EXPECT_NE(text.find("x_18 "), std::string::npos);
+  EXPECT_EQ(text.find("x_19 "), std::string::npos);
+  EXPECT_NE(text.find("... and 81 more fields"), std::string::npos);
+}
+
 TEST(Summary, LooksAtElementsOfTheWholeFile) {
   const testing::TemporaryDirectory dir;
   std::vector<int32_t> values(5000);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
+#include "kernels/half_product.h"
 #include "laws/models.h"
 #include "model/training.h"
 #include "session/engine.h"
@@ -88,6 +89,7 @@ TEST_P(HalfStorage, SameNumbersUnderEveryLine) {
   const std::vector<float> losses = free.steps(kSteps);
   const auto variables = free.variables();
   EXPECT_GT(free.planned().program.half_values, 0);
+  EXPECT_EQ(free.planned().program.half_products > 0, kernels::multiplies_bf16());
   Trained wide(c.model, c.options, c.batch, false, false);
   EXPECT_NE(wide.steps(kSteps), losses) << "nothing was rounded";
   EXPECT_LT(free.line_used(), wide.line_used());
@@ -154,8 +156,8 @@ INSTANTIATE_TEST_SUITE_P(Models, HalfStorage,
                                            Case{"gpt2", "gpt2-small", small({}, 500, 32, 4, 0.0), 2}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The same samples again and again: with 16 bits the loss falls as it does with 32. Over several initial weights,
-// because the last bits of a kernel move the path of a single one by a tenth.
+// Training on the same samples in every step: with 16 bits the loss falls as it does with 32. Over several initial
+// weights, because the last bits of a kernel move the path of a single one by a tenth.
 TEST(HalfStorageLearns, AsWellAsWithout) {
   // Twice the rate is at the edge of what descends: there the last bit of a kernel decides.
   Optimiser optimisers[] = {Optimiser::adam(), Optimiser::sgd(0.01, 0.9), Optimiser::rmsprop(1e-3, 0.9, 0.5, true)};

@@ -32,14 +32,15 @@ class ThreadCountScope {
 };
 
 // As the program's --threads does: kernels are prepared and run with so many.
-Result train(const Case& c, int threads) {
+Result train(const Case& c, int threads, const Policy& policy = {}) {
   const ThreadCountScope scope(threads);
   const ModelSpec spec = find_model(c.model, c.options);
   Graph graph;
   const model::TrainingGraph training = model::build_training(graph, spec, Optimiser::adam());
   MemoryLine line(MemoryLine::kUnlimited);
   session::Engine session = testing::make_engine(
-      graph, line, {{{training.loss}, training.updates.nodes, c.batch}, {{training.eval_loss}, {}, c.batch}});
+      graph, line, {{{training.loss}, training.updates.nodes, c.batch}, {{training.eval_loss}, {}, c.batch}},
+      {.policy = policy});
   const int64_t classes = std::max<int64_t>(1, spec.classes);
   const auto input = random_values(spec.input(), c.batch, classes);
   const auto labels = random_values(spec.labels(), c.batch, classes);
@@ -55,22 +56,26 @@ Result train(const Case& c, int threads) {
   return result;
 }
 
-class AnyThreads : public ::testing::TestWithParam<Case> {};
-
-TEST_P(AnyThreads, GiveTheSameBits) {
-  // Workspace grows with the threads, and with it the smallest line and its number of micro-batches.
-  if (!testing::keeps_bits()) GTEST_SKIP() << "each number of threads may plan other micro-batches";
-  const Result one = train(GetParam(), 1);
-  for (const float loss : one.losses) ASSERT_TRUE(std::isfinite(loss));
-  EXPECT_NE(one.losses[0], one.losses[1]) << "nothing was trained";
-  for (const int threads : {2, 3, 5, 8}) {
-    const Result many = train(GetParam(), threads);
-    EXPECT_EQ(many.losses, one.losses) << threads << " threads";
-    size_t differ = 0;
-    for (size_t i = 0; i < one.variables.size(); ++i) differ += many.variables[i] != one.variables[i] ? 1 : 0;
-    EXPECT_EQ(differ, 0U) << "of " << one.variables.size() << " variables differ with " << threads << " threads";
+class AnyThreads : public ::testing::TestWithParam<Case> {
+ protected:
+  static void expect_same_bits(const Policy& policy) {
+    // Workspace grows with the threads, and with it the smallest line and its number of micro-batches.
+    if (!testing::keeps_bits()) GTEST_SKIP() << "each number of threads may plan other micro-batches";
+    const Result one = train(GetParam(), 1, policy);
+    for (const float loss : one.losses) ASSERT_TRUE(std::isfinite(loss));
+    EXPECT_NE(one.losses[0], one.losses[1]) << "nothing was trained";
+    for (const int threads : {2, 3, 5, 8}) {
+      const Result many = train(GetParam(), threads, policy);
+      EXPECT_EQ(many.losses, one.losses) << threads << " threads";
+      size_t differ = 0;
+      for (size_t i = 0; i < one.variables.size(); ++i) differ += many.variables[i] != one.variables[i] ? 1 : 0;
+      EXPECT_EQ(differ, 0U) << "of " << one.variables.size() << " variables differ with " << threads << " threads";
+    }
   }
-}
+};
+
+TEST_P(AnyThreads, GiveTheSameBits) { expect_same_bits(Policy::float32()); }
+TEST_P(AnyThreads, GiveTheSameBitsInHalf) { expect_same_bits(Policy::mixed_bfloat16()); }
 
 ModelOptions images(int64_t size, std::optional<int64_t> layers = {}, std::optional<int64_t> width = {}) {
   ModelOptions o;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/optimiser.h>
+#include "kernels/half_product.h"
 #include "lower/lower.h"
 #include "ops/ops.h"
 #include "plan/problem.h"
@@ -24,7 +25,15 @@ Tensor layer(Tensor x, const std::string& name, int64_t width = kWidth) {
   return matmul(x, w, false, false, name + "_out");
 }
 
-Program lower_training(Graph& graph, Tensor loss, bool half, const std::vector<Tensor>& also = {}) {
+LowerOptions in_half(DType values, bool half_products) {
+  LowerOptions options;
+  options.batch = kBatch;
+  options.values = values;
+  options.half_products = half_products;
+  return options;
+}
+
+Program lower_training(Graph& graph, Tensor loss, const LowerOptions& options, const std::vector<Tensor>& also = {}) {
   std::vector<Tensor> weights;
   for (const graph::Variable& variable : graph.body().variables()) weights.emplace_back(graph, variable.value);
   std::vector<ValueId> fetches{loss.id()};
@@ -32,10 +41,11 @@ Program lower_training(Graph& graph, Tensor loss, bool half, const std::vector<T
   for (const Gradient& gradient : gradients(loss, weights)) fetches.push_back(gradient.value.id());
   VariableLayouts layouts;
   KernelStore kernels;
-  LowerOptions options;
-  options.batch = kBatch;
-  if (half) options.values = DType::BF16;
   return lower::lower(graph.body(), fetches, {}, options, layouts, kernels);
+}
+
+Program lower_training(Graph& graph, Tensor loss, bool half, const std::vector<Tensor>& also = {}) {
+  return lower_training(graph, loss, in_half(half ? DType::BF16 : DType::F32, false), also);
 }
 
 const Buffer* find(const Program& program, const std::string& name) {
@@ -109,6 +119,77 @@ TEST(HalfStorage, ElementwiseReadersTakeTheHalfAndViewsFollow) {
   EXPECT_EQ(find(program, "a_out/again"), nullptr);
   EXPECT_NE(find(program, "c_out/half"), nullptr) << "kept once, whatever shape its readers see";
   EXPECT_EQ(find(program, "c_out/again"), nullptr);
+}
+
+// Which operands of a task are bf16.
+std::vector<bool> narrow_reads(const Program& program, std::string_view op) {
+  std::vector<bool> narrow;
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    if (program.tasks[t].op == nullptr || program.tasks[t].op->name != op) continue;
+    bool any = false;
+    for (const BufferId id : program.problem.tasks[t].reads)
+      any = any || program.buffer_types[static_cast<size_t>(id)] == DType::BF16;
+    narrow.push_back(any);
+  }
+  return narrow;
+}
+
+struct DeepNet {
+  DeepNet() {
+    Tensor x = input(graph);
+    for (const char* name : {"a", "b", "c", "d"}) x = tanh(layer(x, name), std::string(name) + "_tanh");
+    loss = loss_of(layer(x, "e"));
+  }
+  Graph graph;
+  Tensor loss;
+};
+
+TEST(HalfProducts, ReadTheSixteenBitsAsTheyAre) {
+  DeepNet wide, net;
+  const Program stored = lower_training(wide.graph, wide.loss, in_half(DType::BF16, false));
+  EXPECT_EQ(stored.half_products, 0);
+  EXPECT_GT(stored.products, 10);
+  EXPECT_NE(find(stored, "a_tanh/rounded"), nullptr);
+  const Program program = lower_training(net.graph, net.loss, in_half(DType::BF16, true));
+  EXPECT_EQ(program.half_products, program.products);
+  EXPECT_EQ(program.half_values, stored.half_values);
+  EXPECT_NE(find(program, "a_tanh/half"), nullptr);
+  EXPECT_EQ(find(program, "a_tanh/rounded"), nullptr) << "a product takes bf16, and so does the gradient of tanh";
+  EXPECT_EQ(find(program, "a_tanh/again"), nullptr);
+  const std::vector<bool> narrow = narrow_reads(program, "matmul");
+  EXPECT_GE(std::count(narrow.begin(), narrow.end(), true), 4);
+  int64_t marked = 0;
+  for (const ProgramTask& task : program.tasks) marked += task.is_half ? 1 : 0;
+  EXPECT_EQ(marked, program.half_products);
+}
+
+TEST(HalfProducts, AreForBf16AndForStepsWithABackwardPass) {
+  DeepNet f16, net;
+  EXPECT_EQ(lower_training(f16.graph, f16.loss, in_half(DType::F16, true)).half_products, 0);
+  VariableLayouts layouts;
+  KernelStore kernels;
+  const std::vector<ValueId> fetches{net.loss.id()};
+  EXPECT_EQ(lower::lower(net.graph.body(), fetches, {}, in_half(DType::BF16, true), layouts, kernels).half_products, 0);
+}
+
+TEST(HalfProducts, ConvolutionsWriteWhatIsKeptAndShareANarrowGradient) {
+  if (!kernels::multiplies_bf16()) GTEST_SKIP() << "oneDNN has no such convolutions for this processor";
+  Graph graph;
+  Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 32, 16, 16});
+  for (const char* name : {"a", "b", "c"}) {
+    const Tensor w = graph.variable(name, DType::F32, {32, 32, 3, 3}, Init::zeros());
+    x = gelu(conv2d(x, w, {}, Window::padded(1), std::string(name) + "_conv"), false, std::string(name) + "_gelu");
+  }
+  const Program program = lower_training(graph, reduce_mean(mul(x, x), {0, 1, 2, 3}), in_half(DType::BF16, true));
+  EXPECT_NO_THROW(require_valid(program.problem));
+  EXPECT_EQ(program.half_products, program.products);
+  EXPECT_NE(find(program, "a_conv/half"), nullptr);
+  EXPECT_EQ(find(program, "a_conv"), nullptr) << "written in 16 bits at once";
+  EXPECT_NE(find(program, "x/half"), nullptr);
+  int64_t casts = 0;
+  for (const ProgramTask& task : program.tasks) casts += task.op != nullptr && task.op->name == "cast" ? 1 : 0;
+  // Of x, of a_gelu and b_gelu, and of one gradient for each convolution; none back to f32.
+  EXPECT_LE(casts, 6);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(Lower, ConvolutionsStayInTheirLayout) {
   const Program program = lower_all(graph, {x.id()});
   const auto reorders = std::count_if(program.tasks.begin(), program.tasks.end(),
                                       [](const ProgramTask& task) { return task.origin < 0; });
-  // Into the blocked layout at the start and out of it at the end, none between.
+  // One reorder into the blocked layout at the start and one out of it at the end, none between.
   EXPECT_LE(reorders, 2);
   EXPECT_EQ(program.tasks.size() - static_cast<size_t>(reorders), 3U);
 }

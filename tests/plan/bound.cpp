@@ -19,7 +19,7 @@ Bound bound_of(const Problem& problem, bool in_place = true, Return how = Return
   return find_lower_bound(problem, measure(problem, 1, 1), in_place, how);
 }
 
-// The least peak over all orders, all ways to run tasks again, to drop values and to share places.
+// The least peak over all orders and all ways to recompute tasks, to drop values and to share places.
 class Optimum {
  public:
   Optimum(const Problem& problem, bool in_place) : problem_(problem), in_place_(in_place) {

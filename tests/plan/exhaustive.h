@@ -15,7 +15,7 @@ namespace plimsoll::testing {
 
 using namespace plan;
 
-// Values that are made, used again and used up, with tasks that may mostly run again. No variables and no updates.
+// Values that are made, read and dropped, by tasks most of which may be recomputed. No variables and no updates.
 inline Problem small_problem(uint64_t seed, int tasks, bool in_place) {
   Dice dice(seed);
   Builder b;

@@ -124,7 +124,7 @@ std::vector<Fault> time_faults() {
          const int32_t i = pick_used(s, d, 2);
          if (i < 0) return {};
          s.plan.lives[i].last_action = s.plan.lives[i].first_action;
-         // A sum over micro-batches is written again, where it has no place then.
+         // A sum over micro-batches is written a second time, at a moment when it has no place.
          return {"dropped after|overlaps|is moved|has no place", name_of(s, s.plan.lives[i])};
        }},
       {"starts an action late",

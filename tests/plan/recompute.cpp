@@ -20,7 +20,7 @@ using testing::smallest_line;
 using testing::sweep;
 using testing::training_chain;
 
-// Random problems in which most tasks may run again, with updates in between.
+// Random problems in which most tasks may be recomputed, with updates in between.
 Problem random_recomputable(uint64_t seed, int tasks) {
   Problem problem = random_problem(seed, tasks);
   Dice dice(seed + 77);
@@ -178,7 +178,7 @@ TEST(Recompute, ALongChainReturnsInRuns) {
 }
 
 TEST(Recompute, TheTopOfAUNeedsNoMoreThanItsWidestTask) {
-  // The wide value is needed at the end, so what comes between may not be made again beside a gradient.
+  // The wide value is needed at the end, so the values between must not be recomputed beside a gradient.
   constexpr Bytes kUnit = 64 * 1024;
   Builder b;
   const BufferId x = b.buffer("x", BufferKind::Input, Tag::Data, 64);

@@ -80,7 +80,7 @@ TEST_P(Replay, HoldsWithAScratchFile) {
   }
 }
 
-// A disk is measured anew by each process: a line that one was told to be enough is enough for the next.
+// Each process measures the disk anew: a line that one process called enough is enough for the next process.
 TEST_P(Replay, WhatFitsDoesNotDependOnTheSpeedOfTheDisk) {
   auto [problem, limits] = testing::read_kept_problem(GetParam());
   limits.disk_bytes = 64 * GiB;

@@ -59,6 +59,9 @@ TEST(Words, OfWhatChangesResults) {
   EXPECT_EQ(exactness_word(plan, {.values = DType::F16}), "lossy");
   EXPECT_EQ(exactness_word(plan, {.splits_the_norm = true}), "bit-identical") << "the batch is whole";
   EXPECT_THAT(exactness_text(plan, {.values = DType::BF16}), StartsWith("differ: values in bf16, as asked"));
+  EXPECT_THAT(exactness_text(plan, {.values = DType::BF16, .half_products = true}),
+              StartsWith("differ: values in bf16, products in bf16, as asked"));
+  EXPECT_EQ(exactness_word(plan, {.half_products = true}), "lossy");
   EXPECT_THAT(exactness_text(plan, {.state_bits = 8}), StartsWith("differ: optimiser state in 8 bits"));
   EXPECT_EQ(storage_text(DType::F16, 16), "values in f16 and optimiser state in 16 bits");
 }

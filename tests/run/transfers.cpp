@@ -54,7 +54,7 @@ TEST(Transfers, CountTheTimeThatTheCallerStoodStill) {
   Transfers transfers(file);
   std::vector<uint64_t> numbers(2 * MiB);
   EXPECT_EQ(transfers.waited_ns(), 0);
-  // A caller who is held up elsewhere may find all of it done, but not every time.
+  // A caller that is delayed may find all transfers done, but not every time.
   for (int i = 0; i < 1000 && transfers.waited_ns() == 0; ++i)
     transfers.wait(transfers.start_write(0, numbers.data(), 16 * MiB));
   const int64_t waited = transfers.waited_ns();

@@ -73,7 +73,7 @@ class HomesTest : public ::testing::Test {
     ASSERT_EQ(static_cast<Bytes>(seen.size()), bytes);
     EXPECT_EQ(std::memcmp(seen.data(), written.data(), seen.size()), 0);
     std::reverse(written.begin(), written.end());
-    session.fill(variable, [&](void* into, Bytes room) {
+    session.fill(variable, [&](void* into, Bytes, Bytes room) {
       ASSERT_EQ(room, bytes);
       std::memcpy(into, written.data(), static_cast<size_t>(bytes));
     });
@@ -115,7 +115,7 @@ TEST_F(HomesTest, NeighboursAreLeftAlone) {
   find(session, true, &state, &ignored);
   ASSERT_TRUE(state.is_set());
   const auto before = all();
-  session.fill(state, [](void* into, Bytes bytes) { std::memset(into, 1, static_cast<size_t>(bytes)); });
+  session.fill(state, [](void* into, Bytes, Bytes bytes) { std::memset(into, 1, static_cast<size_t>(bytes)); });
   const auto after = all();
   int64_t changed = 0;
   for (size_t i = 0; i < before.size(); ++i) changed += before[i] == after[i] ? 0 : 1;

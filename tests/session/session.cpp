@@ -202,7 +202,7 @@ TEST(Session, PlannedPeakIsTheMeasuredOne) {
   EXPECT_LT(resident_bytes() - before - opened, session.runtime_bytes() + MiB);
 }
 
-// The logits of a large vocabulary are held for some rows at a time where there is room, else made again: with the same
+// The logits of a large vocabulary are held for some rows at a time where there is room, else recomputed: with the same
 // bits, and the plan says so.
 TEST(Session, LogitsAreMadeAgainWhenTheLineLeavesNoRoomForThem) {
   constexpr int64_t kClasses = 30000, kRows = 256;

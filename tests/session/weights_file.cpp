@@ -90,7 +90,7 @@ TEST_F(WeightsFile, PartsHoldWhatIsTheirsAndMakeAWhole) {
   const auto k = value_of(session, net.graph, "k");
   const int64_t other = 9;
   session.set(net.graph.find("steps"), &other, sizeof other);
-  session.fill(net.graph.find("k"), [](void* into, Bytes bytes) { std::memset(into, 0, size_t(bytes)); });
+  session.fill(net.graph.find("k"), [](void* into, Bytes, Bytes bytes) { std::memset(into, 0, size_t(bytes)); });
   session.set_step_count(0);
   load_weights(session, net.graph, path, WeightsPart::Model);
   EXPECT_EQ(value_of(session, net.graph, "k"), k);

@@ -1,4 +1,5 @@
-// limited BYTES COMMAND...: runs a command in a control group of so many bytes, or as it is where none can be made.
+// limited BYTES COMMAND...: runs a command in a control group of so many bytes, or without a limit where no control
+// group can be made.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstdio>

@@ -156,7 +156,7 @@ TEST_F(CheckpointStoreTest, ABadWeightKeepsTheLastGoodOne) {
   const auto loaded = store.load_newest(*training);
   store.open(*training);
   const graph::Variable& first = training->graph.body().variables()[0];
-  training->session->fill({training->graph, first.value}, [](void* into, Bytes bytes) {
+  training->session->fill({training->graph, first.value}, [](void* into, Bytes, Bytes bytes) {
     std::fill_n(static_cast<float*>(into), bytes / 4, HUGE_VALF);
   });
   try {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/plimsoll.h>
+#include "data/files.h"
 #include "support/error_of.h"
 
 namespace plimsoll {
@@ -82,6 +83,31 @@ TEST(Fit, EqualsTrainingWithoutAStopBetween) {
   EXPECT_EQ(losses(false, false), whole);
   EXPECT_EQ(losses(true, false), whole);
   EXPECT_EQ(losses(false, true), whole);
+}
+
+TEST(Fit, TheStateOfALoadedOptimiserOutlivesAnEvaluation) {
+  const Points points(96);
+  const Dataset train = points.dataset().shuffle(96, 3).batch(32);
+  const testing::TemporaryDirectory folder;
+  const std::string path = folder.path() + "/weights";
+  const auto losses = [&](bool evaluates) {
+    MemoryLine line(64 * MiB);
+    Model net = classifier();
+    net.compile(plain());
+    net.fit(train, line, {.epochs = 3});
+    net.save_weights(path);
+    Model again = classifier();
+    again.compile(plain());
+    again.load_weights(path);
+    if (evaluates) {
+      again.evaluate(points.dataset().batch(96), line);
+      again.save_weights(path + "2");
+      again.load_weights(path + "2");
+      again.evaluate(points.dataset().batch(96), line);
+    }
+    return again.fit(train, line, {.epochs = 6, .initial_epoch = 3})["loss"];
+  };
+  EXPECT_EQ(losses(true), losses(false));
 }
 
 TEST(Fit, GivesItsBytesBack) {

@@ -145,6 +145,21 @@ TEST(Evaluate, AShortLastBatchCountsByItsSamples) {
   EXPECT_FALSE(cut.stopped);
 }
 
+TEST(Evaluate, HoldsNothingOfAnOptimiser) {
+  const SmallData data(64, 21);
+  Spec spec = data.spec();
+  spec.optimiser = Optimiser::adam();
+  const auto held = [&](Purpose purpose) {
+    spec.purpose = purpose;
+    int64_t count = 0;
+    for (const graph::Variable& variable : make_training(spec)->graph.body().variables())
+      count += variable.role() == VariableRole::Optimiser ? 1 : 0;
+    return count;
+  };
+  EXPECT_GT(held(Purpose::Train), 0);
+  EXPECT_EQ(held(Purpose::Evaluate), 0);
+}
+
 TEST(Evaluate, StopsWhenAsked) {
   const SmallData data(64, 21);
   Spec spec = data.spec();

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/half_product.h"
 #include "report/plan_report.h"
 #include "support/error_of.h"
 #include "train/loop.h"
@@ -101,10 +102,36 @@ TEST(Precision, ThePlanShowsWhatAPolicySaves) {
                                       format_bytes(facts.half_value_bytes), format_bytes(2 * facts.half_value_bytes))));
     EXPECT_THAT(text, HasSubstr(fmt::format("differ: values in {}", name_of(policy.values))));
     EXPECT_THAT(report::plan_json(facts), HasSubstr("\"exactness\":\"lossy\""));
+    // f16 is storage alone; so is bf16 where the processor does not multiply it.
+    const bool computes = policy == Policy::mixed_bfloat16() && kernels::multiplies_bf16();
+    EXPECT_EQ(facts.half_products > 0, computes);
+    EXPECT_EQ(
+        text.find(fmt::format("computes {} of {} products", facts.half_products, facts.products)) != std::string::npos,
+        computes);
+    EXPECT_EQ(text.find("products in bf16") != std::string::npos, computes);
   }
 }
 
-// The same few samples again and again, as a language model sees them.
+// Computing in bf16 takes no more memory than keeping values so: casts to f32 go, rounded filters come.
+TEST(Precision, ProductsInBf16NeedNoMoreMemory) {
+  for (const char* model : {"mlp", "lenet", "resnet18", "unet", "bert-base"}) {
+    Spec spec;
+    spec.model = model;
+    spec.batch = 64;
+    if (std::string_view(model) != "bert-base") spec.model_options.image_size = 64;
+    if (std::string_view(model) == "bert-base") spec.model_options.layers = 2;
+    spec.line = 16 * GiB;
+    spec.policy = Policy::stored_bfloat16();
+    const auto stored = make_training(spec);
+    spec.policy = Policy::mixed_bfloat16();
+    const auto mixed = make_training(spec);
+    EXPECT_EQ(plan_facts(*stored).half_products, 0);
+    EXPECT_EQ(plan_facts(*mixed).half_products > 0, kernels::multiplies_bf16()) << model;
+    EXPECT_LE(plan_facts(*mixed).arena_bytes, plan_facts(*stored).arena_bytes) << model;
+  }
+}
+
+// Trains a language model on the same few samples in every step.
 double train_transformer(const Policy& policy, int state_bits) {
   ModelOptions options;
   options.classes = 200;
@@ -128,6 +155,8 @@ double train_transformer(const Policy& policy, int state_bits) {
   Step step = session.step({.fetch = {training.loss}, .update = training.updates, .batch = kBatch});
   const int32_t half_values = session::engine_of(session)->steps()[0].program.half_values;
   EXPECT_EQ(half_values > 0, policy.values != DType::F32) << policy.name();
+  EXPECT_EQ(session::engine_of(session)->steps()[0].program.half_products > 0,
+            policy == Policy::mixed_bfloat16() && kernels::multiplies_bf16());
   double sum = 0;
   for (int i = 0; i < 60; ++i)
     sum += static_cast<double>(step({{training.input(), words}, {training.labels(), next}})[0].item<float>());

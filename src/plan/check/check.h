@@ -1,4 +1,4 @@
-// The judge of plans: replays one without knowing how it was made and answers in a sentence.
+// Checks a plan: replays it without knowing how it was made and returns the first fault as a sentence.
 #pragma once
 
 #include <string>

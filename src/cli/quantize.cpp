@@ -1,0 +1,103 @@
+// plimsoll quantize: a model directory with weights and activations of 8 bits, made of a trained model and data.
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include <plimsoll/ops.h>
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "memory/process.h"
+#include "report/shrunk.h"
+#include "session/weights_file.h"
+#include "shrink/quantise.h"
+#include "train/batches.h"
+#include "train/inputs.h"
+
+namespace plimsoll::cli {
+namespace {
+
+train::Spec spec_to_quantise(const Arguments& arguments) {
+  train::Spec spec = spec_with_data(arguments, train::Purpose::Train);
+  if (spec.data.is_empty()) throw Error("no calibration data: give --data PATH", ErrorKind::Usage);
+  spec.purpose = train::Purpose::Evaluate;
+  spec.predicts = spec.loads_weights = true;
+  // Test data stays for testing where there is other data.
+  if (spec.data.train) spec.data.test = std::exchange(spec.data.train, std::nullopt);
+  return spec;
+}
+
+// What is observed is fetched; the loss of such a model is never asked for.
+ModelSpec observing_spec(const ModelSpec& spec, const Model& observing) {
+  ModelSpec made = spec;
+  made.model = observing;
+  made.can_train = false;
+  made.metrics.clear();
+  made.training_objective = {};
+  made.objective = [](const NamedTensors& outputs, const NamedTensors&) {
+    return Objective{reduce_sum(cast(outputs.begin()->second, DType::F32), {0})};
+  };
+  return made;
+}
+
+void run_over_data(train::Spec spec, const ModelSpec& model, const std::string& weights, int64_t most_samples,
+                   const Model& observing, const shrink::EachBatch& each) {
+  spec.own_model = std::make_shared<const ModelSpec>(observing_spec(model, observing));
+  const auto training = train::make_training(spec, is_stop_asked);
+  train::Inputs inputs(*training, *spec.data.test);
+  if (const int64_t rest = inputs.last_batch().value_or(0); rest > 0)
+    training->session->plan(train::predict_request(training->passes, rest));
+  training->session->open();
+  session::load_weights(*training->session, training->graph, weights);
+  train::BatchFeeds feeds(training->fed, inputs.element());
+  inputs.start_epoch(0);
+  int64_t samples = 0;
+  while (const ElementView* batch = samples < most_samples ? inputs.next() : nullptr) {
+    stop_if_asked();
+    const int64_t count = train::samples_of(*batch);
+    each(Results(training->session->run_like(training->predict_step, feeds.of(*batch))), count);
+    samples += count;
+  }
+  inputs.stop();
+}
+
+report::ShrunkFacts facts_of(const QuantiseReport& report, const std::string& output, Bytes line) {
+  report::ShrunkFacts facts{.output = output,
+                            .samples = report.samples,
+                            .file_before = report.file_bytes_before,
+                            .file_after = report.file_bytes_after,
+                            .memory_before = report.memory_bytes_before,
+                            .memory_after = report.memory_bytes_after,
+                            .peak = peak_resident_bytes(),
+                            .line = line};
+  for (const QuantisedLayer& layer : report.layers) facts.layers.push_back({layer.name, layer.op, layer.is_int8});
+  return facts;
+}
+
+}  // namespace
+
+int run_quantize(const Arguments& arguments) {
+  const train::Spec spec = spec_to_quantise(arguments);
+  const std::string weights = weights_to_load(arguments, spec);
+  ModelSpec model = model_of(spec);
+  model.preprocessing = preprocessing_of(spec, model);
+  if (spec.batch > 0) model.batch = spec.batch;
+  const QuantiseOptions options{.calibration = arguments.calibration,
+                                .all = arguments.all,
+                                .full_range = arguments.portable ? std::optional(false) : std::nullopt};
+  shrink::QuantisedModel made =
+      shrink::quantise_model(model, weights, options, [&](const Model& observing, const shrink::EachBatch& each) {
+        run_over_data(spec, model, weights, arguments.samples, observing, each);
+      });
+  stop_if_asked();
+  train::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : train::ModelNotes();
+  notes.emplace_back("int8", fmt::format("calibrated by {} on {} samples", options.calibration, made.report.samples));
+  train::save_model(arguments.output, model, *made.traced, made.weights(), notes);
+  made.report.file_bytes_after = train::read_model(arguments.output).weights_bytes;
+  made.report.file_bytes_before = session::WeightsReader(weights).data_bytes();
+  const Bytes line = train::resolve_line(spec).bytes;
+  const report::ShrunkFacts facts = facts_of(made.report, arguments.output, line);
+  print_now(stdout, arguments.json ? report::shrunk_json(facts) + "\n" : report::shrunk_text(facts));
+  memory::expect_line_kept(line);
+  return 0;
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,15 @@
+// The weights of a graph that are trained, and what is left out of a step for the others.
+#pragma once
+
+#include <plimsoll/freeze.h>
+#include <plimsoll/optimiser.h>
+
+namespace plimsoll::model {
+
+// Without any that are frozen. Throws Error(Usage) for a pattern that matches no variable and when all are frozen.
+std::vector<Tensor> list_trained(Graph& graph, const Freeze& freeze);
+
+// Leaves out the updates of statistics that are frozen.
+void drop_frozen_statistics(const Graph& graph, const Freeze& freeze, Updates& updates);
+
+}  // namespace plimsoll::model

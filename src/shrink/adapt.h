@@ -1,0 +1,19 @@
+// Adapters as a rewrite of a model.
+#pragma once
+
+#include <string_view>
+
+#include <plimsoll/adapt.h>
+#include <plimsoll/model.h>
+
+namespace plimsoll::shrink {
+
+constexpr std::string_view kLoraA = "lora_A", kLoraB = "lora_B";
+bool is_adapter(std::string_view variable);  // by its name
+
+// The model with adapters; throws Error(Usage) for options that make no sense, at once where the model need not be
+// known for that.
+Model adapt(const Model& model, const AdaptOptions& options);
+ModelSpec adapt(const ModelSpec& spec, const AdaptOptions& options);
+
+}  // namespace plimsoll::shrink
