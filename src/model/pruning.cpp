@@ -96,26 +96,25 @@ std::vector<bool> find_depthwise(const graph::Body& graph) {
   return is_depthwise;
 }
 
-std::vector<Tensor> find_pruned(Graph& graph, const Pruning& pruning, std::string_view scope) {
-  const graph::Body& body = graph.body();
+std::vector<Tensor> find_pruned(const Pruning& pruning, std::span<const Tensor> trained, std::string_view scope,
+                                const graph::Body& body) {
   const std::vector<bool> is_depthwise = find_depthwise(body);
   std::vector<Tensor> found;
   std::vector<bool> is_used(pruning.layers.size(), false);
-  for (const graph::Variable& variable : body.variables()) {
-    const graph::Value& value = body.value(variable.value);
-    if (variable.role() != VariableRole::Weight || value.type.dtype != DType::F32 || value.type.shape.rank() < 2)
-      continue;
-    const std::string& name = variable.stored->name;
+  for (const Tensor& weight : trained) {
+    if (weight.dtype() != DType::F32 || weight.rank() < 2) continue;
+    const std::string name(weight.name());
     bool is_wanted =
-        pruning.layers.empty() && name.ends_with("kernel") && !is_depthwise[static_cast<size_t>(variable.value)];
+        pruning.layers.empty() && name.ends_with("kernel") && !is_depthwise[static_cast<size_t>(weight.id())];
     for (size_t i = 0; i < is_used.size(); ++i)
       if (matches(pruning.layers[i], name, scope)) is_wanted = is_used[i] = true;
-    if (is_wanted) found.emplace_back(graph, variable.value);
+    if (is_wanted) found.push_back(weight);
   }
   for (size_t i = 0; i < is_used.size(); ++i)
     if (!is_used[i])
-      refuse_pruning(fmt::format(
-          "no weight with two or more dimensions matches '{}'; name layers as inspect lists them", pruning.layers[i]));
+      refuse_pruning(
+          fmt::format("no trained weight with two or more dimensions matches '{}'; name layers as inspect lists them",
+                      pruning.layers[i]));
   if (found.empty())
     refuse_pruning("the model has no kernel of a dense or convolution layer; name the layers to prune");
   return found;
@@ -141,9 +140,10 @@ graph::Attrs settings_of(const Pruning& pruning) {
 
 }  // namespace
 
-PrunedWeights add_pruning(Graph& graph, const Pruning& pruning, std::string_view scope) {
+PrunedWeights add_pruning(Graph& graph, const Pruning& pruning, std::span<const Tensor> trained,
+                          std::string_view scope) {
   pruning.check();
-  const std::vector<Tensor> weights = find_pruned(graph, pruning, scope);
+  const std::vector<Tensor> weights = find_pruned(pruning, trained, scope, graph.body());
   const graph::Attrs settings = settings_of(pruning);
   const Scope names(graph, kScope);
   PrunedWeights result;

@@ -1,6 +1,10 @@
 // The masks of a training step that prunes, and the updates that keep to them.
 #pragma once
 
+#include <span>
+#include <string_view>
+#include <vector>
+
 #include <plimsoll/graph.h>
 #include <plimsoll/pruning.h>
 
@@ -11,9 +15,11 @@ struct PrunedWeights {
   Tensor step;                // the variable "pruning/step", i64[]: how often these were run
 };
 
-// Adds them behind all updates of the weights; to be run once before the first step and then in every step. The model's
-// variables have names that begin with `scope`. Throws Error(Usage) when no weight is pruned.
-PrunedWeights add_pruning(Graph& graph, const Pruning& pruning, std::string_view scope);
+// Adds them behind all updates of the weights; to be run once before the first step and then in every step. `trained`:
+// what may be pruned. The model's variables have names that begin with `scope`. Throws Error(Usage) when no weight is
+// pruned.
+PrunedWeights add_pruning(Graph& graph, const Pruning& pruning, std::span<const Tensor> trained,
+                          std::string_view scope);
 
 // What the masks of a graph take.
 Bytes mask_bytes(const Graph& graph);

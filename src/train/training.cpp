@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lower/frozen.h"
+#include "model/freeze.h"
 #include "model/model_state.h"
 #include "plan/make_plan.h"
 #include "session/variables.h"
@@ -34,8 +35,9 @@ session::Request prune_request(const model::PrunedWeights& pruned, int64_t batch
 bool trains(const Spec& spec) { return spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile; }
 
 // Behind the updates of the weights: what a step ends with is what the next one would begin with.
-void add_pruning(Training& training, const Pruning& pruning) {
-  training.pruned = model::add_pruning(training.graph, pruning, training.model.name());
+void add_pruning(Training& training, const Spec& spec) {
+  training.pruned = model::add_pruning(training.graph, *spec.pruning, model::list_trained(training.graph, spec.freeze),
+                                       training.model.name());
   model::TrainingGraph& passes = training.passes;
   std::vector<NodeId>& nodes = passes.apply.nodes.empty() ? passes.updates.nodes : passes.apply.nodes;
   nodes.insert(nodes.end(), training.pruned.nodes.begin(), training.pruned.nodes.end());
@@ -247,7 +249,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
   training->passes = build_passes(training->graph, training->model, spec, training->shards.levels());
-  if (spec.pruning && trains(spec)) add_pruning(*training, *spec.pruning);
+  if (spec.pruning && trains(spec)) add_pruning(*training, spec);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);

@@ -132,6 +132,16 @@ TEST_F(PruningTest, PatternsChooseLayers) {
   EXPECT_EQ(zeros_before_steps(spec, "mlp/head/kernel", 1)[0], 768);
 }
 
+TEST_F(PruningTest, FrozenLayersAreLeftAlone) {
+  Spec spec = spec_of(files, "mlp");
+  spec.freeze.patterns = {"mlp/fc*"};
+  spec.pruning = Pruning{.to = 0.5, .begin = 1};
+  EXPECT_EQ(zeros_before_steps(spec, "mlp/fc2/kernel", 1)[0], 0);
+  EXPECT_EQ(zeros_before_steps(spec, "mlp/head/kernel", 1)[0], 768);
+  spec.pruning->layers = {"fc1"};
+  EXPECT_THROW(make_training(spec), Error);
+}
+
 TEST_F(PruningTest, WhatMakesNoSenseIsRefused) {
   const auto refusal = [](const char* text) -> std::string {
     try {
