@@ -1,6 +1,7 @@
 #include "memory/arena.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cassert>
@@ -113,6 +114,12 @@ void Arena::release() noexcept {
   static_cast<void>(::mmap(data_, static_cast<size_t>(committed_), PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
   committed_ = 0;
+}
+
+Bytes machine_memory_bytes() {
+  struct sysinfo facts {};
+  if (::sysinfo(&facts) != 0) throw Error(fmt::format("the size of memory can't be read: {}", std::strerror(errno)));
+  return round_up(static_cast<Bytes>((facts.totalram + facts.totalswap) * facts.mem_unit), Arena::kPage);
 }
 
 }  // namespace plimsoll::memory

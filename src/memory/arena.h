@@ -38,4 +38,7 @@ class Arena {
   Bytes maximum_ = 0;
 };
 
+// Physical memory and swap together: nobody can commit more.
+Bytes machine_memory_bytes();
+
 }  // namespace plimsoll::memory

@@ -73,7 +73,8 @@ void Engine::open() {
   if (arena_) return;
   graph_.finalize();
   MemoryLine& line = budget_.line();
-  const Bytes most = line.limit() == MemoryLine::kUnlimited ? 1024 * GiB : round_up(line.limit(), memory::Arena::kPage);
+  const Bytes most = line.limit() == MemoryLine::kUnlimited ? memory::machine_memory_bytes()
+                                                            : round_up(line.limit(), memory::Arena::kPage);
   arena_.emplace(most);
   planner_.set_open();
   std::vector<PlannedStep>& steps = planner_.steps();

@@ -10,6 +10,7 @@
 #include <plimsoll/error.h>
 #include "base/crc32c.h"
 #include "data/files.h"
+#include "support/sanitizer.h"
 #include "train/checkpoint_store.h"
 #include "train/loop.h"
 
@@ -108,6 +109,7 @@ Bytes smallest_line(Spec spec) {
 }
 
 TEST_F(CheckpointResume, UnderAnotherLineWithOtherThreads) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec spec = spec_of(files, "fashion", 28, 176);
   spec.batch = 44;
   spec.levers = {.order = false, .in_place = false, .variants = false, .recompute = false, .micro_batch = false};

@@ -1,5 +1,6 @@
 // Batches as a step reads them: bytes stay bytes, in memory that the step may read in place.
 #include "train/inputs.h"
+#include "support/sanitizer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -90,6 +91,7 @@ TEST(Inputs, HalvesOfDifferentTypesBecomeTheModels) {
 
 // Rows of 784 bytes: micro-batches begin where nothing is aligned.
 TEST(Inputs, MicroBatchesReadBytesInPlace) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   constexpr uint32_t kCount = 198;
   const TemporaryDirectory dir;
   std::string images(kCount * 784, 0), numbers(kCount, 0);

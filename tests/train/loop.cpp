@@ -152,7 +152,8 @@ TEST(Evaluate, HoldsNothingOfAnOptimiser) {
   const auto held = [&](Purpose purpose) {
     spec.purpose = purpose;
     int64_t count = 0;
-    for (const graph::Variable& variable : make_training(spec)->graph.body().variables())
+    const auto training = make_training(spec);
+    for (const graph::Variable& variable : training->graph.body().variables())
       count += variable.role() == VariableRole::Optimiser ? 1 : 0;
     return count;
   };

@@ -9,6 +9,7 @@
 #include "kernels/half_product.h"
 #include "report/plan_report.h"
 #include "support/error_of.h"
+#include "support/sanitizer.h"
 #include "train/loop.h"
 #include "train/small_data.h"
 
@@ -81,6 +82,7 @@ TEST(Precision, LenetLearnsAsWellWithStateInBytes) {
 }
 
 TEST(Precision, ThePlanShowsWhatAPolicySaves) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec spec;
   spec.model = "resnet18";
   // Large enough that values outweigh gradients: with a scaled loss all gradients are held until all are known finite.

@@ -9,6 +9,7 @@
 #include <plimsoll/error.h>
 #include <plimsoll/train.h>
 #include "data/files.h"
+#include "support/sanitizer.h"
 #include "train/loop.h"
 
 namespace plimsoll::train {
@@ -172,6 +173,7 @@ TEST_F(PruningTest, WhatMakesNoSenseIsRefused) {
 
 // Every plan prunes the same weights.
 TEST_F(PruningTest, TheLineChangesNoBit) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec spec = spec_of(files, "fashion");
   spec.pruning = Pruning{.from = 0.2, .to = 0.7, .begin = 2, .end = 8, .frequency = 2};
   const auto weights = [](const Spec& under) {

@@ -100,6 +100,7 @@ TEST(Remedies, TakeBackLeversThatWereForbidden) {
 }
 
 TEST(Remedies, StartNothingWhenTheTimeIsOver) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec spec = lenet_spec();
   spec.line = MiB;
   const Refusal refusal = attempt(spec).refusal.value();
@@ -112,6 +113,7 @@ TEST(Remedies, StartNothingWhenTheTimeIsOver) {
 }
 
 TEST(SmallestLine, IsAcceptedAndNearlyTight) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const Spec spec = lenet_spec();
   Spec at = spec;
   at.line = smallest_line(spec);
@@ -159,6 +161,7 @@ TEST(LargestBatch, RefusesWithTheNearest) {
 }
 
 TEST(Forecast, OfASpecThatFits) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const Spec spec = lenet_spec();
   const Forecast forecast = train::forecast(spec);
   EXPECT_TRUE(forecast.fits());
@@ -179,6 +182,7 @@ TEST(Forecast, OfASpecThatFits) {
 }
 
 TEST(Forecast, OfASpecThatDoesNotFitIsAnAnswer) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec spec = lenet_spec();
   spec.line = 2 * MiB;
   const Forecast forecast = train::forecast(spec);
