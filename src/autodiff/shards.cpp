@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -57,9 +58,9 @@ class Builder {
     const Tensor buffer = graph_.variable("received", DType::F32, {std::min(largest, kernels::kMostReceived)},
                                           Init::zeros(), VariableRole::Gradient);
     nodes.push_back(ops::sum_ranks(samples_, buffer));
-    for (auto one = registers_.rbegin(); one != registers_.rend(); ++one) {
-      add_carry(*one, levels_, nodes);
-      nodes.push_back(ops::sum_ranks(one->newest, buffer));
+    for (const Register& one : std::views::reverse(registers_)) {
+      add_carry(one, levels_, nodes);
+      nodes.push_back(ops::sum_ranks(one.newest, buffer));
     }
   }
 

@@ -20,9 +20,8 @@ struct ShardedUpdates {
   Updates add, apply;
   std::vector<Updates> merges;
 };
-// `weights`: those to train; none: all.
-ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int levels,
-                                std::span<const Tensor> weights = {});
+// `only`: the weights to train; none: all.
+ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int levels, std::span<const Tensor> only = {});
 
 // The number of trailing ones: which merge follows a shard.
 int trailing_ones(int64_t shard);

@@ -72,7 +72,7 @@ std::string value_of(const std::vector<std::string>& words, std::string_view fla
 }  // namespace
 
 std::string find_config(const std::vector<std::string>& words) {
-  const std::string path = value_of(words, kFlag);
+  std::string path = value_of(words, kFlag);
   const bool takes_run = std::ranges::find(words, "--resume") != words.end() || (!words.empty() && words[0] == kSave);
   if (!path.empty() || !takes_run) return path;
   const std::string run = value_of(words, "--run");

@@ -115,7 +115,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI:
       hides_some = hides_some || !is_listed;
       if (is_listed) rows += row(name_of(*option) + value_of(*option), text_of(*option, !lists_all));
     }
-    if (!rows.empty()) text += title + ":\n" + rows;
+    if (!rows.empty()) text.append(title).append(":\n").append(rows);
   }
   const auto verbs = app->get_subcommands({});
   if (!verbs.empty()) text += "Verbs:\n";

@@ -17,7 +17,7 @@ namespace plimsoll::cli {
 namespace {
 
 train::Spec spec_to_predict(const Arguments& arguments) {
-  const train::Spec spec = spec_with_data(arguments, train::Purpose::Evaluate);
+  train::Spec spec = spec_with_data(arguments, train::Purpose::Evaluate);
   if (!spec.data.test) throw Error("no data: give --data PATH", ErrorKind::Usage);
   if (spec.pipeline.most_corrupt > 0)
     throw Error("predictions are one row for each sample, so none can be passed over; leave --on-corrupt skip away",
