@@ -17,7 +17,7 @@ namespace {
 std::string weights_of_run(const std::string& run) {
   if (!report::is_run_directory(run))
     throw Error(fmt::format("'{}' is no folder of a run (train --run)", run), ErrorKind::BadData);
-  const std::string best = run + "/best.safetensors";
+  std::string best = run + "/best.safetensors";
   std::error_code ignored;
   if (std::filesystem::exists(best, ignored)) return best;
   return train::find_newest_weights(fmt::format("{}/{}", run, report::kCheckpoints));

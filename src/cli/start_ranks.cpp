@@ -206,7 +206,7 @@ Ending run_ranks(int count, const Arguments& arguments, bool resumes) {
   if (child < 0) throw Error(fmt::format("mpirun can't be started: {}", std::strerror(errno)));
   if (child == 0) run_child(command, ends[1]);
   ::close(ends[1]);
-  const Ending ending = wait_for(child, ends[0]);
+  Ending ending = wait_for(child, ends[0]);
   ::close(ends[0]);
   if (ending.exit_code == 127)
     throw Error("mpirun was not found; install openmpi-bin, or run ./plimsoll with --ranks, which does so",

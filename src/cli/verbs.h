@@ -10,7 +10,7 @@ namespace plimsoll::cli {
 
 constexpr int kIndent = 2;  // of JSON that people may read
 
-int run_train(const Arguments& arguments);
+int run_train(const Arguments& given);
 int run_adapt(const Arguments& arguments);
 int run_merge(const Arguments& arguments);
 int run_eval(const Arguments& arguments);

@@ -35,7 +35,7 @@ class TfRecords {
     std::optional<memory::File> unpacked = std::nullopt;  // stays open, because it has no name
   };
   static RecordFile unpack_if_packed(const std::string& path, const std::string& scratch_dir);
-  void scan(const RecordFile& file, FileWindow& window);
+  void scan(const RecordFile& of, FileWindow& window);
 
   std::vector<RecordFile> files_;
   std::vector<Bytes> starts_;  // of each file, were they one; and the end
