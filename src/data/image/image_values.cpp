@@ -20,7 +20,8 @@ struct Planes {
 template <class T>
 T rounded(float value) {
   if constexpr (std::is_same_v<T, uint8_t>)
-    return static_cast<uint8_t>(std::clamp(value, 0.0F, 255.0F) + 0.5F);
+    // Never negative, and a vector instruction, which lround is not.
+    return static_cast<uint8_t>(std::clamp(value, 0.0F, 255.0F) + 0.5F);  // NOLINT(bugprone-incorrect-roundings)
   else
     return value;
 }
