@@ -37,7 +37,8 @@ class OriginStream final : public IndexedStream {
   const HeldRows* held_rows(int64_t more_calls) const {
     if (const HeldRows* const ready = ready_.load(std::memory_order_acquire); ready != nullptr || !may_hold_)
       return ready;
-    if ((calls_ += more_calls) * kBytesPerCall < HeldRows::bytes(*origin_)) return nullptr;
+    const int64_t calls = calls_ += more_calls;
+    if (calls * kBytesPerCall < HeldRows::bytes(*origin_)) return nullptr;
     if (!may_hold_.exchange(false)) return ready_.load(std::memory_order_acquire);
     try {
       all_ = std::make_unique<const HeldRows>(*origin_, line_);

@@ -185,7 +185,7 @@ const void* EagerEngine::read(graph::Held& held) {
   expect_thread();
   auto& value = static_cast<EagerValue&>(held);
   if (!value.is_made() && value.origin == EagerValue::Origin::Computed) flush();
-  if (value.origin == EagerValue::Origin::Variable && recording_.body().nodes().size() > 0)
+  if (value.origin == EagerValue::Origin::Variable && !recording_.body().nodes().empty())
     flush();  // updates may be pending
   if (!store_.bring_back(value)) refuse(value);
   return value.block.data;

@@ -35,7 +35,7 @@ class EagerEngine : public graph::Recorder {
   void after_apply(NodeId node, const std::source_location& where) override;
   std::string_view name_of(const graph::Held& held) override;
   const void* read(graph::Held& held) override;
-  void set_number(graph::Held& variable, float number) override;
+  void set_number(graph::Held& held, float number) override;
   void run() override;
   std::vector<Tensor> variables(std::string_view prefix, VariableRole role) override;
   std::string optimiser_scope(std::span<const Tensor> weights) override;

@@ -69,7 +69,7 @@ class Trace : public graph::Capturer {
       if (captured_[i].held() == &held) return {graph_, parameters_[signature_.types.size() + i]};
     graph::keep(&held);
     captured_.emplace_back(&held);
-    const Tensor parameter =
+    Tensor parameter =
         graph_.placeholder(fmt::format("captured{}", captured_.size()), held.type.dtype, held.type.shape);
     parameters_.push_back(parameter.id());
     return parameter;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -21,11 +22,11 @@ PieceGoal::PieceGoal(std::shared_ptr<const CodePiece> of, std::vector<PieceValue
   for (size_t t = 0; t < targets.size(); ++t) {
     std::fill(reads.begin(), reads.end(), false);
     reads[static_cast<size_t>(targets[t])] = true;
-    for (auto node = piece->nodes.rbegin(); node != piece->nodes.rend(); ++node) {
-      const auto first = reads.begin() + node->first_out;
-      if (std::find(first, first + node->outputs, true) == first + node->outputs) continue;
-      for (const PieceValue in : node->in) reads[static_cast<size_t>(in)] = true;
-      if (!node->op->traits.recomputable && !node->op->traits.view) is_repeatable[t] = false;
+    for (const auto& node : std::views::reverse(piece->nodes)) {
+      const auto first = reads.begin() + node.first_out;
+      if (std::find(first, first + node.outputs, true) == first + node.outputs) continue;
+      for (const PieceValue in : node.in) reads[static_cast<size_t>(in)] = true;
+      if (!node.op->traits.recomputable && !node.op->traits.view) is_repeatable[t] = false;
     }
     for (PieceValue l = 0; l < leaves; ++l)
       if (reads[static_cast<size_t>(l)] && !piece->leaves[static_cast<size_t>(l)].is_constant)

@@ -21,7 +21,7 @@ class TaskWalk : public Remaker {
   // Values by leaf, null where it is a constant or not needed, and by target.
   TaskWalk(ValueStore& store, std::shared_ptr<const WalkProgram> program, const kernels::StepState& state,
            std::span<EagerValue* const> leaves, std::span<EagerValue* const> targets, BeforeChange before_change);
-  ~TaskWalk();
+  ~TaskWalk() override;
   TaskWalk(const TaskWalk&) = delete;
   TaskWalk& operator=(const TaskWalk&) = delete;
 
