@@ -37,10 +37,10 @@ class TaskWalk : public Remaker {
   plan::TaskId stuck_at() const { return program_->order()[static_cast<size_t>(position_)]; }
   bool has_changed_variables() const { return changed_ > 0; }
 
-  bool remake(EagerValue& value) override;
-  bool can_remake(const EagerValue& value) const override;
-  double remake_ns(const EagerValue& value) const override;
-  double distance(const EagerValue& value) const override;
+  bool remake(EagerValue& of) override;
+  bool can_remake(const EagerValue& of) const override;
+  double remake_ns(const EagerValue& of) const override;
+  double distance(const EagerValue& of) const override;
 
  private:
   class Pinned;
@@ -48,7 +48,7 @@ class TaskWalk : public Remaker {
   bool is_there(int32_t slot) const;
   bool is_needed(int32_t slot) const;
   bool is_lost(int32_t slot) const;
-  bool can_run_again(plan::TaskId task) const;
+  bool can_run_again(plan::TaskId id) const;
   bool can_make(int32_t slot) const;
   // Slots that are not there and lead to this one, through others that are not there; itself first.
   std::vector<int32_t> find_missing(int32_t slot) const;

@@ -55,7 +55,7 @@ class WalkProgram {
 
  private:
   void add_slots(const PieceGoal& goal, int32_t wanted);
-  void add_task(plan::TaskId task, std::vector<int32_t>& changes_before);
+  void add_task(plan::TaskId id, std::vector<int32_t>& changes_before);
   void choose_order();
 
   LoweredPiece lowered_;
