@@ -12,13 +12,15 @@ namespace {
 // What makes a box costly to push out. Neither is best everywhere.
 enum class Measure { Area, SizeAndRootOfTime };
 
-// Ejection chains. A box that finds no hole below the capacity pushes out those whose weights sum to the least. Each
-// failure to find a hole adds to the weight of a box, so that no set of boxes pushes each other out for ever.
+// Ejection chains. Boxes with offsets below 0 are not placed at first. A box that finds no hole below the capacity
+// pushes out those whose weights sum to the least. Each failure to find a hole adds to the weight of a box, so that no
+// set of boxes pushes each other out for ever.
 class Repair {
  public:
   Repair(const Boxes& boxes, Offsets offsets) : boxes_(boxes), offsets_(std::move(offsets)), tree_(boxes) {
-    for (size_t i = 0; i < boxes_.size(); ++i) tree_.add(static_cast<int32_t>(i), offsets_[i]);
-    is_placed_.assign(boxes_.size(), 1);
+    is_placed_.assign(boxes_.size(), 0);
+    for (size_t i = 0; i < boxes_.size(); ++i)
+      if (offsets_[i] >= 0) place(static_cast<int32_t>(i), offsets_[i]);
     weigh_by(Measure::Area);
   }
 
@@ -53,8 +55,7 @@ class Repair {
 
   // Whether all boxes came to lie below the capacity before the looks ended.
   bool lower_to(Bytes capacity, int64_t most_looks) {
-    for (size_t i = 0; i < boxes_.size(); ++i)
-      if (is_placed_[i] && offsets_[i] + boxes_[i].size > capacity) take_out(static_cast<int32_t>(i));
+    take_out_above(capacity);
     std::sort(waiting_.begin(), waiting_.end(),
               [&](int32_t a, int32_t b) { return std::pair(base_weight_[a], a) < std::pair(base_weight_[b], b); });
     while (!waiting_.empty() && tree_.looks() < most_looks) {
@@ -63,6 +64,26 @@ class Repair {
       put_back(box, capacity);
     }
     return waiting_.empty();
+  }
+
+  // Places these as well, in their order. Gives up when the looks end, or when no more boxes are placed than before for
+  // a good part of them.
+  bool place_others(const BoxOrder& others, Bytes capacity, int64_t most_looks) {
+    constexpr int64_t kPatience = 16;
+    waiting_.assign(others.rbegin(), others.rend());
+    take_out_above(capacity);
+    size_t fewest = waiting_.size();
+    int64_t gained_at = tree_.looks();
+    while (!waiting_.empty()) {
+      if (tree_.looks() >= most_looks || tree_.looks() - gained_at > most_looks / kPatience) return false;
+      const int32_t box = waiting_.back();
+      waiting_.pop_back();
+      put_back(box, capacity);
+      if (waiting_.size() >= fewest) continue;
+      fewest = waiting_.size();
+      gained_at = tree_.looks();
+    }
+    return true;
   }
 
  private:
@@ -76,6 +97,11 @@ class Repair {
     tree_.remove(box, offsets_[box]);
     is_placed_[box] = 0;
     waiting_.push_back(box);
+  }
+
+  void take_out_above(Bytes capacity) {
+    for (size_t i = 0; i < boxes_.size(); ++i)
+      if (is_placed_[i] && offsets_[i] + boxes_[i].size > capacity) take_out(static_cast<int32_t>(i));
   }
 
   // The last goes first: the heaviest.
@@ -150,6 +176,13 @@ class Repair {
 };
 
 }  // namespace
+
+Offsets complete(const Boxes& boxes, Offsets some, const BoxOrder& others, Bytes capacity, int64_t& looks) {
+  Repair state(boxes, std::move(some));
+  const bool is_complete = state.place_others(others, capacity, looks);
+  looks -= state.looks();
+  return is_complete ? state.offsets() : Offsets{};
+}
 
 Offsets repair(const Boxes& boxes, Offsets best, Bytes enough, int64_t looks) {
   constexpr int64_t kShares = 4;       // one target may take one share of the looks
