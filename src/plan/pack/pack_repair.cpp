@@ -9,19 +9,34 @@
 namespace plimsoll::plan {
 namespace {
 
-// What makes a box costly to push out. Neither is best everywhere.
-enum class Measure { Area, SizeAndRootOfTime };
+// What makes a box costly to push out. None is best everywhere. Contended area counts a time the more, the more is
+// alive then.
+enum class Measure { Area, SizeAndRootOfTime, ContendedArea };
+
+// By time: what counts up to it, for each measure that adds up times.
+std::vector<double> sum_times(const Boxes& boxes, Measure measure) {
+  const std::vector<Bytes> loads = loads_of(boxes);
+  const auto bound = static_cast<double>(*std::max_element(loads.begin(), loads.end()));
+  std::vector<double> sums{0};
+  for (const Bytes load : loads) {
+    double share = measure == Measure::ContendedArea ? static_cast<double>(load) / bound : 1;
+    for (int k = 0; k < 4; ++k) share *= share;
+    sums.push_back(sums.back() + share);
+  }
+  return sums;
+}
 
 // Ejection chains. Boxes with offsets below 0 are not placed at first. A box that finds no hole below the capacity
 // pushes out those whose weights sum to the least. Each failure to find a hole adds to the weight of a box, so that no
 // set of boxes pushes each other out for ever.
 class Repair {
  public:
-  Repair(const Boxes& boxes, Offsets offsets) : boxes_(boxes), offsets_(std::move(offsets)), tree_(boxes) {
+  Repair(const Boxes& boxes, Offsets offsets, Measure measure)
+      : boxes_(boxes), offsets_(std::move(offsets)), tree_(boxes) {
     is_placed_.assign(boxes_.size(), 0);
     for (size_t i = 0; i < boxes_.size(); ++i)
       if (offsets_[i] >= 0) place(static_cast<int32_t>(i), offsets_[i]);
-    weigh_by(Measure::Area);
+    weigh_by(measure);
   }
 
   // Back to a packing of all boxes.
@@ -39,10 +54,11 @@ class Repair {
   // Forgets what failures added.
   void weigh_by(Measure measure) {
     constexpr double kFinest = 1 << 20;  // integers, so that sums are exact
+    const std::vector<double> sums = sum_times(boxes_, measure);
     std::vector<double> costs;
     for (const Box& box : boxes_) {
-      const double time = box.upper - box.lower;
-      costs.push_back(static_cast<double>(box.size) * (measure == Measure::Area ? time : std::sqrt(time)));
+      const double time = sums[box.upper] - sums[box.lower];
+      costs.push_back(static_cast<double>(box.size) * (measure == Measure::SizeAndRootOfTime ? std::sqrt(time) : time));
     }
     const double most = *std::max_element(costs.begin(), costs.end());
     base_weight_.clear();
@@ -178,7 +194,7 @@ class Repair {
 }  // namespace
 
 Offsets complete(const Boxes& boxes, Offsets some, const BoxOrder& others, Bytes capacity, int64_t& looks) {
-  Repair state(boxes, std::move(some));
+  Repair state(boxes, std::move(some), Measure::ContendedArea);
   const bool is_complete = state.place_others(others, capacity, looks);
   looks -= state.looks();
   return is_complete ? state.offsets() : Offsets{};
@@ -189,7 +205,7 @@ Offsets repair(const Boxes& boxes, Offsets best, Bytes enough, int64_t looks) {
   constexpr Bytes kFinestStep = 4000;  // a step of less than this share of the bound is not worth its looks
   const Bytes bound = load_of(boxes);
   Bytes height = height_of(boxes, best), failed = bound;
-  Repair state(boxes, best);
+  Repair state(boxes, best, Measure::Area);
   int failures = 0;
   while (height > std::max(enough, bound) && state.looks() < looks) {
     if (height - failed < bound / kFinestStep) failed = bound;
