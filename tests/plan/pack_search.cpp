@@ -46,10 +46,10 @@ TEST(PackSearch, AgreesWithTryingEverything) {
     const Bytes optimum = exhaustive_height(boxes);
     int64_t nodes = 100'000;
     const SearchResult fits = pack_search(boxes, optimum, nodes);
-    ASSERT_EQ(fits.verdict, Verdict::Fits) << seed;
+    ASSERT_EQ(fits.feasibility, Feasibility::Fits) << seed;
     EXPECT_FALSE(overlaps(boxes, fits.offsets)) << seed;
     EXPECT_LE(height_of(boxes, fits.offsets), optimum) << seed;
-    EXPECT_EQ(pack_search(boxes, optimum - 1, nodes).verdict, Verdict::Impossible) << seed;
+    EXPECT_EQ(pack_search(boxes, optimum - 1, nodes).feasibility, Feasibility::Impossible) << seed;
     EXPECT_GT(nodes, 0);
   }
 }
@@ -99,7 +99,7 @@ TEST(PackSearch, KnowsWhatCannotBePacked) {
       const bool can = can_pack(boxes, height, offsets, 0);
       int64_t nodes = 100'000;
       const SearchResult result = pack_search(boxes, height, nodes);
-      ASSERT_EQ(result.verdict, can ? Verdict::Fits : Verdict::Impossible) << height << " " << seed;
+      ASSERT_EQ(result.feasibility, can ? Feasibility::Fits : Feasibility::Impossible) << height << " " << seed;
       EXPECT_FALSE(can && overlaps(boxes, result.offsets));
       impossible += !can;
     }
@@ -121,10 +121,10 @@ TEST(PackSearch, SaysUnknownWhenTheBudgetEnds) {
   for (const PackItem& item : items)
     boxes.push_back({static_cast<int32_t>(item.lower), static_cast<int32_t>(item.upper), item.size});
   int64_t nodes = 50;
-  EXPECT_EQ(pack_search(boxes, 1 << 20, nodes).verdict, Verdict::Unknown);
+  EXPECT_EQ(pack_search(boxes, 1 << 20, nodes).feasibility, Feasibility::Unknown);
   EXPECT_LE(nodes, 0);
   nodes = 50;
-  EXPECT_EQ(pack_search(boxes, (1 << 20) - 1, nodes).verdict, Verdict::Impossible);
+  EXPECT_EQ(pack_search(boxes, (1 << 20) - 1, nodes).feasibility, Feasibility::Impossible);
 }
 
 TEST(PackSearch, RepeatsItself) {

@@ -108,11 +108,11 @@ class Packer {
       nodes -= spend;
       SearchResult result = pack_search(boxes, capacity, spend);
       nodes += spend;
-      if (result.verdict == Verdict::Fits) {
+      if (result.feasibility == Feasibility::Fits) {
         best = std::move(result.offsets);
         height = height_of(boxes, best);
       }
-      return result.verdict;
+      return result.feasibility;
     };
     if (aims_at_enough_) {
       try_capacity(enough, nodes);
@@ -121,10 +121,10 @@ class Packer {
     // First the bound, where most real problems end; then halve what is left between known and possible.
     Bytes lowest = load_of(boxes);
     const int64_t slice = nodes / 4;
-    if (try_capacity(lowest, 2 * slice) == Verdict::Impossible) ++lowest;
+    if (try_capacity(lowest, 2 * slice) == Feasibility::Impossible) ++lowest;
     while (height > enough && height > lowest && nodes > slice / 16) {
       const Bytes middle = lowest + (height - lowest) / 2;
-      if (try_capacity(middle, slice / 2) != Verdict::Fits) lowest = middle + 1;
+      if (try_capacity(middle, slice / 2) != Feasibility::Fits) lowest = middle + 1;
     }
     return best;
   }
@@ -133,10 +133,12 @@ class Packer {
   LargeBudget large_budget(double share) const {
     constexpr int64_t kScansPerLook = 8, kLooksPerNode = 16;
     constexpr int64_t kMostGreedyLooks = 64'000'000, kMostRepairLooks = 50'000'000, kMostScans = 400'000'000;
-    const auto micro_batch = [&](int64_t whole) { return static_cast<int64_t>(static_cast<double>(whole) * share); };
-    return {.greedy_looks = micro_batch(std::min(budget_.scans / kScansPerLook, kMostGreedyLooks)),
-            .repair_looks = micro_batch(std::min(budget_.nodes * kLooksPerNode, kMostRepairLooks)),
-            .scans = micro_batch(std::min(budget_.scans, kMostScans))};
+    constexpr int64_t kMostNodes = 300'000;
+    const auto part = [&](int64_t whole) { return static_cast<int64_t>(static_cast<double>(whole) * share); };
+    return {.greedy_looks = part(std::min(budget_.scans / kScansPerLook, kMostGreedyLooks)),
+            .repair_looks = part(std::min(budget_.nodes * kLooksPerNode, kMostRepairLooks)),
+            .scans = part(std::min(budget_.scans, kMostScans)),
+            .nodes = part(std::min(budget_.nodes, kMostNodes))};
   }
 
   static constexpr size_t kLarge = 10'000;

@@ -21,7 +21,8 @@ using BoxOrder = std::vector<int32_t>;
 
 Bytes height_of(const Boxes& boxes, const Offsets& offsets);
 
-// Most units alive at one time.
+// Units alive at each time, and the most of them at one.
+std::vector<Bytes> loads_of(const Boxes& boxes);
 Bytes load_of(const Boxes& boxes);
 
 // The highest top over any stretch of time, raised box by box: both in logarithmic time.

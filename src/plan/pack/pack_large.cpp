@@ -5,6 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include "plan/pack/pack.h"
+#include "plan/pack/pack_blocks.h"
+#include "plan/pack/pack_search.h"
 #include "plan/pack/pack_tree.h"
 
 namespace plimsoll::plan {
@@ -102,22 +105,32 @@ void offer_affordable_orders(const Boxes& boxes, Bytes enough, const LargeBudget
   lowest.offer(boxes, pack_greedy(boxes, enough, scans));
 }
 
+// Rows and stacks of boxes, when there are so many of them that the search can hold what remains.
+void offer_blocks(const Boxes& boxes, Bytes enough, const LargeBudget& budget, Lowest& lowest) {
+  const BoxBlocks blocks(boxes);
+  const Boxes outermost = blocks.outermost();
+  if (outermost.size() > boxes.size() / 2 || !is_searchable(outermost)) return;
+  std::vector<PackItem> items;
+  for (const Box& box : outermost) items.push_back({box.lower, box.upper, box.size});
+  const Packing packing = pack(items, 1, enough, {.scans = budget.scans, .nodes = budget.nodes});
+  lowest.offer(boxes, blocks.take_apart(packing.offsets));
+}
+
 void offer_repaired(const Boxes& boxes, Bytes enough, const LargeBudget& budget, Lowest& lowest) {
   if (lowest.height > enough) lowest.offer(boxes, repair(boxes, lowest.offsets, enough, budget.repair_looks));
 }
 
 // Tiny boxes in a strip at the bottom, where they are in nobody's way; the others are fewer.
-void offer_on_strip(const Boxes& boxes, const Parts& micro_batches, Bytes enough, const LargeBudget& budget,
-                    Lowest& lowest) {
-  const Boxes tiny = pick(boxes, micro_batches.tiny), core = pick(boxes, micro_batches.core);
+void offer_on_strip(const Boxes& boxes, const Parts& parts, Bytes enough, const LargeBudget& budget, Lowest& lowest) {
+  const Boxes tiny = pick(boxes, parts.tiny), core = pick(boxes, parts.core);
   Lowest strip, rest;
   offer_quick(tiny, load_of(tiny), strip);
   const Bytes enough_above = std::max(enough - strip.height, load_of(core));
   offer_affordable_orders(core, enough_above, budget, rest);
   offer_repaired(core, enough_above, budget, rest);
   Offsets offsets(boxes.size(), 0);
-  for (size_t i = 0; i < tiny.size(); ++i) offsets[micro_batches.tiny[i]] = strip.offsets[i];
-  for (size_t i = 0; i < core.size(); ++i) offsets[micro_batches.core[i]] = strip.height + rest.offsets[i];
+  for (size_t i = 0; i < tiny.size(); ++i) offsets[parts.tiny[i]] = strip.offsets[i];
+  for (size_t i = 0; i < core.size(); ++i) offsets[parts.core[i]] = strip.height + rest.offsets[i];
   lowest.offer(boxes, std::move(offsets));
 }
 
@@ -127,12 +140,14 @@ Offsets pack_large(const Boxes& boxes, Bytes enough, const LargeBudget& budget) 
   constexpr size_t kWorthwhile = 10;  // one in so many boxes must be tiny
   Lowest lowest;
   offer_affordable_orders(boxes, enough, budget, lowest);
+  if (lowest.height > enough && budget.nodes > 0) offer_blocks(boxes, enough, budget, lowest);
+  if (lowest.height > enough) lowest.offer(boxes, pack_contended_first(boxes, lowest.offsets, enough, budget));
   if (lowest.height <= enough) return lowest.offsets;
-  const Parts micro_batches = split_off_tiny(boxes);
-  if (micro_batches.tiny.size() < boxes.size() / kWorthwhile || micro_batches.core.empty())
+  const Parts parts = split_off_tiny(boxes);
+  if (parts.tiny.size() < boxes.size() / kWorthwhile || parts.core.empty())
     offer_repaired(boxes, enough, budget, lowest);
   else
-    offer_on_strip(boxes, micro_batches, enough, budget, lowest);
+    offer_on_strip(boxes, parts, enough, budget, lowest);
   return lowest.offsets;
 }
 

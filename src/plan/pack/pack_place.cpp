@@ -130,15 +130,20 @@ Bytes height_of(const Boxes& boxes, const Offsets& offsets) {
   return height;
 }
 
-Bytes load_of(const Boxes& boxes) {
-  std::vector<Bytes> change(static_cast<size_t>(times_of(boxes)) + 1, 0);
+std::vector<Bytes> loads_of(const Boxes& boxes) {
+  std::vector<Bytes> loads(static_cast<size_t>(times_of(boxes)) + 1, 0);
   for (const Box& box : boxes) {
-    change[box.lower] += box.size;
-    change[box.upper] -= box.size;
+    loads[box.lower] += box.size;
+    loads[box.upper] -= box.size;
   }
-  Bytes alive = 0, most = 0;
-  for (const Bytes delta : change) most = std::max(most, alive += delta);
-  return most;
+  std::partial_sum(loads.begin(), loads.end(), loads.begin());
+  loads.pop_back();
+  return loads;
+}
+
+Bytes load_of(const Boxes& boxes) {
+  const std::vector<Bytes> loads = loads_of(boxes);
+  return *std::max_element(loads.begin(), loads.end());
 }
 
 Skyline::Skyline(int32_t times) {

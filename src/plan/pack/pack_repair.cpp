@@ -9,17 +9,34 @@
 namespace plimsoll::plan {
 namespace {
 
-// What makes a box costly to push out. Neither is best everywhere.
-enum class Measure { Area, SizeAndRootOfTime };
+// What makes a box costly to push out. None is best everywhere. Contended area counts a time the more, the more is
+// alive then.
+enum class Measure { Area, SizeAndRootOfTime, ContendedArea };
 
-// Ejection chains. A box that finds no hole below the capacity pushes out those whose weights sum to the least. Each
-// failure to find a hole adds to the weight of a box, so that no set of boxes pushes each other out for ever.
+// By time: what counts up to it, for each measure that adds up times.
+std::vector<double> sum_times(const Boxes& boxes, Measure measure) {
+  const std::vector<Bytes> loads = loads_of(boxes);
+  const auto bound = static_cast<double>(*std::max_element(loads.begin(), loads.end()));
+  std::vector<double> sums{0};
+  for (const Bytes load : loads) {
+    double share = measure == Measure::ContendedArea ? static_cast<double>(load) / bound : 1;
+    for (int k = 0; k < 4; ++k) share *= share;
+    sums.push_back(sums.back() + share);
+  }
+  return sums;
+}
+
+// Ejection chains. Boxes with offsets below 0 are not placed at first. A box that finds no hole below the capacity
+// pushes out those whose weights sum to the least. Each failure to find a hole adds to the weight of a box, so that no
+// set of boxes pushes each other out for ever.
 class Repair {
  public:
-  Repair(const Boxes& boxes, Offsets offsets) : boxes_(boxes), offsets_(std::move(offsets)), tree_(boxes) {
-    for (size_t i = 0; i < boxes_.size(); ++i) tree_.add(static_cast<int32_t>(i), offsets_[i]);
-    is_placed_.assign(boxes_.size(), 1);
-    weigh_by(Measure::Area);
+  Repair(const Boxes& boxes, Offsets offsets, Measure measure)
+      : boxes_(boxes), offsets_(std::move(offsets)), tree_(boxes) {
+    is_placed_.assign(boxes_.size(), 0);
+    for (size_t i = 0; i < boxes_.size(); ++i)
+      if (offsets_[i] >= 0) place(static_cast<int32_t>(i), offsets_[i]);
+    weigh_by(measure);
   }
 
   // Back to a packing of all boxes.
@@ -37,10 +54,11 @@ class Repair {
   // Forgets what failures added.
   void weigh_by(Measure measure) {
     constexpr double kFinest = 1 << 20;  // integers, so that sums are exact
+    const std::vector<double> sums = sum_times(boxes_, measure);
     std::vector<double> costs;
     for (const Box& box : boxes_) {
-      const double time = box.upper - box.lower;
-      costs.push_back(static_cast<double>(box.size) * (measure == Measure::Area ? time : std::sqrt(time)));
+      const double time = sums[box.upper] - sums[box.lower];
+      costs.push_back(static_cast<double>(box.size) * (measure == Measure::SizeAndRootOfTime ? std::sqrt(time) : time));
     }
     const double most = *std::max_element(costs.begin(), costs.end());
     base_weight_.clear();
@@ -53,8 +71,7 @@ class Repair {
 
   // Whether all boxes came to lie below the capacity before the looks ended.
   bool lower_to(Bytes capacity, int64_t most_looks) {
-    for (size_t i = 0; i < boxes_.size(); ++i)
-      if (is_placed_[i] && offsets_[i] + boxes_[i].size > capacity) take_out(static_cast<int32_t>(i));
+    take_out_above(capacity);
     std::sort(waiting_.begin(), waiting_.end(),
               [&](int32_t a, int32_t b) { return std::pair(base_weight_[a], a) < std::pair(base_weight_[b], b); });
     while (!waiting_.empty() && tree_.looks() < most_looks) {
@@ -63,6 +80,26 @@ class Repair {
       put_back(box, capacity);
     }
     return waiting_.empty();
+  }
+
+  // Places these as well, in their order. Gives up when the looks end, or when no more boxes are placed than before for
+  // a good part of them.
+  bool place_others(const BoxOrder& others, Bytes capacity, int64_t most_looks) {
+    constexpr int64_t kPatience = 16;
+    waiting_.assign(others.rbegin(), others.rend());
+    take_out_above(capacity);
+    size_t fewest = waiting_.size();
+    int64_t gained_at = tree_.looks();
+    while (!waiting_.empty()) {
+      if (tree_.looks() >= most_looks || tree_.looks() - gained_at > most_looks / kPatience) return false;
+      const int32_t box = waiting_.back();
+      waiting_.pop_back();
+      put_back(box, capacity);
+      if (waiting_.size() >= fewest) continue;
+      fewest = waiting_.size();
+      gained_at = tree_.looks();
+    }
+    return true;
   }
 
  private:
@@ -76,6 +113,11 @@ class Repair {
     tree_.remove(box, offsets_[box]);
     is_placed_[box] = 0;
     waiting_.push_back(box);
+  }
+
+  void take_out_above(Bytes capacity) {
+    for (size_t i = 0; i < boxes_.size(); ++i)
+      if (is_placed_[i] && offsets_[i] + boxes_[i].size > capacity) take_out(static_cast<int32_t>(i));
   }
 
   // The last goes first: the heaviest.
@@ -151,12 +193,19 @@ class Repair {
 
 }  // namespace
 
+Offsets complete(const Boxes& boxes, Offsets some, const BoxOrder& others, Bytes capacity, int64_t& looks) {
+  Repair state(boxes, std::move(some), Measure::ContendedArea);
+  const bool is_complete = state.place_others(others, capacity, looks);
+  looks -= state.looks();
+  return is_complete ? state.offsets() : Offsets{};
+}
+
 Offsets repair(const Boxes& boxes, Offsets best, Bytes enough, int64_t looks) {
   constexpr int64_t kShares = 4;       // one target may take one share of the looks
   constexpr Bytes kFinestStep = 4000;  // a step of less than this share of the bound is not worth its looks
   const Bytes bound = load_of(boxes);
   Bytes height = height_of(boxes, best), failed = bound;
-  Repair state(boxes, best);
+  Repair state(boxes, best, Measure::Area);
   int failures = 0;
   while (height > std::max(enough, bound) && state.looks() < looks) {
     if (height - failed < bound / kFinestStep) failed = bound;

@@ -50,7 +50,7 @@ class OffsetSearch {
   }
 
   // Places at most `slice` boxes, while the budget lasts.
-  Verdict run(Focus focus, const std::vector<double>& preference, int64_t slice, int64_t& budget) {
+  Feasibility run(Focus focus, const std::vector<double>& preference, int64_t slice, int64_t& budget) {
     focus_ = focus;
     preference_ = &preference;
     slice_ = slice;
@@ -68,11 +68,11 @@ class OffsetSearch {
     placed_.clear();
     queue_.clear();
     for (const Bytes left : left_)
-      if (left > capacity_) return Verdict::Impossible;
+      if (left > capacity_) return Feasibility::Impossible;
     const bool fits = solve_pieces(0, sections_);
     budget = budget_;
-    if (fits) return Verdict::Fits;
-    return is_spent() ? Verdict::Unknown : Verdict::Impossible;
+    if (fits) return Feasibility::Fits;
+    return is_spent() ? Feasibility::Unknown : Feasibility::Impossible;
   }
 
   const Offsets& offsets() const { return offsets_; }
@@ -375,9 +375,9 @@ SearchResult pack_search(const Boxes& boxes, Bytes capacity, int64_t& nodes) {
           random = mix_bits(random);
           noisy[i] = preference[i] * (1 + noise * static_cast<double>(random >> 11) * 0x1p-53);
         }
-        const Verdict verdict = search.run(focus, noisy, static_cast<int64_t>(slice), nodes);
-        if (verdict == Verdict::Fits) return {verdict, search.offsets()};
-        if (verdict == Verdict::Impossible) return {verdict, {}};
+        const Feasibility feasibility = search.run(focus, noisy, static_cast<int64_t>(slice), nodes);
+        if (feasibility == Feasibility::Fits) return {feasibility, search.offsets()};
+        if (feasibility == Feasibility::Impossible) return {feasibility, {}};
         if (nodes <= 0) return {};
       }
   return {};

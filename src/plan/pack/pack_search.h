@@ -7,10 +7,10 @@
 
 namespace plimsoll::plan {
 
-enum class Verdict { Fits, Impossible, Unknown };
+enum class Feasibility { Fits, Impossible, Unknown };
 
 struct SearchResult {
-  Verdict verdict = Verdict::Unknown;
+  Feasibility feasibility = Feasibility::Unknown;
   Offsets offsets;  // when it fits
 };
 
