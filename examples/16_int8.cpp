@@ -27,7 +27,7 @@ Model make_net() {
 }
 
 int predict(const std::string& path) {
-  MemoryLine line = MemoryLine::process("24MiB");
+  MemoryLine line = MemoryLine::process("12MiB");
   Model net = Model::load(path);
   const example::Stopwatch time;
   int64_t samples = 0;

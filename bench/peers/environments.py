@@ -11,6 +11,8 @@ PACKAGES = {
     'torch': ['numpy', 'onnx', 'onnxscript', 'pillow'],
     'tensorflow': ['tensorflow-cpu'],
     'onnxruntime': ['numpy', 'onnxruntime'],
+    'onnxruntime-tools': ['numpy', 'onnx', 'onnxruntime', 'sympy'],
+    'litert': ['numpy', 'ai-edge-litert'],
     'plots': ['matplotlib'],
     'tensorboard': ['tensorboard'],
     'peft': ['torch==2.13.0', 'peft', 'transformers'],

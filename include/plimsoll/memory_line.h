@@ -87,6 +87,8 @@ class MemoryLine {
   // taken. It may then be more than the line: free() is 0 and the next plan is refused.
   void measure_process(Bytes leaving = 0);
   Bytes process_bytes() const;  // held so
+  // Measured from now on with room for the code of a training: more of the program runs than for inference.
+  void expect_training();
   // Cheap. Throws DoesNotFit when the process has grown past the line since it was last measured: bytes that nobody
   // reserved, so the host program's.
   void expect_no_growth();

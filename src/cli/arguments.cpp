@@ -144,6 +144,9 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   // A run that is resumed needs no larger line than when it began.
   spec.loads_weights =
       !arguments.weights.empty() || spec.stored_model || !arguments.run.empty() || !arguments.early_stopping.empty();
+  if (purpose == train::Purpose::Evaluate && arguments.weights.empty() && arguments.run.empty() &&
+      arguments.adapter.empty() && spec.stored_model)
+    spec.weights_file = spec.stored_model->weights_path();
   spec.finds_bad_numbers = arguments.debug_nan;
   spec.predicts = arguments.predicts;
   if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;

@@ -34,6 +34,7 @@ void predict(train::Training& training, train::Inputs& inputs, train::Prediction
   }
   inputs.stop();
   stop_if_asked();
+  memory::drop_code_near(training.line->limit());  // the end runs other code than the steps
   writer.finish();
 }
 
@@ -64,6 +65,7 @@ int run_predict(const Arguments& arguments) {
   stop_if_asked();
   load_trained(*training, weights, arguments);
   predict(*training, inputs, *writer);
+  memory::drop_code_near(training->line->limit());
   const Bytes peak = peak_resident_bytes(), line = training->line->limit();
   print_now(plan_goes_to, arguments.json ? report::prediction_json(facts.samples, arguments.output, peak, line) + "\n"
                                          : report::prediction_text(facts.samples, arguments.output, peak, line));

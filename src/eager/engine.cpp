@@ -49,6 +49,8 @@ EagerEngine::EagerEngine(const MemoryLine& line, const EagerOptions& options)
     : options_(options),
       store_(line, options_, [this](EagerValue& value) { return remake(value); }),
       plans_(options.plan_cache_bytes) {
+  store_.line().expect_training();
+  store_.line().measure_process();
   graph_ = &recording_;
   recording_.body().record_for(this);
   graph::add_recorder(this);

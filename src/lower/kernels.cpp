@@ -42,6 +42,7 @@ const kernels::Prepared& KernelStore::prepare(const graph::Op& op, const kernels
   key += to_string(facts.attrs);
   const auto at = prepared_.find(key);
   if (at != prepared_.end()) return at->second;
+  if (before_making_) before_making_();
   return prepared_.emplace(std::move(key), prepare_guarded(op, facts)).first->second;
 }
 
@@ -55,6 +56,7 @@ const kernels::Prepared& KernelStore::reorder(const kernels::ConcreteType& from,
   append_number(key, id_of(to));
   const auto at = prepared_.find(key);
   if (at != prepared_.end()) return at->second;
+  if (before_making_) before_making_();
   kernels::Prepared prepared;
   prepared.kernel = make_reorder(from, to, &prepared.workspace_bytes);
   prepared.in = {from.layout};

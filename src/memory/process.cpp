@@ -121,10 +121,15 @@ void drop_code_pages() {
   const Descriptor pagemap = Descriptor::open("/proc/self/pagemap", O_RDONLY);
   if (!pagemap.is_open()) return;
   for_each_mapping([&](const Mapping& mapping) {
-    if (!mapping.runs || mapping.writes || !mapping.has_file || !is_unchanged(mapping, pagemap)) return;
+    if (mapping.writes || !mapping.has_file || !is_unchanged(mapping, pagemap)) return;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses come as text
     ::madvise(reinterpret_cast<void*>(mapping.first), mapping.last - mapping.first, MADV_DONTNEED);
   });
+}
+
+void drop_code_near(Bytes line) {
+  constexpr Bytes kNear = 5 * MiB;  // more than the pages that making a kernel touches
+  if (quick_peak_resident_bytes() > line - kNear && resident_bytes() > line - kNear) drop_code_pages();
 }
 
 bool reset_peak_resident() {

@@ -19,9 +19,12 @@ struct ProcessMemory {
 };
 ProcessMemory measure_process_memory();
 
-// Unmaps code that has run: most of it was needed to plan and will not run again. It comes back from the page cache,
-// page by page, when it does. Code that a debugger or another tool has changed stays.
+// Unmaps pages of code that has run, and of constants and tables of symbols: most of them were needed to start and to
+// plan, and will not be used again. They come back from the page cache when they are. What was written to stays: the
+// data of programs, and code that a debugger has changed.
 void drop_code_pages();
+// Does so where the process holds nearly as much as its line: between two pieces of work that run different code.
+void drop_code_near(Bytes line);
 
 // Throws Error when the process has at some time held more than its line: a fault of the engine, which is never silent.
 void expect_line_kept(Bytes line);

@@ -49,7 +49,7 @@ Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>&
     : graph_(graph.body()),
       options_(options),
       budget_(line, options_),
-      lowering_(graph_, options_),
+      lowering_(graph_, options_, line),
       planner_(graph_, options_, budget_, lowering_) {
   const auto turn = budget_.line().take_planning_turn();
   state_.seed = options.seed;

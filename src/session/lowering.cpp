@@ -6,6 +6,7 @@
 
 #include <plimsoll/error.h>
 #include "kernels/half_product.h"
+#include "memory/process.h"
 #include "plan/effort.h"
 #include "plan/search/split.h"
 
@@ -23,6 +24,10 @@ lower::LowerOptions StepLowering::options_for(const Request& request) const {
   return lowering;
 }
 
+void StepLowering::drop_code() const {
+  if (line_.covers_process()) memory::drop_code_near(line_.limit());
+}
+
 void StepLowering::lower(PlannedStep& step, const Request& request) {
   if (request.batch <= 0)
     throw Error(fmt::format("a step can't have a batch of {} samples; give at least 1", request.batch));
@@ -31,6 +36,7 @@ void StepLowering::lower(PlannedStep& step, const Request& request) {
   step.request = request;
   step.program = lower::lower(graph_, request.fetch_ids(), request.updates, options_for(request), layouts_, kernels_);
   step.lowered_tasks = std::ssize(step.program.tasks);
+  drop_code();
 }
 
 void StepLowering::close_layouts() {
@@ -68,7 +74,8 @@ std::vector<lower::Program> StepLowering::lower_splits(const Request& request, c
   }
   for (const int64_t samples : sizes) {
     lowering.micro_batch = samples;
-    lower::KernelStore kernels;  // kernels of a split that is not chosen are freed with its program
+    lower::KernelStore kernels(
+        [this] { drop_code(); });  // kernels of a split that is not chosen are freed with its program
     auto program = lower_in_micro_batches(graph_, request.fetch_ids(), request.updates, lowering, layouts_, kernels);
     if (program) splits.push_back(std::move(*program));
   }
@@ -82,7 +89,7 @@ bool StepLowering::has_room_for_splits(const PlannedStep& step, Bytes search_byt
 
 std::vector<plan::Problem> StepLowering::list_problems(const PlannedStep& step) {
   std::vector<plan::Problem> problems;
-  lower::KernelStore kernels;
+  lower::KernelStore kernels([this] { drop_code(); });
   const lower::Program whole = lower::lower(graph_, step.request.fetch_ids(), step.request.updates,
                                             options_for(step.request), layouts_, kernels);
   problems.push_back(whole.problem);

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <plimsoll/memory_line.h>
 #include "lower/lower.h"
 #include "session/request.h"
 
@@ -10,7 +11,8 @@ namespace plimsoll::session {
 
 class StepLowering {
  public:
-  StepLowering(const graph::Body& graph, const SessionOptions& options) : graph_(graph), options_(options) {}
+  StepLowering(const graph::Body& graph, const SessionOptions& options, const MemoryLine& line)
+      : graph_(graph), options_(options), line_(line), kernels_([this] { drop_code(); }) {}
 
   // The whole batch at once. Throws Error for a request that makes no sense.
   void lower(PlannedStep& step, const Request& request);
@@ -28,10 +30,13 @@ class StepLowering {
 
  private:
   lower::LowerOptions options_for(const Request& request) const;
+  // Code that made kernels before is not needed for the next ones.
+  void drop_code() const;
   std::vector<int64_t> split_sizes(const Request& request, const lower::Program& whole) const;
 
   const graph::Body& graph_;
   const SessionOptions& options_;
+  const MemoryLine line_;
   lower::KernelStore kernels_;
   lower::VariableLayouts layouts_;
 };

@@ -43,6 +43,8 @@ StepPlanner::StepPlanner(const graph::Body& graph, const SessionOptions& options
     : graph_(graph), options_(options), budget_(budget), lowering_(lowering) {}
 
 void StepPlanner::plan_all(const std::vector<Request>& requests) {
+  for (const Request& request : requests)
+    if (!request.updates.empty()) budget_.line().expect_training();
   // Kernels of a training step decide the layouts of variables, so it is lowered before others.
   std::vector<size_t> order(requests.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -134,6 +136,7 @@ std::optional<size_t> StepPlanner::find(const Request& request) const {
 
 size_t StepPlanner::plan_more(const Request& request) {
   evict_plans();
+  if (!request.updates.empty()) budget_.line().expect_training();
   budget_.expect_later_actions(0);
   if (is_open_) {
     budget_.release_other_batches();
@@ -194,6 +197,7 @@ plan::Limits StepPlanner::limits_for(const PlannedStep& step) const {
 // The whole step first. Micro-batches are looked at when that costs time or does not fit.
 Bytes StepPlanner::plan_step(PlannedStep& step) {
   const plan::Problem& whole = step.program.problem;
+  if (budget_.covers_process()) memory::drop_code_near(budget_.line().limit());
   const plan::Limits limits = limits_for(step);
   const plan::Problem* const one[] = {&whole};
   plan::Choice choice = choose_plan(whole, one, limits);

@@ -48,6 +48,8 @@ void read_exactly(const memory::File& file, const std::string& path, Bytes offse
 // and numbers, runs of white space.
 class HeaderText {
  public:
+  static constexpr Bytes kPieceBytes = 64 * KiB;
+
   HeaderText(const memory::File& file, const std::string& path, Bytes begin, Bytes end)
       : file_(file), path_(path), at_(begin), end_(end), piece_(std::make_unique<Piece>()) {
     advance();
@@ -93,7 +95,7 @@ class HeaderText {
   }
 
  private:
-  using Piece = std::array<char, 64 * KiB>;
+  using Piece = std::array<char, kPieceBytes>;
 
   bool next_character() {
     if (next_ == filled_) {
@@ -415,6 +417,15 @@ WeightsReader::WeightsReader(const std::string& path)
     expect_no_twins(some);
     if (some.is_full()) refuse(path_, "its names can't be told apart");
   }
+}
+
+Bytes WeightsReader::bytes_to_read(const std::string& path) {
+  // The buffers of texts grow by doubling; names are held by the parser, as key, and as the name of the tensor.
+  constexpr Bytes kTimes = 8, kOthers = 16 * KiB;
+  const memory::File file = memory::File::open(path);
+  uint64_t header_bytes = 0;
+  if (file.read_some(0, 8, &header_bytes, path) < 8 || header_bytes > static_cast<uint64_t>(kBytes)) return kBytes;
+  return std::min(kBytes, HeaderText::kPieceBytes + kOthers + kTimes * static_cast<Bytes>(header_bytes));
 }
 
 void WeightsReader::for_each(const std::function<void(const StoredTensor&)>& visit) const {

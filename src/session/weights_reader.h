@@ -35,6 +35,10 @@ class WeightsReader {
   // twice. Throws Error(BadData) that names the file and the fault.
   explicit WeightsReader(const std::string& path);
 
+  // What a reader of that file takes, at most kBytes: less where the header is short. Of what is no weights file,
+  // kBytes.
+  static Bytes bytes_to_read(const std::string& path);
+
   int64_t tensors() const { return tensors_; }
   Bytes data_bytes() const { return size_ - data_begin_; }
   int64_t steps() const { return steps_; }  // of training; 0 in files of others

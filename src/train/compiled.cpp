@@ -118,6 +118,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.purpose = need.purpose;
   spec.predicts = true;
   spec.loads_weights = true;
+  if (need.purpose == Purpose::Predict && !is_in_file_) spec.weights_file = given_weights_;
   spec.batches = need.data;
   spec.own_line = need.line;
   spec.levers = options_.levers;
@@ -193,6 +194,9 @@ Training& Compiled::ready(const SessionNeed& need) {
 void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
 
 void Compiled::take(const std::string& path) {
+  const Bytes more = session::WeightsReader::bytes_to_read(path) - training_->weights_file_bytes;
+  Reservation to_read;  // another file than the one that the plan has room for
+  if (more > 0 && training_->line->covers_process()) to_read = training_->line->reserve(Tag::Runtime, more);
   const session::LoadedWeights loaded =
       session::load_weights(*training_->session, training_->graph, path, {.may_miss = training_->starts_fresh});
   is_in_file_ = false;

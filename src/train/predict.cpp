@@ -9,6 +9,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/train.h>
+#include "memory/process.h"
 #include "train/compiled.h"
 #include "train/inputs.h"
 #include "train/npy_file.h"
@@ -51,6 +52,7 @@ void run_batches(const Model& model, const Dataset& dataset, const MemoryLine& l
   inputs.start_epoch(0);
   while (const ElementView* batch = inputs.next())
     sink(Results(training.session->run_like(training.predict_step, feeds.of(*batch))), samples_of(*batch));
+  if (line.covers_process()) memory::drop_code_near(line.limit());  // the end runs other code than the steps
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ struct Spec {
   int64_t profile_steps = 5;       // Purpose::Profile measures so many
   bool finds_bad_numbers = false;  // see SessionOptions
   bool loads_weights = false;      // a weights file will be read: the plan has room for that
+  std::string weights_file = {};   // the only one, if that is known: less room is enough where its header is short
   Bytes log_bytes = 0;             // of files that are written while it trains
   bool predicts = false;           // a step that gives the model's outputs is planned too
   LastBatches last_batches = {};

@@ -58,6 +58,14 @@ void allow_split(Graph& graph, const std::vector<std::string>& ops) {
   }
 }
 
+// The larger of what reading weights takes and what writing them takes.
+Bytes weights_file_bytes(const Spec& spec) {
+  const Bytes to_write = 2 * memory::OutputFile::kBufferBytes;
+  if (!spec.loads_weights) return to_write;
+  if (spec.weights_file.empty()) return session::kWeightsFileBytes;
+  return std::max(to_write, session::WeightsReader::bytes_to_read(spec.weights_file));
+}
+
 SessionOptions session_options(const Spec& spec, const Training& training) {
   const bool profiles = spec.purpose == Purpose::Profile;
   SessionOptions options;
@@ -67,7 +75,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   if (profiles)
     options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
   else
-    options.caller_bytes = spec.loads_weights ? session::kWeightsFileBytes : 2 * memory::OutputFile::kBufferBytes;
+    options.caller_bytes = training.weights_file_bytes;
   options.caller_bytes += spec.log_bytes;
   if (spec.communicator) options.caller_bytes += run::Exchanges::kBytes;
   options.finds_bad_numbers = spec.finds_bad_numbers;
@@ -257,6 +265,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
 
   training->data_stages = planned_stages(spec, training->model, training->step_batch());
   training->data_bytes = bytes_of(training->data_stages);
+  training->weights_file_bytes = weights_file_bytes(spec);
   const std::vector<session::Request> requests = list_requests(*training, spec);
   const SessionOptions options = session_options(spec, *training);
   training->scratch_folder = options.scratch_folder;

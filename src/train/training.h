@@ -38,6 +38,7 @@ struct Training {
   std::vector<FedTensor> fed;
   std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
   Bytes data_bytes = 0;                       // of all these
+  Bytes weights_file_bytes = 0;               // held for reading and writing weights
   Bytes data_more_bytes = 0;                  // that the line had left, and the data has a use for
   bool plans_other_batches = false;           // while the session is open
   bool reads_in_place = true;                 // batches
