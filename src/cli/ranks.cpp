@@ -172,6 +172,19 @@ void expect_same_training(const Arguments& arguments, const train::Training& tra
         ErrorKind::Usage);
 }
 
+int run_with_ranks(const Arguments& given,
+                   const std::function<int(const Arguments&, const std::shared_ptr<ranks::Communicator>&)>& work) {
+  if (must_start_ranks(given)) return start_ranks(given);
+  Arguments arguments = given;
+  const std::shared_ptr<ranks::Communicator> communicator = join_ranks(arguments);
+  if (!communicator) return work(arguments, nullptr);
+  try {
+    return work(arguments, communicator);
+  } catch (const Error& e) {
+    return end_together(*communicator, e);
+  }
+}
+
 int end_together(ranks::Communicator& communicator, const Error& error) {
   std::fflush(stdout);
   if (dynamic_cast<const AgreedError*>(&error) != nullptr) {

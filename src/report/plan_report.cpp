@@ -95,6 +95,7 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
       fmt::format("peak    planned {}{} at {}\n", format_exact_bytes(facts.peak_bytes),
                   has_line(facts) ? fmt::format(" ({} of the line)", percent(facts.peak_bytes, facts.line_bytes)) : "",
                   planning_is_highest(facts) ? "planning itself, before the first step" : peak_task(problem, plan));
+  if (facts.scale) text += scale_text(*facts.scale);
   return text;
 }
 
@@ -156,6 +157,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"decisions", decisions_json(plan)},
       {"by_tag", by_tag}};
   if (facts.smallest_line > 0) json["smallest_line_bytes"] = facts.smallest_line;
+  if (facts.scale) json["scale"] = scale_json(*facts.scale);
   if (facts.lower_bound) json["lower_bound_reason"] = facts.lower_bound->reason;
   if (!facts.batch_reason.empty()) json["batch_reason"] = facts.batch_reason;
   return json.dump(indent);
