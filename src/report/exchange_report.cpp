@@ -21,7 +21,8 @@ nlohmann::json exchange_json(const ExchangeFacts& facts) {
           {"sent_bytes_a_step", facts.sent_bytes},
           {"exchange_ns_a_step", facts.busy_ns},
           {"not_hidden_ns_a_step", facts.exposed_ns},
-          {"step_ns", facts.step_ns}};
+          {"step_ns", facts.step_ns},
+          {"network", {{"bytes_per_s", facts.bytes_per_s}, {"message_ns", facts.message_ns}}}};
 }
 
 }  // namespace plimsoll::report

@@ -30,7 +30,9 @@ std::optional<report::ExchangeFacts> ExchangeWatch::count(int64_t steps) const {
   training_.communicator->gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
   std::array most = mine;
   for (size_t i = 0; i < all.size(); ++i) most[i % most.size()] = std::max(most[i % most.size()], all[i]);
-  return report::ExchangeFacts{training_.communicator->size(), steps, most[0], most[1], most[2], most[3]};
+  return report::ExchangeFacts{
+      training_.communicator->size(), steps, most[0], most[1], most[2], most[3], training_.network.bytes_per_s,
+      training_.network.message_ns};
 }
 
 }  // namespace plimsoll::train
