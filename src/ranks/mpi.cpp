@@ -109,24 +109,22 @@ class MpiRank final : public Communicator {
     return is_done != 0;
   }
 
-  // Ranks may have to share cores: who waits longer gives its core away. A thread that yields again and again still
-  // takes a fair share of it from the computation of its own rank, so that it soon sleeps.
+  // Ranks may have to share cores: who waits longer gives its core away.
   template <class Condition>
   bool wait(const Condition& condition, milliseconds limit) {
     constexpr int kSpins = 200;
-    constexpr std::chrono::microseconds kYielding{50};
     const Clock::time_point begin = Clock::now();
     Clock::duration ended_at = Clock::duration::max() - kTimeToStop;
     for (int64_t round = 0; !condition(); ++round) {
       if (round < kSpins) continue;
       const auto waited = Clock::now() - begin;
       if (waited > limit) return false;
-      if (waited < kYielding) {
+      if (waited < std::chrono::milliseconds(1)) {
         ::sched_yield();
         continue;
       }
-      if (waited > milliseconds(1)) answer_questions();
-      if (waited > milliseconds(1) && is_end_asked_ && is_end_asked_()) {
+      answer_questions();
+      if (is_end_asked_ && is_end_asked_()) {
         ended_at = std::min(ended_at, waited);
         if (waited > ended_at + kTimeToStop)
           throw Error(fmt::format("rank {} was ended while it waited for another", rank()), ErrorKind::RankLost);
