@@ -40,7 +40,7 @@ TEST_F(RanksOnHosts, HaveTheBitsOfOneProcess) {
     const Hosts hosts(count, small.in(""));
     if (!hosts.why_not().empty()) GTEST_SKIP() << hosts.why_not();
     const Outcome outcome = run_on(hosts, "several");
-    EXPECT_EQ(SmallRun::content(small.in("several")), of_one_process()) << count << " hosts";
+    EXPECT_TRUE(SmallRun::content(small.in("several")) == of_one_process()) << count << " hosts";
     EXPECT_EQ(outcome.event("end")["exchanges"]["ranks"], count);
     EXPECT_GT(outcome.event("end")["exchanges"]["sent_bytes_a_step"], 0);
   }
@@ -59,18 +59,19 @@ TEST_F(RanksOnHosts, PlanWithTheSpeedOfTheirNetwork) {
   const double bytes = slow.event("end")["exchanges"]["sent_bytes_a_step"];
   EXPECT_GT(predicted(slow), 0.5 * bytes / 2.5e6 * 1e9) << "no faster than the link";
   EXPECT_GT(slow.event("end")["exchanges"]["exchange_ns_a_step"], 0.5 * bytes / 2.5e6 * 1e9);
-  EXPECT_EQ(SmallRun::content(small.in("slow")), SmallRun::content(small.in("fast")));
-  EXPECT_EQ(SmallRun::content(small.in("slow")), of_one_process());
+  EXPECT_TRUE(SmallRun::content(small.in("slow")) == SmallRun::content(small.in("fast")));
+  EXPECT_TRUE(SmallRun::content(small.in("slow")) == of_one_process());
 }
 
-// A queue of three packets: TCP learns the speed of the link from what is lost.
+// A queue of twenty packets: TCP learns the speed of the link from what is lost.
 TEST_F(RanksOnHosts, LosePacketsAndNoBits) {
   Hosts hosts(2, small.in(""));
   if (!hosts.why_not().empty()) GTEST_SKIP() << hosts.why_not();
-  if (!hosts.limit_link(1, "100mbit", 5000)) GTEST_SKIP() << "this kernel has no tbf, which makes a link lose packets";
+  if (!hosts.limit_link(1, "400mbit", 30'000))
+    GTEST_SKIP() << "this kernel has no tbf, which makes a link lose packets";
   run_on(hosts, "lossy");
   EXPECT_GT(hosts.dropped(1), 0) << "the link loses packets";
-  EXPECT_EQ(SmallRun::content(small.in("lossy")), of_one_process());
+  EXPECT_TRUE(SmallRun::content(small.in("lossy")) == of_one_process());
 }
 
 }  // namespace

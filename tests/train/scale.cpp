@@ -75,8 +75,7 @@ TEST(PaperStep, SendsTheVolumesOfEachSharing) {
   EXPECT_NEAR(sent(SharedPart::None), 2 * part * p, 0.001 * p) << "summed and gathered";
   EXPECT_NEAR(sent(SharedPart::State), 2 * part * p, 0.001 * p) << "gradients summed, weights gathered";
   EXPECT_NEAR(sent(SharedPart::Gradients), sent(SharedPart::State), 1);
-  // The first layer's weights are not needed by the backward pass: there is no gradient of the input.
-  EXPECT_NEAR(sent(SharedPart::Weights), part * (3 * p - 4.0 * 784 * 512), 0.005 * p) << "gathered for both passes";
+  EXPECT_NEAR(sent(SharedPart::Weights), 3 * part * p, 0.001 * p) << "weights gathered for both passes as well";
 }
 
 TEST(Scale, HasARowForEachNumberAndSaysWhereItEnds) {
@@ -90,7 +89,7 @@ TEST(Scale, HasARowForEachNumberAndSaysWhereItEnds) {
       EXPECT_EQ(row.strong.has_value(), row.ranks <= 64) << row.ranks;
       EXPECT_EQ(row.samples, row.ranks <= 64 ? 64 / row.ranks : 0);
       ASSERT_TRUE(row.weak);
-      if (row.ranks > 1) EXPECT_LT(row.weak->efficiency, 1) << row.ranks;
+      EXPECT_TRUE(row.ranks == 1 || row.weak->efficiency < 1) << row.ranks;
     }
   }
   EXPECT_EQ(row_of(facts, SharedPart::None, 8).strong->step_ns, row_of(facts, SharedPart::None, 8).weak->step_ns);
