@@ -4,7 +4,7 @@
 packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev libfmt-dev
   nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev dataset-fashion-mnist"
 packages_for_ranks="libopenmpi-dev openmpi-bin"
-packages_to_test="libgtest-dev libgmock-dev clang-format btrfs-progs $packages_for_ranks"
+packages_to_test="libgtest-dev libgmock-dev clang-format btrfs-progs iproute2 $packages_for_ranks"
 # Older ones do not know std::source_location.
 packages_to_lint="clang-tidy-16 libomp-16-dev"
 packages_to_bench="libbenchmark-dev libgtest-dev"

@@ -95,6 +95,7 @@ struct Arguments {
   double rank_timeout = 300;            // seconds after which a rank that does not answer ends all
   int64_t restarts = 0;                 // of all ranks, from the last checkpoint, when one was lost
   std::vector<std::string> words = {};  // the command line itself
+  std::string network_text = {};        // plan: the speed between ranks, "10Gb/s,50us"
   // Found out when the ranks met.
   Bytes rank_bytes = 0;  // what MPI holds beside the heap
   ranks::NetworkSpeed network = {};

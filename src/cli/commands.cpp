@@ -212,6 +212,7 @@ void add_plan_verb(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand("plan", "tell whether and how training fits; of --data only its index is read");
   add_planned_step(*verb, s);
   add_data(*verb, s, true);
+  add_paper_rank_flags(*verb, s);
   add_output(*verb, s);
   verb->add_flag("--all", s.all, "Every decision");
   verb->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
@@ -226,6 +227,7 @@ void add_profile_verb(CLI::App& app, Command& command) {
       app.add_subcommand("profile", "measure where the time of a training step goes, on --data or on synthetic data");
   add_planned_step(*verb, s);
   add_data(*verb, s, true);
+  add_rank_number_flags(*verb, s);
   add_output(*verb, s);
   verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(positive_number());
   verb->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);

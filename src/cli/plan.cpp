@@ -1,13 +1,16 @@
 // plimsoll plan: how the training fits, or the inference of a model for that alone, before any sample is read or any
 // tensor allocated.
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "cli/ranks.h"
 #include "cli/verbs.h"
 #include "report/plan_file.h"
 #include "train/batch_search.h"
 #include "train/model_file.h"
+#include "train/scale.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -27,6 +30,29 @@ int run_curve(const Arguments& arguments) {
   return 0;
 }
 
+// 0: the plan is for one process.
+int paper_ranks(const Arguments& arguments) {
+  const auto refuse = [](const char* why) { throw Error(why, ErrorKind::Usage); };
+  if (arguments.ranks.empty() && arguments.network_text.empty()) return 0;
+  if (arguments.ranks.empty()) refuse("--network is the speed between ranks: give --ranks N with it");
+  if (arguments.network_text.empty())
+    refuse("a plan for ranks needs the speed of their network: give --network 10Gb/s, or 10Gb/s,50us");
+  if (arguments.curve) refuse("--curve is about one process: give it without --ranks");
+  if (arguments.auto_batch) refuse("the batch of all ranks must be known: give --batch instead of --auto-batch");
+  return count_ranks(arguments);
+}
+
+// Where the plan is refused, the table still tells with how many ranks it would not be.
+std::unique_ptr<train::Training> plan_or_show_scale(const train::Spec& spec,
+                                                    const std::optional<report::ScaleFacts>& scale, bool as_json) {
+  try {
+    return train::make_sized_training(spec, is_stop_asked);
+  } catch (const DoesNotFit&) {
+    if (scale && !as_json) fmt::print("{}", report::scale_text(*scale));
+    throw;
+  }
+}
+
 void dump(const train::Training& training, const std::string& path) {
   const report::ResultChanges& changes = training.changes;
   std::string name = training.model.name();
@@ -38,11 +64,20 @@ void dump(const train::Training& training, const std::string& path) {
 }  // namespace
 
 int run_plan(const Arguments& arguments) {
+  const int ranks = paper_ranks(arguments);
   if (arguments.curve) return run_curve(arguments);
-  const auto training = train::make_sized_training(spec_to_plan(arguments), is_stop_asked);
+  train::Spec spec = spec_to_plan(arguments);
+  std::optional<report::ScaleFacts> scale;
+  if (ranks > 0) {
+    spec.network = ranks::parse_network(arguments.network_text);
+    spec = train::on_paper(spec, ranks);
+    scale = train::plan_scale(spec, ranks, is_stop_asked);
+  }
+  const auto training = plan_or_show_scale(spec, scale, arguments.json);
   if (!arguments.dump.empty()) dump(*training, arguments.dump);
   report::PlanFacts facts = train::plan_facts(*training);
   facts.lower_bound = train::find_lower_bound(*training);
+  facts.scale = scale;
   const size_t most = arguments.all ? std::numeric_limits<size_t>::max() : 10;
   fmt::print("{}",
              arguments.json ? report::plan_json(facts, kIndent) + "\n" : report::plan_text(facts, {most, "--all"}));

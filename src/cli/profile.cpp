@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/output.h"
+#include "cli/ranks.h"
 #include "cli/verbs.h"
 #include "memory/output_file.h"
 #include "memory/process.h"
@@ -10,20 +12,35 @@
 
 namespace plimsoll::cli {
 
-int run_profile(const Arguments& arguments) {
-  const train::Spec spec = spec_with_data(arguments, train::Purpose::Profile);
-  const auto training = train::make_sized_training(spec, is_stop_asked);
+namespace {
+
+int profile_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicator>& communicator) {
+  const bool writes = !communicator || communicator->rank() == 0;
+  train::Spec spec;
+  std::unique_ptr<train::Training> training;
+  run_together(communicator.get(), [&] {
+    spec = spec_with_data(arguments, train::Purpose::Profile);
+    spec.communicator = communicator;
+    training = train::make_sized_training(spec, is_stop_asked);
+    return std::string("fits");
+  });
+  if (communicator) expect_same_training(arguments, *training);
   const report::Profile profile =
       train::measure_profile(*training, spec.profile_steps, static_cast<size_t>(arguments.top), is_stop_asked);
-  if (!arguments.trace.empty()) {
+  if (!arguments.trace.empty() && writes) {
     memory::OutputFile out(arguments.trace);
     const session::PlannedStep& step = training->main_step();
     report::write_trace(profile, step.program, step.plan, [&](std::string_view text) { out.write(text); });
     out.finish();
   }
-  fmt::print("{}", arguments.json ? report::profile_json(profile, 2) + "\n" : report::profile_text(profile));
+  print_now(stdout, arguments.json ? report::profile_json(profile, 2) + "\n" : report::profile_text(profile));
   memory::expect_line_kept(training->line->limit());
+  if (communicator) communicator->meet();
   return 0;
 }
+
+}  // namespace
+
+int run_profile(const Arguments& given) { return run_with_ranks(given, profile_as); }
 
 }  // namespace plimsoll::cli

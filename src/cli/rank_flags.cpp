@@ -4,19 +4,41 @@
 #include "cli/usage.h"
 
 namespace plimsoll::cli {
+namespace {
+
+void add_number(CLI::App& app, Arguments& s, const char* what) {
+  start_group(app, kRanksGroup, Listing::Rare);
+  app.add_option("--ranks", s.ranks, what)->option_text("N|auto");
+}
+
+void add_timeout(CLI::App& app, Arguments& s) {
+  app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost")
+      ->check(positive_number())
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_rank_number_flags(CLI::App& app, Arguments& s) {
+  add_number(app, s, "Measure with so many processes, which share each batch; auto: as Slurm says");
+  add_timeout(app, s);
+}
+
+void add_paper_rank_flags(CLI::App& app, Arguments& s) {
+  add_number(app, s, "Plan for so many ranks on a network of the speed of --network; they need not exist");
+  app.add_option("--network", s.network_text,
+                 "Speed of the network between ranks in one direction, and the time of a message: 10Gb/s, 1.2GB/s,50us")
+      ->option_text("SPEED");
+}
 
 void add_rank_flags(CLI::App& app, Arguments& s) {
-  start_group(app, kRanksGroup, Listing::Rare);
-  app.add_option("--ranks", s.ranks, "Train with so many processes, each with its own --memory; auto: as Slurm says")
-      ->option_text("N|auto");
+  add_number(app, s, "Train with so many processes, each with its own --memory; auto: as Slurm says");
   app.add_option(
          "--shards", s.shards,
          "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
          "ranks")
       ->check(positive_number());
-  app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost")
-      ->check(positive_number())
-      ->capture_default_str();
+  add_timeout(app, s);
   app.add_option("--restarts", s.restarts,
                  "With --run: start all ranks again from the last checkpoint, so often at most, when one was lost")
       ->check(CLI::NonNegativeNumber);

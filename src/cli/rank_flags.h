@@ -7,6 +7,11 @@
 
 namespace plimsoll::cli {
 
+// Of a verb that only measures steps with several ranks.
+void add_rank_number_flags(CLI::App& app, Arguments& arguments);
+// Of a plan for ranks that need not exist.
+void add_paper_rank_flags(CLI::App& app, Arguments& arguments);
+// Of a training.
 void add_rank_flags(CLI::App& app, Arguments& arguments);
 
 }  // namespace plimsoll::cli

@@ -8,13 +8,14 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/version.h>
-#include "base/random.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
+#include "plan/check/compare_exchanges.h"
 #include "plan/check/exchanges.h"
 #include "ranks/launch.h"
 #include "train/checkpoint_store.h"
+#include "train/sample_hash.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -76,10 +77,10 @@ Facts facts_of(const Arguments& arguments, const train::Training& training) {
   add("number of test samples", samples(training.data.test));
   if (training.data.train) add("form of a sample", to_string(training.data.train->elements.element()));
   add("number of shards", training.shards.total);
-  std::string exchanges;
-  for (const session::PlannedStep& step : training.session->steps())
-    exchanges += plan::list_exchanges(step.program.problem, step.plan) + "\n";
-  add("order of exchanges", fmt::format("{:016x}", hash_text(exchanges)));
+  for (const auto& [name, half] : {std::pair{"training", &training.data.train}, std::pair{"test", &training.data.test}})
+    if (*half)
+      facts.emplace_back(fmt::format("contents of the {} data (first, middle and last sample)", name),
+                         train::hash_samples(**half, training.session->data_line()));
   add("seed", arguments.seed);
   add("number of epochs", arguments.epochs);
   add("number of steps", arguments.steps);
@@ -107,6 +108,17 @@ Facts split_facts(const std::string& text) {
     at = end + 1;
   }
   return facts;
+}
+
+// A rank that waits for a message which nobody sends would hang until the deadline.
+void expect_same_exchanges(const train::Training& training) {
+  std::string own;
+  for (const session::PlannedStep& step : training.session->steps())
+    own += plan::list_exchanges(step.program.problem, step.plan);
+  const std::string difference = plan::compare_exchanges(training.communicator->gather_texts(own));
+  if (!difference.empty())
+    throw AgreedError(fmt::format("the plans of the ranks do not match: {}; give all the same options", difference),
+                      ErrorKind::Usage);
 }
 
 }  // namespace
@@ -170,6 +182,20 @@ void expect_same_training(const Arguments& arguments, const train::Training& tra
     throw AgreedError(
         fmt::format("the ranks would train different things: {}; give all the same options and data", differences),
         ErrorKind::Usage);
+  expect_same_exchanges(training);
+}
+
+int run_with_ranks(const Arguments& given,
+                   const std::function<int(const Arguments&, const std::shared_ptr<ranks::Communicator>&)>& work) {
+  if (must_start_ranks(given)) return start_ranks(given);
+  Arguments arguments = given;
+  const std::shared_ptr<ranks::Communicator> communicator = join_ranks(arguments);
+  if (!communicator) return work(arguments, nullptr);
+  try {
+    return work(arguments, communicator);
+  } catch (const Error& e) {
+    return end_together(*communicator, e);
+  }
 }
 
 int end_together(ranks::Communicator& communicator, const Error& error) {

@@ -12,6 +12,8 @@ namespace plimsoll::cli {
 
 // Whether this process has to start the ranks that were asked for: it is none of them itself.
 bool must_start_ranks(const Arguments& arguments);
+// The number that --ranks asks for. Throws Error(Usage) for what is no number.
+int count_ranks(const Arguments& arguments);
 // Starts them, waits for their end, and starts them again where that was asked for. The exit code of all.
 int start_ranks(const Arguments& arguments);
 
@@ -32,6 +34,11 @@ void run_together(ranks::Communicator* communicator, const std::function<std::st
 
 // Throws AgreedError(Usage) with what differs when the ranks were given different trainings.
 void expect_same_training(const Arguments& arguments, const train::Training& training);
+
+// Does the work of a verb: alone; as one of the ranks that were started, whose failure ends all; or, when ranks are asked
+// for and this process is none, by starting them. Returns the exit code.
+int run_with_ranks(const Arguments& given,
+                   const std::function<int(const Arguments&, const std::shared_ptr<ranks::Communicator>&)>& work);
 
 // Ends all ranks after an error, of this one or agreed on; returns the exit code.
 int end_together(ranks::Communicator& communicator, const Error& error);

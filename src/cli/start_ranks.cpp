@@ -27,19 +27,6 @@
 namespace plimsoll::cli {
 namespace {
 
-int count_ranks(const Arguments& arguments) {
-  int count = 0;
-  const std::string& text = arguments.ranks;
-  if (text == "auto") {
-    count = ranks::slurm_tasks([](const char* name) { return std::getenv(name); });
-    return count > 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  }
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (status != std::errc() || end != text.data() + text.size() || count < 1)
-    throw Error(fmt::format("--ranks '{}' is no number of ranks; give 2, 4 ..., or auto", text), ErrorKind::Usage);
-  return count;
-}
-
 // The command line of a rank: this one without what only the starter looks at.
 std::vector<std::string> words_of_rank(const Arguments& arguments, bool resumes) {
   std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string()};
@@ -219,6 +206,19 @@ bool is_started_by_mpi() {
 }
 
 }  // namespace
+
+int count_ranks(const Arguments& arguments) {
+  int count = 0;
+  const std::string& text = arguments.ranks;
+  if (text == "auto") {
+    count = ranks::slurm_tasks([](const char* name) { return std::getenv(name); });
+    return count > 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (status != std::errc() || end != text.data() + text.size() || count < 1)
+    throw Error(fmt::format("--ranks '{}' is no number of ranks; give 2, 4 ..., or auto", text), ErrorKind::Usage);
+  return count;
+}
 
 bool must_start_ranks(const Arguments& arguments) { return !arguments.ranks.empty() && !is_started_by_mpi(); }
 

@@ -18,6 +18,7 @@
 #include "shrink/adapter_file.h"
 #include "train/batch_search.h"
 #include "train/checkpoint_store.h"
+#include "train/exchange_watch.h"
 #include "train/improvement.h"
 #include "train/loop.h"
 #include "train/model_file.h"
@@ -126,7 +127,7 @@ const EpochLog* last_scored(const History& history, const std::optional<EarlySto
 }
 
 void print_end(const train::Training& training, const History& history, const EpochLog* scored, bool is_finished,
-               bool as_json) {
+               const std::optional<report::ExchangeFacts>& exchanges, bool as_json) {
   report::EndFacts facts{.is_finished = is_finished,
                          .loss = history.last_loss,
                          .test = {},
@@ -134,6 +135,7 @@ void print_end(const train::Training& training, const History& history, const Ep
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit(),
                          .skipped = {history.skipped, history.last_skipped}};
+  facts.exchanges = exchanges;
   if (is_finished) facts.stop_reason = history.stop_reason;
   if (scored != nullptr && history.validation_samples > 0)
     facts.test = {*scored->log("val_loss"),
@@ -255,7 +257,10 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   if (!is_resumed && !arguments.adapter.empty())
     shrink::load_adapter(*training->session, training->graph, training->model, arguments.adapter);
   stop_if_asked();
+  const train::ExchangeWatch watch(*training);
+  const int64_t steps_before = loop.steps();
   const History history = loop.run();
+  const auto exchanges = watch.count(loop.steps() - steps_before);
   if (loop.was_stopped_elsewhere()) screen->set_stopped();
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
@@ -267,7 +272,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
     print_now(arguments.json ? stderr : stdout, fmt::format("adapter {}\n", arguments.output));
   }
   if (!arguments.save_model.empty() && writes) save_trained_model(*training, spec, arguments.save_model);
-  print_end(*training, history, last_scored(history, stopping), !screen->has_stopped(), arguments.json);
+  print_end(*training, history, last_scored(history, stopping), !screen->has_stopped(), exchanges, arguments.json);
   memory::expect_line_kept(training->line->limit());
   train::expect_logs_written(callbacks);
   if (communicator) communicator->meet();
@@ -277,17 +282,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
 
 }  // namespace
 
-int run_train(const Arguments& given) {
-  if (must_start_ranks(given)) return start_ranks(given);
-  Arguments arguments = given;
-  const std::shared_ptr<ranks::Communicator> communicator = join_ranks(arguments);
-  if (!communicator) return train_as(arguments, nullptr);
-  try {
-    return train_as(arguments, communicator);
-  } catch (const Error& e) {
-    return end_together(*communicator, e);
-  }
-}
+int run_train(const Arguments& given) { return run_with_ranks(given, train_as); }
 
 void complete_demo(Arguments& arguments) {
   arguments.model = "fashion";

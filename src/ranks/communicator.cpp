@@ -1,6 +1,7 @@
 #include "ranks/communicator.h"
 
 #include <bit>
+#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -20,9 +21,26 @@ class Alone final : public Communicator {
   }
 };
 
+class OnPaper final : public Communicator {
+ public:
+  explicit OnPaper(int size) : Communicator(0, size) {}
+  void abort(const std::string& /*message*/, int /*exit_code*/) noexcept override {}
+
+ protected:
+  void transfer(int peer, const void* /*send*/, Bytes /*send_bytes*/, void* /*receive*/,
+                Bytes /*receive_bytes*/) override {
+    throw Error(fmt::format("rank {} was planned but not started", peer));
+  }
+};
+
 }  // namespace
 
 std::shared_ptr<Communicator> make_alone() { return std::make_shared<Alone>(); }
+
+std::shared_ptr<Communicator> make_on_paper(int count) {
+  if (count < 1) throw Error(fmt::format("{} ranks can't train; give 1 or more", count), ErrorKind::Usage);
+  return std::make_shared<OnPaper>(count);
+}
 
 bool Communicator::exchange(int peer, const void* send, Bytes send_bytes, void* receive, Bytes receive_bytes) noexcept {
   if (failure_ != nullptr) return false;
@@ -40,6 +58,7 @@ void Communicator::expect_good() const {
 }
 
 void Communicator::gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  const auto begin = std::chrono::steady_clock::now();
   const size_t each = mine.size();
   if (all.size() != each * static_cast<size_t>(size_)) throw Error("gather: the memory is not that of all ranks");
   if (each == 0) return;
@@ -59,6 +78,7 @@ void Communicator::gather(std::span<const std::byte> mine, std::span<std::byte> 
     exchange(0, mine.data(), bytes(1), nullptr, 0);
     exchange(0, nullptr, 0, all.data(), bytes(size_));
   }
+  gathered_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   expect_good();
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -40,6 +41,7 @@ class Communicator : public kernels::Network {
   virtual void abort(const std::string& message, int exit_code) noexcept = 0;
 
   Bytes sent_bytes() const noexcept { return sent_bytes_; }
+  int64_t gathered_ns() const noexcept { return gathered_ns_; }  // spent in gather, for which the caller stands still
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
@@ -50,6 +52,7 @@ class Communicator : public kernels::Network {
   const int rank_, size_;
   std::exception_ptr failure_;
   Bytes sent_bytes_ = 0;
+  int64_t gathered_ns_ = 0;
 };
 
 // One rank that has nobody to talk to.
@@ -58,6 +61,9 @@ std::shared_ptr<Communicator> make_alone();
 // Ranks that are threads of this process and exchange by copying; one for each thread.
 std::vector<std::shared_ptr<Communicator>> make_replicas(int count,
                                                          std::chrono::milliseconds timeout = kDefaultTimeout);
+
+// The first of so many ranks that do not exist: what trains with them can be planned and priced, never run.
+std::shared_ptr<Communicator> make_on_paper(int count);
 
 // The rank that this process is among those that mpirun or srun started. Throws Error(Usage) where the program was
 // built without MPI, and says what to do. When `is_end_asked` says so, a message that is waited for has little time

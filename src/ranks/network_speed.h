@@ -1,6 +1,8 @@
 // How fast the ranks can talk to each other, measured before anything is planned.
 #pragma once
 
+#include <string>
+
 #include "ranks/communicator.h"
 
 namespace plimsoll::ranks {
@@ -15,7 +17,16 @@ struct NetworkSpeed {
 // that it keeps for messages, so that the line counts it.
 NetworkSpeed measure_network(Communicator& communicator);
 
-// The time of adding up so many bytes over so many ranks.
+// A speed as people write it, of one direction, with the time of a message behind it where it is known: "10Gb/s",
+// "1.25GB/s,50us". Throws Error(Usage) for what is none.
+NetworkSpeed parse_network(const std::string& text);
+std::string to_text(const NetworkSpeed& speed);  // "10 Gb/s, 50 us a message"
+
+// The bytes that a rank sends for one half of a sum over so many ranks, or for gathering parts of all.
+double half_sum_bytes(double bytes, int ranks);
+// The time of one half of a sum: parts are added up, and each rank has its own afterwards; or of gathering them again.
+double predict_half_sum_ns(double bytes, int ranks, const NetworkSpeed& speed);
+// The time of adding up so many bytes over so many ranks: both.
 double predict_sum_ns(double bytes, int ranks, const NetworkSpeed& speed);
 
 }  // namespace plimsoll::ranks

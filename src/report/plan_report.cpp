@@ -81,6 +81,8 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
     text += fmt::format("prunes  masks take {} of what the optimiser holds, 1 bit for each of {} weights\n",
                         format_bytes(facts.mask_bytes), grouped_text(8 * facts.mask_bytes));
   text += fmt::format("time    predicted {}\n", time_text(plan));
+  if (const std::string network = network_text(problem, plan); !network.empty())
+    text += fmt::format("network {}\n", network);
   if (const std::string limit = limit_text(problem, plan, facts.overhead_bytes()); !limit.empty())
     text += fmt::format("limit   {}\n", limit);
   if (facts.scratch_file_bytes > 0)
@@ -95,6 +97,7 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
       fmt::format("peak    planned {}{} at {}\n", format_exact_bytes(facts.peak_bytes),
                   has_line(facts) ? fmt::format(" ({} of the line)", percent(facts.peak_bytes, facts.line_bytes)) : "",
                   planning_is_highest(facts) ? "planning itself, before the first step" : peak_task(problem, plan));
+  if (facts.scale) text += scale_text(*facts.scale);
   return text;
 }
 
@@ -131,6 +134,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"predicted_step_ns", plan.predicted_ns},
       {"unconstrained_step_ns", plan.unconstrained_ns},
       {"disk_ns", busy_ns(problem, plan, plan::Lane::Disk)},
+      {"network_ns", busy_ns(problem, plan, plan::Lane::Network)},
       {"limited_by", limit_text(problem, plan, facts.overhead_bytes())},
       {"next_faster_line_bytes", plan.next_faster_bytes > 0 ? plan.next_faster_bytes + facts.overhead_bytes() : 0},
       {"steps", plan.actions.size()},
@@ -156,6 +160,7 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"decisions", decisions_json(plan)},
       {"by_tag", by_tag}};
   if (facts.smallest_line > 0) json["smallest_line_bytes"] = facts.smallest_line;
+  if (facts.scale) json["scale"] = scale_json(*facts.scale);
   if (facts.lower_bound) json["lower_bound_reason"] = facts.lower_bound->reason;
   if (!facts.batch_reason.empty()) json["batch_reason"] = facts.batch_reason;
   return json.dump(indent);

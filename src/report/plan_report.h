@@ -8,6 +8,7 @@
 
 #include <plimsoll/error.h>
 #include "report/data.h"
+#include "report/scale_report.h"
 #include "report/words.h"
 
 namespace plimsoll::report {
@@ -53,6 +54,7 @@ struct PlanFacts {
   Bytes mask_bytes = 0;                        // of pruning, one bit for each weight that may become zero
   std::optional<LowerBound> lower_bound = {};  // over all options of the step, where they were searched
   Bytes smallest_line = 0;                     // that a plan was made under; 0: not searched
+  std::optional<ScaleFacts> scale = {};        // on more and fewer ranks, where that was asked for
   Bytes around_arena() const { return runtime_bytes + data_bytes; }
   // What the line holds beside the arena and the actions of the plan.
   Bytes overhead_bytes() const {

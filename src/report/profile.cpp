@@ -62,6 +62,7 @@ std::string profile_text(const Profile& profile) {
   text += fmt::format("process planned {} · measured {} ({:.1f} %)\n\n", format_bytes(profile.planned_bytes),
                       format_bytes(profile.measured_bytes),
                       100 * static_cast<double>(profile.measured_bytes) / static_cast<double>(profile.planned_bytes));
+  if (profile.exchanges) text.insert(text.size() - 1, exchange_text(*profile.exchanges));
   text += table(profile, profile.operators, "operator");
   if (!profile.longest.empty()) text += "\n" + table(profile, profile.longest, "task");
   if (!profile.data.stages.empty()) text += data_profile_text(profile.data);
@@ -91,6 +92,7 @@ std::string profile_json(const Profile& profile, int indent) {
     json["tasks"] = nlohmann::json::array();
     for (const ProfileRow& row : profile.longest) json["tasks"].push_back(row_json(profile, row));
   }
+  if (profile.exchanges) json["exchanges"] = exchange_json(*profile.exchanges);
   if (!profile.data.stages.empty()) json["data"] = data_profile_json(profile.data);
   return json.dump(indent);
 }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lower/predict.h"
 #include "lower/program.h"
+#include "report/exchange_report.h"
 #include "report/plan_report.h"
 
 namespace plimsoll::report {
@@ -41,6 +43,7 @@ struct Profile {
   Bytes planned_bytes = 0;       // of the process
   Bytes measured_bytes = 0;
   DataProfile data;
+  std::optional<ExchangeFacts> exchanges;  // with other ranks
 
   // Predicted share of the step over measured share: 1 is a perfect prediction, whatever the machine's speed.
   double predicted_over_measured(const ProfileRow& row) const;

@@ -135,6 +135,7 @@ std::string end_text(const EndFacts& facts) {
   if (facts.test && !std::isnan(facts.test->accuracy))
     text += fmt::format("test    accuracy {:.2f} % on {} samples\n", 100 * facts.test->accuracy, facts.test->samples);
   text += skipped_text(facts.skipped);
+  if (facts.exchanges) text += exchange_text(*facts.exchanges);
   return text + fmt::format("peak    planned {}\n        measured {} (VmHWM)\n        line {}\n",
                             format_exact_bytes(facts.planned_peak_bytes), format_exact_bytes(facts.measured_peak_bytes),
                             format_exact_bytes(facts.line_bytes));
@@ -149,6 +150,7 @@ std::string end_json(const EndFacts& facts) {
                      {"planned_peak_bytes", facts.planned_peak_bytes},
                      {"measured_peak_bytes", facts.measured_peak_bytes},
                      {"line_bytes", facts.line_bytes}};
+  if (facts.exchanges) end["exchanges"] = exchange_json(*facts.exchanges);
   if (!facts.stop_reason.empty()) end["stop_reason"] = facts.stop_reason;
   if (facts.test) end["test_loss"] = facts.test->loss;
   if (facts.test && !std::isnan(facts.test->accuracy)) end["test_accuracy"] = facts.test->accuracy;

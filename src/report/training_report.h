@@ -8,6 +8,7 @@
 
 #include <plimsoll/bytes.h>
 #include "report/data.h"
+#include "report/exchange_report.h"
 
 namespace plimsoll::report {
 
@@ -74,8 +75,9 @@ struct EndFacts {
   double loss;       // of the last step
   std::optional<ScoreFacts> test;
   Bytes planned_peak_bytes, measured_peak_bytes, line_bytes;
-  SkippedFacts skipped = {};     // in all epochs
-  std::string stop_reason = {};  // of a callback; empty: none stopped it
+  SkippedFacts skipped = {};                    // in all epochs
+  std::string stop_reason = {};                 // of a callback; empty: none stopped it
+  std::optional<ExchangeFacts> exchanges = {};  // with other ranks
 };
 std::string end_text(const EndFacts& facts);
 std::string end_json(const EndFacts& facts);

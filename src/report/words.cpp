@@ -110,9 +110,28 @@ std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Byt
       }
     text = fmt::format("the disk, which moves {} in a step and takes {} for it", format_bytes(moved), time_of(disk_ns));
   }
+  const plan::Tally tally = count_work(problem, plan);
+  const bool is_plain =
+      tally.reruns + tally.variants + tally.saves + tally.loads == 0 && plan.micro_batches.size() == 1;
+  if (is_plain && busy_ns(problem, plan, plan::Lane::Network) > 0)
+    return "the network, for which the update waits; more memory would not help";
   if (plan.next_faster_bytes == 0) return text + "; no faster plan was found";
   return fmt::format("{}; the next faster plan found needs a line of {}", text,
                      format_bytes(plan.next_faster_bytes + overhead));
+}
+
+std::string network_text(const plan::Problem& problem, const plan::Plan& plan) {
+  int64_t sums = 0;
+  Bytes bytes = 0;
+  for (const plan::Action& action : plan.actions) {
+    const plan::Task& task = task_of(problem, plan, action);
+    if (task.lane != plan::Lane::Network || task.updates.empty()) continue;
+    ++sums;
+    bytes += problem.buffers[static_cast<size_t>(task.updates.front())].fixed_bytes;
+  }
+  if (sums == 0) return "";
+  return fmt::format("{} exchanges of {} in all, predicted {} beside the computation", sums, format_bytes(bytes),
+                     time_of(busy_ns(problem, plan, plan::Lane::Network)));
 }
 
 std::string decisions_text(const plan::Plan& plan, size_t most, const std::string& see_all) {

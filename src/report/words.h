@@ -34,6 +34,8 @@ std::string time_text(const plan::Plan& plan);
 // for it; the next faster plan found needs a line of 1.1 GiB". Empty where nothing does. `overhead`: what the line
 // holds beside arena and plan.
 std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Bytes overhead);
+// "62 exchanges of 44.6 MiB in all, predicted 84 ms beside the computation". Empty where there are no other ranks.
+std::string network_text(const plan::Problem& problem, const plan::Plan& plan);
 // "1,234,567"
 std::string grouped_text(int64_t number);
 // "+15.1 %"

@@ -3,11 +3,11 @@
 
 #include <pthread.h>
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "kernels/kernel.h"
 #include "memory/small_thread.h"
@@ -18,8 +18,9 @@ namespace plimsoll::run {
 // after construction.
 class Exchanges {
  public:
-  static constexpr int64_t kRequests = 64;                    // under way at once; one more waits for the first to end
-  static constexpr Bytes kBytes = memory::kSmallThreadBytes;  // what a line must have free
+  // Under way at once; one more waits for the first to end, and the computation with it. Deep models have hundreds.
+  static constexpr int64_t kRequests = 1024;
+  static constexpr Bytes kBytes = memory::kSmallThreadBytes + 64 * KiB;  // what a line must have free
 
   Exchanges();
   Exchanges(const Exchanges&) = delete;
@@ -48,7 +49,7 @@ class Exchanges {
   void work();
   Request& slot(int64_t ticket) { return ring_[static_cast<size_t>(ticket % kRequests)]; }
 
-  std::array<Request, kRequests> ring_{};
+  std::vector<Request> ring_ = std::vector<Request>(kRequests);
   int64_t started_ = 0;  // written under the mutex, by the caller only
   int64_t waited_ns_ = 0;
   std::atomic<int64_t> busy_ns_ = 0;

@@ -73,6 +73,7 @@ class Engine {
   // The ranks that steps exchange with, beside their computation; null: alone. Before it opens. A step whose exchange
   // failed throws nothing: its caller asks the network.
   void set_network(kernels::Network* network);
+  const run::Exchanges* exchanges() const { return exchanges_ ? &*exchanges_ : nullptr; }  // null: alone
 
   // All ways to set up that step, for a look at other lines: the whole first, then micro-batches.
   std::vector<plan::Problem> problems(size_t number) { return lowering_.list_problems(steps().at(number)); }

@@ -6,6 +6,7 @@
 #include "memory/arena.h"
 #include "memory/process.h"
 #include "model/synthetic.h"
+#include "train/exchange_watch.h"
 #include "train/inputs.h"
 #include "train/machine_peak.h"
 #include "train/roles.h"
@@ -32,8 +33,8 @@ class SyntheticFeeder final : public Feeder {
     const std::vector<TensorType> types = component_types(training.model);
     std::byte* place = slot_.data();
     for (size_t i = 0; i < types.size(); ++i) {
-      const Bytes bytes = batch_bytes(types[i], training.batch);
-      model::fill_synthetic(types[i], training.batch, training.model.classes, place);
+      const Bytes bytes = batch_bytes(types[i], training.step_batch());
+      model::fill_synthetic(types[i], training.step_batch(), training.model.classes, place);
       feeds_.emplace_back(training.fed[i].placeholder, types[i].dtype, place, bytes);
       place += round_up(bytes, kAlignment);
     }
@@ -47,7 +48,7 @@ class SyntheticFeeder final : public Feeder {
   static Bytes slot_bytes(const Training& training) {
     Bytes bytes = 0;
     for (const TensorType& type : component_types(training.model))
-      bytes += round_up(batch_bytes(type, training.batch), kAlignment);
+      bytes += round_up(batch_bytes(type, training.step_batch()), kAlignment);
     return bytes;
   }
 
@@ -93,6 +94,7 @@ std::unique_ptr<Feeder> make_feeder(const Training& training) {
 struct Measured {
   report::StepTimes times;
   report::DataProfile data;
+  std::optional<report::ExchangeFacts> exchanges;
 };
 
 Measured time_steps(Training& training, int64_t runs, const StopQuestion& is_stop_asked) {
@@ -100,12 +102,18 @@ Measured time_steps(Training& training, int64_t runs, const StopQuestion& is_sto
   const std::unique_ptr<Feeder> feeder = make_feeder(training);
   Measured measured;
   measured.times.assign(static_cast<size_t>(runs), std::vector<int64_t>(training.main_step().plan.actions.size()));
+  std::optional<ExchangeWatch> watch;
   for (int64_t i = -kWarmUp; i < runs; ++i) {
     expect_not_stopped(is_stop_asked);
-    if (i == 0) feeder->start_clock();
+    if (i == 0) {
+      feeder->start_clock();
+      watch.emplace(training);
+    }
     const auto feeds = feeder->next();
     training.session->run_timed(Training::kTrain, feeds, measured.times[static_cast<size_t>(std::max<int64_t>(0, i))]);
+    if (training.communicator) training.communicator->expect_good();
   }
+  measured.exchanges = watch->count(runs);
   measured.data = feeder->profile();
   return measured;
 }
@@ -131,6 +139,7 @@ report::Profile measure_profile(Training& training, int64_t steps, size_t most_t
   const session::PlannedStep& planned = training.main_step();
   report::Profile profile = report::make_profile(planned.program, planned.plan, measured.times, most_tasks);
   profile.data = measured.data;
+  profile.exchanges = measured.exchanges;
   profile.model = training.model.name();
   profile.batch = training.batch;
   profile.line_bytes = training.line->limit();

@@ -252,6 +252,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->accumulate = spec.accumulate;
   training->starts_fresh = training->model.model.state()->starts_fresh;
   training->communicator = spec.communicator;
+  training->network = spec.network;
   training->shards = cut_into_shards(spec, training->batch);
   training->data = spec.data;
   training->pipeline = spec.pipeline;

@@ -46,6 +46,7 @@ struct Training {
   int64_t batch = 0;                                   // of all ranks
   Shards shards;                                       // of it
   std::shared_ptr<ranks::Communicator> communicator;   // null: there are no other ranks
+  ranks::NetworkSpeed network;                         // between them
   int64_t accumulate = 1;                              // batches for each update
   model::PrunedWeights pruned;                         // none: nothing is pruned
   std::string batch_reason;                            // when the batch was searched for

@@ -97,6 +97,63 @@ TEST_F(Ranks, AreCloseToOneProcessWithoutShards) {
   EXPECT_NEAR(loss_of("--ranks 4"), alone, 1e-4 * alone);
 }
 
+TEST_F(Ranks, MayBeMoreThanCores) {
+  const std::string one = weights_of("one", net(), "--shards 8 --epochs 2");
+  ASSERT_FALSE(one.empty());
+  RankRun run(fmt::format("train {} --ranks 8 --shards 8 --epochs 2 --threads 1 --progress none --json --save {}",
+                          net(), small.in("eight.safetensors")),
+              small.in("eight"));
+  const Outcome& outcome = run.wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.errors, "");
+  EXPECT_EQ(outcome.event("end")["exchanges"]["ranks"], 8);
+  EXPECT_EQ(SmallRun::content(small.in("eight.safetensors")), one);
+  expect_nobody(run);
+}
+
+TEST_F(Ranks, TellWhatTheySendAndWhatIsNotHidden) {
+  const Outcome outcome =
+      run_program(fmt::format("train {} --ranks 2 --threads 1 --progress none --json --steps 4", net()));
+  const nlohmann::json told = outcome.event("end")["exchanges"];
+  EXPECT_EQ(told["steps"], 4);
+  // Half of 235 gradients and a number of samples is sent twice; what small messages and metrics take comes on top.
+  EXPECT_GT(told["sent_bytes_a_step"], 4 * 235);
+  EXPECT_LT(told["sent_bytes_a_step"], 4 * 4 * 235);
+  EXPECT_GT(told["exchange_ns_a_step"], 0);
+  EXPECT_GT(told["step_ns"], told["not_hidden_ns_a_step"]);
+  EXPECT_THAT(run_program(fmt::format("train {} --ranks 2 --threads 1 --progress none --steps 4", net())).output,
+              HasSubstr("\nranks   2 · a rank sends "));
+  EXPECT_THAT(run_program(fmt::format("train {} --threads 1 --progress none --steps 4", net())).output,
+              Not(HasSubstr("not hidden")));
+  const Outcome profile = run_program("profile mlp --ranks 2 --threads 1 --steps 2");
+  EXPECT_EQ(profile.exit_code, 0) << profile.errors;
+  EXPECT_EQ(profile.output.find("a rank sends"), profile.output.rfind("a rank sends")) << "one rank speaks";
+  EXPECT_THAT(profile.output, HasSubstr("of which not hidden"));
+}
+
+TEST_F(Ranks, MayBePlannedOnPaper) {
+  const std::string words = "plan mlp --batch 64 --ranks 64 --network ";
+  const Outcome outcome = run_program(words + "10Gb/s,50us --json");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const nlohmann::json plan = nlohmann::json::parse(outcome.output);
+  EXPECT_GT(plan["network_ns"], 0);
+  EXPECT_EQ(plan["scale"]["shardings"].size(), 4U);
+  EXPECT_EQ(plan["scale"]["shardings"][0]["rows"].size(), 11U);
+  EXPECT_THAT(run_program(words + "1GB/s").output, HasSubstr("stops scaling at "));
+  const auto refusal = [](const std::string& more) {
+    const Outcome refused = run_program("plan mlp --batch 32 " + more);
+    EXPECT_EQ(refused.exit_code, 2) << refused.errors;
+    EXPECT_EQ(refused.output, "");
+    EXPECT_EQ(std::ranges::count(refused.errors, '\n'), 1) << refused.errors;
+    return refused.errors;
+  };
+  EXPECT_THAT(refusal("--ranks 4 --network fast"), HasSubstr("'fast' is no speed of a network"));
+  EXPECT_THAT(refusal("--ranks 0 --network 10Gb/s"), HasSubstr("--ranks '0' is no number of ranks"));
+  EXPECT_THAT(refusal("--ranks 64 --network 10Gb/s"), HasSubstr("a batch of 32 has no sample for each of 64 ranks"));
+  EXPECT_THAT(refusal("--ranks 4"), HasSubstr("give --network 10Gb/s"));
+  EXPECT_THAT(refusal("--network 10Gb/s"), HasSubstr("give --ranks N"));
+}
+
 TEST_F(Ranks, MayBeStartedByMpirunItself) {
   const Outcome outcome =
       run_program(fmt::format("train {} --epochs 1 --threads 1 --progress none", net()),
@@ -136,6 +193,16 @@ TEST_F(Ranks, WithDifferentTrainingsAreRefused) {
   EXPECT_THAT(start("--seed 9").errors, HasSubstr("the seed of rank 1 is '9', that of rank 0 is '1'"));
   std::ofstream(small.in("short.csv")) << SmallRun::content(small.in("train.csv")).substr(0, 4000);
   EXPECT_EQ(start("--data " + small.in("short.csv")).exit_code == 0, false);
+  // As many samples of the same form, one of which has another number.
+  std::string table = SmallRun::content(small.in("train.csv"));
+  const size_t last = table.rfind('\n', table.size() - 2) + 1;
+  table[last + 3] = table[last + 3] == '7' ? '8' : '7';
+  std::ofstream(small.in("other.csv")) << table;
+  const Outcome other = start("--data " + small.in("other.csv"));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors,
+              HasSubstr("the contents of the training data (first, middle and last sample) of rank 1 is '"));
+  EXPECT_THAT(other.errors, Not(HasSubstr("contents of the test data")));
 }
 
 TEST_F(Ranks, ThatDoNotFitAreNamed) {

@@ -1,0 +1,13 @@
+// Whether ranks that do the same exchange the same.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace plimsoll::plan {
+
+// Given the lists of all ranks in order, each as list_exchanges makes it: the first exchange in which one differs from
+// rank 0, in a sentence. Empty: all match.
+std::string compare_exchanges(std::span<const std::string> lists);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,14 @@
+// A few samples as a number, by which ranks find out whether they have the same data.
+#pragma once
+
+#include <string>
+
+#include <plimsoll/memory_line.h>
+#include "train/data.h"
+
+namespace plimsoll::train {
+
+// Of the first, the middle and the last sample, in 16 digits. What can't be read is told instead.
+std::string hash_samples(const Samples& samples, const MemoryLine& line);
+
+}  // namespace plimsoll::train
