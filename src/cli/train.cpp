@@ -222,7 +222,8 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   std::unique_ptr<train::Training> training;
   run_together(communicator.get(), [&] {
     training = train::make_sized_training(spec, is_stop_asked);
-    if (!arguments.save.empty() && writes) session::expect_room_for_weights(training->graph, arguments.save);
+    if (!arguments.save.empty() && writes)
+      session::expect_room_for_weights(training->graph, arguments.save, &training->slices);
     if (writes_adapter(arguments) && writes) shrink::expect_room_for_adapter(arguments.output);
     if (!arguments.save_model.empty() && writes) expect_room_for_model(*training, arguments.save_model);
     return fmt::format("fits: the plan takes {} of {}", format_bytes(training->session->peak_bytes()),
@@ -238,8 +239,11 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
     texts.emplace(resolve_config(arguments, spec, *training), *training);
     if (!arguments.resume) run->create(*texts);
     for (const auto& log : run->logs(*texts, arguments.histogram_epochs)) callbacks.push_back(log);
-    callbacks.push_back(checkpoint(run->checkpoints(), checkpoint_options_of(arguments)));
   }
+  // Ranks write checkpoints together.
+  if (!arguments.run.empty())
+    callbacks.push_back(
+        checkpoint(train::RunDirectory::checkpoints_of(arguments.run), checkpoint_options_of(arguments)));
   if (stopping) callbacks.push_back(early_stopping(*stopping));
   train::TrainingLoop loop(*training, options, callbacks);
   bool is_resumed = false;
@@ -260,7 +264,8 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
-  if (!arguments.save.empty() && writes) session::save_weights(*training->session, training->graph, arguments.save);
+  if (!arguments.save.empty())
+    session::save_weights(*training->session, training->graph, arguments.save, {.slices = &training->slices});
   if (writes_adapter(arguments) && writes) {
     shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),
                          arguments.output);

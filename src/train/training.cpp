@@ -189,12 +189,19 @@ report::FrozenFacts count_frozen(const Training& training) {
   return facts;
 }
 
-model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec, int shard_levels) {
+model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec, const Training& training) {
   if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
   const model::InputConversion conversion = input_conversion(spec, model);
   if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
   return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze,
-                               shard_levels);
+                               training.shards.levels(), training.shared);
+}
+
+session::VariableSlices list_slices(const Training& training) {
+  session::VariableSlices slices{training.communicator.get(), {}};
+  for (const autodiff::SharedVariable& variable : training.passes.shared)
+    slices.whole.emplace(variable.slice.name(), at_batch(variable.whole, 1));
+  return slices;
 }
 
 // All options of the main step, as the planner takes them.
@@ -248,7 +255,9 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = build_passes(training->graph, training->model, spec, training->shards.levels());
+  training->shared = {spec.sharding, spec.communicator ? spec.communicator->size() : 1};
+  training->passes = build_passes(training->graph, training->model, spec, *training);
+  training->slices = list_slices(*training);
   if (spec.pruning && trains(spec)) add_pruning(*training, spec);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);

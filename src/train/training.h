@@ -11,6 +11,7 @@
 #include "report/data.h"
 #include "report/plan_report.h"
 #include "session/engine.h"
+#include "session/variable_slices.h"
 #include "train/shards.h"
 #include "train/spec.h"
 
@@ -45,6 +46,8 @@ struct Training {
   int64_t batch = 0;                                   // of all ranks
   Shards shards;                                       // of it
   std::shared_ptr<ranks::Communicator> communicator;   // null: there are no other ranks
+  autodiff::SharedTensors shared;                      // with them
+  session::VariableSlices slices;                      // what this rank holds of shared variables
   int64_t accumulate = 1;                              // batches for each update
   model::PrunedWeights pruned;                         // none: nothing is pruned
   std::string batch_reason;                            // when the batch was searched for
