@@ -1,5 +1,7 @@
 #include "autodiff/sharding.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
@@ -29,6 +31,17 @@ Sharding parse_sharding(std::string_view name) {
 
 bool SharedTensors::has(Sharding kind, const Shape& shape) const {
   return ranks > 1 && sharding >= kind && element_count(shape).fixed() >= kLeastShared;
+}
+
+const SharedWeight* SharedTensors::find(Tensor weight) const {
+  if (!weights) return nullptr;
+  const auto found = std::ranges::find(weights->all, weight, &SharedWeight::slice);
+  return found == weights->all.end() ? nullptr : &*found;
+}
+
+Shape SharedTensors::shape_of(Tensor weight) const {
+  const SharedWeight* const found = find(weight);
+  return found != nullptr ? found->whole : weight.shape();
 }
 
 void expect_shareable(const Optimiser& optimiser, const SharedTensors& shared) {

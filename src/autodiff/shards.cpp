@@ -21,6 +21,7 @@ struct Register {
   std::vector<Tensor> levels;
   Gradient added;
   Tensor like;
+  Shape whole;
   bool is_slice = false;
 };
 
@@ -34,7 +35,8 @@ class Builder {
 
   // `like` gives its shape and layout.
   Tensor add_register(const Gradient& gradient, Tensor like, const std::string& name) {
-    Register one{{}, {}, gradient, like, shared_.has(Sharding::Gradients, like.shape())};
+    const Shape whole = shared_.shape_of(like);
+    Register one{{}, {}, gradient, like, whole, shared_.has(Sharding::Gradients, whole)};
     const Shape shape = one.is_slice ? Shape{length_of(one)} : like.shape();
     const auto make = [&](const std::string& of) {
       return graph_.variable(of, DType::F32, shape, Init::zeros(), VariableRole::Gradient);
@@ -48,9 +50,13 @@ class Builder {
 
   // After all registers.
   void add_buffer() {
+    if (shared_.weights && shared_.weights->turn.is_set()) {
+      buffer_ = shared_.weights->turn;
+      return;
+    }
     int64_t largest = 1;
     for (const Register& one : registers_) {
-      const int64_t elements = element_count(one.like.shape()).fixed();
+      const int64_t elements = element_count(one.whole).fixed();
       largest = std::max(largest, one.is_slice ? kernels::slices_buffer(length_of(one), shared_.ranks)
                                                : std::min(elements, kernels::kMostReceived));
     }
@@ -69,7 +75,7 @@ class Builder {
     std::ranges::stable_sort(order, {}, [](const Register* one) { return one->added.value.id(); });
     for (const Register* one : order)
       if (one->is_slice) {
-        const Tensor dense = densify(one->added, one->like.shape());
+        const Tensor dense = densify(one->added, one->whole);
         nodes.push_back(ops::add_to_slices(one->newest, buffer_, dense, shared_.ranks));
       } else {
         nodes.push_back(ops::add_gradient(one->newest, one->added, one->like));
@@ -100,14 +106,15 @@ class Builder {
   // Weights of which each rank has updated its slice.
   void add_gathers(std::span<const Tensor> weights, std::span<const Gradient> sums) {
     for (size_t i = weights.size(); i-- > 0;)
-      if (sums[i].is_set() && shared_.has(Sharding::State, weights[i].shape()))
+      if (sums[i].is_set() && shared_.find(weights[i]) == nullptr && shared_.has(Sharding::State, weights[i].shape()))
         result.apply.nodes.push_back(ops::gather_ranks(weights[i], buffer_, shared_.ranks));
   }
 
   // The sum of which a rank has a slice.
   Gradient whole(const Gradient& sum, Tensor weight) const {
-    if (!sum.is_set() || !shared_.has(Sharding::Gradients, weight.shape())) return sum;
-    return {ops::gather_slices(sum.value, buffer_, shared_.ranks, weight.shape()), {}};
+    const Shape shape = shared_.shape_of(weight);
+    if (!sum.is_set() || !shared_.has(Sharding::Gradients, shape)) return sum;
+    return {ops::gather_slices(sum.value, buffer_, shared_.ranks, shape), {}};
   }
 
   std::vector<Gradient> whole(std::span<const Gradient> sums, std::span<const Tensor> weights) const {
@@ -131,7 +138,7 @@ class Builder {
   }
   bool exchanges_each_shard() const { return shared_.ranks > 1 && shared_.sharding >= Sharding::Gradients; }
   int64_t length_of(const Register& one) const {
-    return kernels::slice_length(element_count(one.like.shape()).fixed(), shared_.ranks);
+    return kernels::slice_length(element_count(one.whole).fixed(), shared_.ranks);
   }
 
   Graph& graph_;
@@ -175,6 +182,37 @@ NodeId add_statistics_update(Graph& graph, const Statistics& of, Tensor samples)
   return body.add_node(*node.op, inputs, body.attrs(node), {});
 }
 
+// Of weights as the passes of the step gathered them.
+std::vector<Gradient> gradients_of_shared(Tensor loss, std::span<const Tensor> weights, Tensor seed,
+                                          const SharedTensors& shared) {
+  std::vector<Tensor> read;
+  for (const Tensor& weight : weights) {
+    const SharedWeight* const found = shared.find(weight);
+    if (found == nullptr)
+      read.push_back(weight);
+    else
+      read.insert(read.end(), found->gathered.begin(), found->gathered.end());
+  }
+  const std::vector<Gradient> all = training_gradients(loss, read, seed);
+  std::vector<Gradient> gradients;
+  size_t next = 0;
+  for (const Tensor& weight : weights) {
+    const SharedWeight* const found = shared.find(weight);
+    Gradient sum;
+    for (size_t i = found != nullptr ? found->gathered.size() : 1; i-- > 0;) {
+      const Gradient& one = all[next + i];
+      if (!one.is_set()) continue;
+      if (sum.is_set())
+        sum = {add(densify(sum, found->whole), densify(one, found->whole)), {}};
+      else
+        sum = one;
+    }
+    next += found != nullptr ? found->gathered.size() : 1;
+    gradients.push_back(sum);
+  }
+  return gradients;
+}
+
 }  // namespace
 
 int trailing_ones(int64_t shard) { return std::countr_one(static_cast<uint64_t>(shard)); }
@@ -186,7 +224,7 @@ ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int lev
   Graph& graph = loss.graph();
   const std::vector<Tensor> weights = trained_weights(graph, only);
   const LossScale scale = make_loss_scale(graph, optimiser);
-  const std::vector<Gradient> gradients = training_gradients(loss, weights, scale.scale);
+  const std::vector<Gradient> gradients = gradients_of_shared(loss, weights, scale.scale, shared);
   const std::vector<NodeId> layer_statistics = find_statistics(graph.body(), gradients);
 
   const Scope scope(graph, "optimiser");
@@ -219,6 +257,9 @@ ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int lev
   }
   builder.add_gathers(weights, sums);
   builder.result.shared = std::move(by.variables);
+  if (shared.weights)
+    for (const SharedWeight& weight : shared.weights->all)
+      builder.result.shared.push_back({weight.slice, weight.whole});
   if (scale.is_set())
     apply.nodes.push_back(
         ops::adjust_loss_scale(scale.scale, scale.finite_steps, is_finite, optimiser.scale_growth_steps));

@@ -58,12 +58,17 @@ class Updater {
   NodeId add(Tensor weight, const Gradient& gradient, Tensor factor) const {
     const Optimiser& o = optimiser_;
     const DType dtype = o.state_bits == 32 ? DType::F32 : DType::BF16;
-    const bool is_shared = shared_.shared.has(Sharding::State, weight.shape());
+    const SharedWeight* const is_slice = shared_.shared.find(weight);
+    const bool is_shared = is_slice == nullptr && shared_.shared.has(Sharding::State, weight.shape());
     Attrs settings = settings_;
     if (is_shared) settings.set("slices", shared_.shared.ranks);
     const auto state = [&](std::string_view name, bool wanted = true) {
       if (!wanted) return Tensor();
-      if (!is_shared) return add_state(weight, name, dtype, weight.shape());
+      if (!is_shared) {
+        const Tensor added = add_state(weight, name, dtype, weight.shape());
+        if (is_slice != nullptr) shared_.variables.push_back({added, is_slice->whole});
+        return added;
+      }
       const int64_t elements = element_count(weight.shape()).fixed();
       const Tensor slice = add_state(weight, name, dtype, {kernels::slice_length(elements, shared_.shared.ranks)});
       shared_.variables.push_back({slice, weight.shape()});

@@ -14,10 +14,12 @@ void add_rank_flags(CLI::App& app, Arguments& s) {
          "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
          "ranks")
       ->check(positive_number());
-  app.add_option("--shard", s.sharding,
-                 "What ranks share, each with a slice: the optimiser's state; gradients as well; weights as well")
-      ->option_text("none|state|gradients")
-      ->check(CLI::IsMember({"none", "state", "gradients"}));
+  app.add_option(
+         "--shard", s.sharding,
+         "What ranks share, each with a slice: the optimiser's state; gradients too; weights too; auto: the fastest "
+         "that fits")
+      ->option_text("none|state|gradients|weights|auto")
+      ->check(CLI::IsMember({"none", "state", "gradients", "weights", "auto"}));
   app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost")
       ->check(positive_number())
       ->capture_default_str();

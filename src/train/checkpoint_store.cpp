@@ -235,17 +235,20 @@ std::string name_last(const std::vector<CheckpointPlace>& places) {
 
 }  // namespace
 
+std::string hash_of_step(const Graph& graph) { return hash_of(graph); }
+
 CheckpointFacts checkpoint_facts(const Training& training) {
   const auto yes_or_no = [](bool is_so) { return is_so ? "yes" : "no"; };
   CheckpointFacts facts{{"model", training.model.name()},
-                        {"number of weights", std::to_string(count_weights(training.graph))},
+                        {"number of weights", std::to_string(count_weights(training))},
                         {"batch", std::to_string(training.batch)},
                         {"optimiser", optimiser_of(training)},
                         {"type of stored values", std::string(name_of(training.changes.values))},
                         {"type of frozen weights", std::string(name_of(training.changes.frozen))},
                         {"number of batches for each update", std::to_string(training.accumulate)},
                         {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
-                        {"step (operators and their settings)", hash_of(training.graph)}};
+                        {"step (operators and their settings)",
+                         training.step_hash.empty() ? hash_of_step(training.graph) : training.step_hash}};
   if (training.shards.is_fixed) facts.emplace_back("number of shards", std::to_string(training.shards.total));
   return facts;
 }

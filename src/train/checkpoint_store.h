@@ -20,6 +20,8 @@ namespace plimsoll::train {
 
 // Of the step, not of the line, the threads or the learning rate: those may change from run to run.
 CheckpointFacts checkpoint_facts(const Training& training);
+// Operators, their settings and what they read, as one of these facts has them.
+std::string hash_of_step(const Graph& graph);
 
 struct LoadedCheckpoint {
   CheckpointPlace place;

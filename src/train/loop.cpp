@@ -54,6 +54,7 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
 void TrainingLoop::open() {
   if (test_) plan_last_batch(training_, *test_);
   training_.session->open();
+  initialize_slices(training_);
 }
 
 void TrainingLoop::restore(const RunState& state) {

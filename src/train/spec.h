@@ -78,6 +78,7 @@ struct Spec {
   std::shared_ptr<ranks::Communicator> communicator = {};
   ranks::NetworkSpeed network = {};
   autodiff::Sharding sharding = autodiff::Sharding::None;  // what they share
+  std::string sharding_reason = {};                        // when that was searched for
 
   // What it may use.
   Bytes line = 0;  // of the whole process; 0: `own_line`, else what the machine and its limits allow
