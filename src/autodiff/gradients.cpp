@@ -1,6 +1,7 @@
 #include "autodiff/gradients.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -88,13 +89,15 @@ class Differentiator {
       dy.push_back(g.is_sparse() ? densify(g, y.back().shape()) : g.value);
     }
     std::vector<bool> wanted;
+    std::vector<Tensor> inputs;
     bool any = false;
     for (const ValueId input : body_.inputs(node)) {
-      x.emplace_back(graph_, input);
-      wanted.push_back(reached_[static_cast<size_t>(input)] && is_float(x.back().dtype()));
+      inputs.emplace_back(graph_, input);
+      wanted.push_back(reached_[static_cast<size_t>(input)] && is_float(inputs.back().dtype()));
       any = any || wanted.back();
     }
     if (!any) return;
+    for (const Tensor& input : inputs) x.push_back(gathered_again(input));
     if (node.op->grad == nullptr)
       throw Error(
           fmt::format("'{}' has no gradient (operator {}); leave it out of the loss", body_.name(node), node.op->name));
@@ -105,8 +108,23 @@ class Differentiator {
       if (body_.recorder() == nullptr) scope.emplace(graph_, std::string(body_.name(node)) + "/backward");
       node.op->grad(backward);
       for (size_t i = 0; i < x.size(); ++i)
-        if (wanted[i] && backward.dx[i].is_set()) accumulate(x[i], backward.dx[i]);
+        if (wanted[i] && backward.dx[i].is_set()) accumulate(inputs[i], backward.dx[i]);
     }
+  }
+
+  // A value that came from other ranks is gathered again for the backward pass, so that nobody holds it until then.
+  Tensor gathered_again(Tensor value) {
+    const NodeId producer = body_.value(value.id()).producer;
+    if (producer < 0 || !body_.node(producer).op->traits.exchanges) return value;
+    Tensor& again = gathered_[value.id()];
+    if (!again.is_set()) {
+      const Node node = body_.node(producer);
+      const std::span<const ValueId> from = body_.inputs(node);
+      const std::vector<ValueId> inputs(from.begin(), from.end());  // a copy: the list grows
+      const NodeId added = body_.add_node(*node.op, inputs, body_.attrs(node), {});
+      again = {graph_, body_.node(added).first_output};
+    }
+    return again;
   }
 
   // A gradient has the type of its value: where types mix, the rules give the wider one.
@@ -125,6 +143,7 @@ class Differentiator {
   const NodeId first_node_;
   std::vector<bool> reached_;
   std::vector<Gradient> grads_;
+  std::map<ValueId, Tensor> gathered_;
 };
 
 }  // namespace

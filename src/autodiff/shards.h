@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <plimsoll/optimiser.h>
+#include "autodiff/sharding.h"
 
 namespace plimsoll::autodiff {
 
@@ -16,12 +17,18 @@ namespace plimsoll::autodiff {
 // So the tree of additions depends on the number of shards in all, not on how many ranks share them. A weight takes
 // levels + 1 more f32 for each element. Statistics of layers are added up like gradients: their means over all samples
 // move the running ones, once for each batch.
+//
+// Where ranks share gradients, sums over ranks are taken in `add` instead: a rank keeps its slice of each sum, and the
+// gradient of a shard dies as soon as it was sent. The tree stays the same when rank r of n takes the shards r, n + r,
+// 2n + r and so on. Where they share state, each rank updates its slice of a weight, and all gather the weight.
 struct ShardedUpdates {
   Updates add, apply;
   std::vector<Updates> merges;
+  std::vector<SharedVariable> shared;  // the optimiser's
 };
 // `only`: the weights to train; none: all.
-ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int levels, std::span<const Tensor> only = {});
+ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int levels, std::span<const Tensor> only = {},
+                                const SharedTensors& shared = {});
 
 // The number of trailing ones: which merge follows a shard.
 int trailing_ones(int64_t shard);

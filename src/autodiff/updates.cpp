@@ -8,6 +8,7 @@
 #include <plimsoll/error.h>
 #include "autodiff/gradients.h"
 #include "graph/body.h"
+#include "kernels/rank_slices.h"
 #include "ops/ops.h"
 
 namespace plimsoll::autodiff {
@@ -51,32 +52,45 @@ Tensor clip_factor(Tensor squares, double limit, Tensor factor) {
 // State and update of one weight.
 class Updater {
  public:
-  Updater(const Optimiser& optimiser, Tensor rate, Tensor step)
-      : optimiser_(optimiser), settings_(settings_of(optimiser)), rate_(rate), step_(step) {}
+  Updater(const Optimiser& optimiser, Tensor rate, Tensor step, SharedUpdates& shared)
+      : optimiser_(optimiser), settings_(settings_of(optimiser)), rate_(rate), step_(step), shared_(shared) {}
 
   NodeId add(Tensor weight, const Gradient& gradient, Tensor factor) const {
     const Optimiser& o = optimiser_;
     const DType dtype = o.state_bits == 32 ? DType::F32 : DType::BF16;
+    const SharedWeight* const is_slice = shared_.shared.find(weight);
+    const bool is_shared = is_slice == nullptr && shared_.shared.has(Sharding::State, weight.shape());
+    Attrs settings = settings_;
+    if (is_shared) settings.set("slices", shared_.shared.ranks);
     const auto state = [&](std::string_view name, bool wanted = true) {
-      return wanted ? add_state(weight, name, dtype, weight.shape()) : Tensor();
+      if (!wanted) return Tensor();
+      if (!is_shared) {
+        const Tensor added = add_state(weight, name, dtype, weight.shape());
+        if (is_slice != nullptr) shared_.variables.push_back({added, is_slice->whole});
+        return added;
+      }
+      const int64_t elements = element_count(weight.shape()).fixed();
+      const Tensor slice = add_state(weight, name, dtype, {kernels::slice_length(elements, shared_.shared.ranks)});
+      shared_.variables.push_back({slice, weight.shape()});
+      return slice;
     };
     const std::string name = fmt::format("{}/update", weight.name());
     switch (o.kind) {
       case Optimiser::Kind::Sgd:
-        return ops::sgd(weight, gradient, rate_, state("velocity", o.momentum != 0), factor, settings_, name);
+        return ops::sgd(weight, gradient, rate_, state("velocity", o.momentum != 0), factor, settings, name);
       case Optimiser::Kind::Adam: {
         if (o.state_bits == 8) return add_adam_in_bytes(weight, gradient, factor, name);
         const Tensor m = state("m");
-        return ops::adam(weight, gradient, rate_, step_, m, state("v"), factor, settings_, name);
+        return ops::adam(weight, gradient, rate_, step_, m, state("v"), factor, settings, name);
       }
       case Optimiser::Kind::RmsProp: {
         const Tensor square = state("square");
         const Tensor velocity = state("velocity", o.momentum != 0);
         const Tensor mean = state("mean", o.centered);
-        return ops::rmsprop(weight, gradient, rate_, square, velocity, mean, factor, settings_, name);
+        return ops::rmsprop(weight, gradient, rate_, square, velocity, mean, factor, settings, name);
       }
       case Optimiser::Kind::Lion:
-        return ops::lion(weight, gradient, rate_, state("m"), factor, settings_, name);
+        return ops::lion(weight, gradient, rate_, state("m"), factor, settings, name);
       case Optimiser::Kind::Adafactor:
         return add_adafactor(weight, gradient, factor, name);
     }
@@ -117,6 +131,7 @@ class Updater {
   const Optimiser& optimiser_;
   Attrs settings_;
   Tensor rate_, step_;
+  SharedUpdates& shared_;
 };
 
 void expect_trainable(Tensor weight, const graph::Body& graph) {
@@ -227,8 +242,17 @@ Updates make_settings(Graph& graph, const Optimiser& optimiser) {
 
 void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
                         std::span<const Tensor> weights, Tensor factor, Updates& updates) {
+  SharedUpdates none;
+  add_weight_updates(optimiser, gradients, weights, factor, updates, none);
+}
+
+void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
+                        std::span<const Tensor> weights, Tensor factor, Updates& updates, SharedUpdates& shared) {
   updates.nodes.push_back(ops::count_step(updates.step));
-  const auto squares_of = [&](size_t i) { return ops::sum_squares(gradients[i], weights[i].shape()); };
+  const auto squares_of = [&](size_t i) {
+    const Gradient whole = shared.whole_gradient ? shared.whole_gradient(i) : gradients[i];
+    return ops::sum_squares(whole, weights[i].shape());
+  };
   Tensor global_factor = factor;
   if (optimiser.global_clip_norm != 0) {
     Tensor squares;
@@ -239,7 +263,7 @@ void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gr
     }
     if (squares.is_set()) global_factor = clip_factor(squares, optimiser.global_clip_norm, factor);
   }
-  const Updater updater(optimiser, updates.learning_rate, updates.step);
+  const Updater updater(optimiser, updates.learning_rate, updates.step, shared);
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!gradients[i].is_set()) continue;
     const Tensor by =

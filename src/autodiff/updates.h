@@ -1,9 +1,11 @@
 // How minimize, apply_gradients and accumulate build the updates of a step.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <plimsoll/optimiser.h>
+#include "autodiff/sharding.h"
 
 namespace plimsoll::autodiff {
 
@@ -49,5 +51,13 @@ Updates make_settings(Graph& graph, const Optimiser& optimiser);
 // is set; clipping acts on the product.
 void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
                         std::span<const Tensor> weights, Tensor factor, Updates& updates);
+// The same where ranks share state, gradients or weights.
+struct SharedUpdates {
+  SharedTensors shared;
+  std::vector<SharedVariable> variables;                // that were added
+  std::function<Gradient(size_t)> whole_gradient = {};  // by weight; unset: the gradients are whole
+};
+void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
+                        std::span<const Tensor> weights, Tensor factor, Updates& updates, SharedUpdates& shared);
 
 }  // namespace plimsoll::autodiff

@@ -404,7 +404,8 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
     Parser parser(unused);
     try {
       const CLI::App& verb = parser.parse_some(words);
-      const std::vector<std::string> more = config_words(config, verb, *parser.app().get_subcommand("adapt"));
+      const std::vector<std::string> more =
+          config_words(config, verb, *parser.app().get_subcommand("adapt"), *parser.app().get_subcommand("train"));
       command.arguments.flag_rate = unused.arguments.learning_rate;
       words.insert(std::ranges::find(words, verb.get_name()) + 1, more.begin(), more.end());
     } catch (const CLI::ParseError& e) {

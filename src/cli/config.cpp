@@ -84,11 +84,13 @@ std::string find_config(const std::vector<std::string>& words) {
   return fmt::format("{}/{}", run, report::kConfigFile);
 }
 
-std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all) {
+std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all,
+                                      const CLI::App& train) {
   std::vector<std::string> words;
   for (const ConfigEntry& entry : report::read_config(path)) {
     const CLI::Option* option = find_option(verb, entry.name);
     const CLI::Option* known = option != nullptr ? option : find_option(all, entry.name);
+    if (known == nullptr) known = find_option(train, entry.name);  // those of ranks
     if (known == nullptr || !is_in_configs(*known)) refuse_key(path, entry.name, all);
     if (!accepts(kind_of(*known), entry.kind))
       refuse(path, fmt::format("'{}' must be {}, not {}", entry.name, report::name_of(kind_of(*known)), shown(entry)));

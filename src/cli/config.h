@@ -15,9 +15,10 @@ namespace plimsoll::cli {
 std::string find_config(const std::vector<std::string>& words);
 
 // The entries of the file as words for `verb`, without those that the command line gives itself: `verb` has parsed it.
-// Keys of `all` only, the verb that knows most options, are passed over. Throws Error(Usage) that names the file and
-// the key: one that nobody knows, or a value of another type.
-std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all);
+// Keys of `all`, the verb that knows most options, and of `train` are passed over. Throws Error(Usage) that names the
+// file and the key: one that nobody knows, or a value of another type.
+std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all,
+                                      const CLI::App& train);
 
 // The options that the verb was given, by flags or by a file.
 report::Config given_options(const CLI::App& verb);

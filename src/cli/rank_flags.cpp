@@ -38,6 +38,12 @@ void add_rank_flags(CLI::App& app, Arguments& s) {
          "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
          "ranks")
       ->check(positive_number());
+  app.add_option(
+         "--shard", s.sharding,
+         "What ranks share, each with a slice: the optimiser's state; gradients too; weights too; auto: the fastest "
+         "that fits")
+      ->option_text("none|state|gradients|weights|auto")
+      ->check(CLI::IsMember({"none", "state", "gradients", "weights", "auto"}));
   add_timeout(app, s);
   app.add_option("--restarts", s.restarts,
                  "With --run: start all ranks again from the last checkpoint, so often at most, when one was lost")

@@ -23,6 +23,7 @@
 #include "train/loop.h"
 #include "train/model_file.h"
 #include "train/run_directory.h"
+#include "train/sharding_search.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -202,6 +203,27 @@ bool writes_adapter(const Arguments& arguments) {
 
 namespace {
 
+void choose_sharding(train::Spec& spec) {
+  const train::ShardingChoice choice = train::choose_sharding(spec, autodiff::Sharding::None, is_stop_asked);
+  spec.sharding = choice.found.value_or(autodiff::Sharding::Weights);
+  spec.sharding_reason = choice.reason;
+}
+
+// What does not fit on some rank may fit where ranks share more.
+void run_with_sharding(const train::Spec& spec, const std::function<std::string()>& plan) {
+  try {
+    run_together(spec.communicator.get(), plan);
+  } catch (const AgreedError& e) {
+    if (e.kind() != ErrorKind::DoesNotFit || spec.sharding == autodiff::Sharding::Weights) throw;
+    const auto next = static_cast<autodiff::Sharding>(static_cast<int>(spec.sharding) + 1);
+    const train::ShardingChoice choice = train::choose_sharding(spec, next, is_stop_asked);
+    if (!choice.found) throw;
+    throw AgreedError(fmt::format("{}\ntry --shard {}, which fits on every rank: {}", e.what(), name_of(*choice.found),
+                                  choice.reason),
+                      ErrorKind::DoesNotFit);
+  }
+}
+
 int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicator>& communicator) {
   const bool writes = !communicator || communicator->rank() == 0;  // files and words are those of the first rank
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
@@ -221,10 +243,17 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
     throw Error(fmt::format("--early-stopping watches {}, but there is no data to validate with: give --val PATH",
                             stopping->monitor),
                 ErrorKind::Usage);
+  if (arguments.sharding == "auto") choose_sharding(spec);
+  if (spec.sharding == autodiff::Sharding::Weights && (!arguments.save_model.empty() || writes_adapter(arguments)))
+    throw AgreedError(
+        "weights that ranks share are not saved as a model or an adapter; give --save FILE or --run DIR, "
+        "and make the model of that with plimsoll save",
+        ErrorKind::Usage);
   std::unique_ptr<train::Training> training;
-  run_together(communicator.get(), [&] {
+  run_with_sharding(spec, [&] {
     training = train::make_sized_training(spec, is_stop_asked);
-    if (!arguments.save.empty() && writes) session::expect_room_for_weights(training->graph, arguments.save);
+    if (!arguments.save.empty() && writes)
+      session::expect_room_for_weights(training->graph, arguments.save, &training->slices);
     if (writes_adapter(arguments) && writes) shrink::expect_room_for_adapter(arguments.output);
     if (!arguments.save_model.empty() && writes) expect_room_for_model(*training, arguments.save_model);
     return fmt::format("fits: the plan takes {} of {}", format_bytes(training->session->peak_bytes()),
@@ -240,8 +269,11 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
     texts.emplace(resolve_config(arguments, spec, *training), *training);
     if (!arguments.resume) run->create(*texts);
     for (const auto& log : run->logs(*texts, arguments.histogram_epochs)) callbacks.push_back(log);
-    callbacks.push_back(checkpoint(run->checkpoints(), checkpoint_options_of(arguments)));
   }
+  // Ranks write checkpoints together.
+  if (!arguments.run.empty())
+    callbacks.push_back(
+        checkpoint(train::RunDirectory::checkpoints_of(arguments.run), checkpoint_options_of(arguments)));
   if (stopping) callbacks.push_back(early_stopping(*stopping));
   train::TrainingLoop loop(*training, options, callbacks);
   bool is_resumed = false;
@@ -265,7 +297,8 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
-  if (!arguments.save.empty() && writes) session::save_weights(*training->session, training->graph, arguments.save);
+  if (!arguments.save.empty())
+    session::save_weights(*training->session, training->graph, arguments.save, {.slices = &training->slices});
   if (writes_adapter(arguments) && writes) {
     shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),
                          arguments.output);

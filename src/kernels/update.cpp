@@ -6,6 +6,16 @@
 
 namespace plimsoll::kernels {
 
+namespace {
+
+// Of a state, and of a gradient that ranks share.
+Shape state_shape(const Shape& variable, const Attrs& attrs) {
+  const int64_t slices = attrs.i("slices");
+  return slices > 0 ? Shape{slice_length(element_count(variable).fixed(), slices)} : variable;
+}
+
+}  // namespace
+
 UpdateInputs update_inputs(const Attrs& attrs, size_t updated, bool has_step) {
   return {updated, has_step, attrs.i("sparse") != 0, attrs.i("factor") != 0};
 }
@@ -14,9 +24,10 @@ void infer_update(Infer& n, size_t updated, bool has_step) {
   const UpdateInputs inputs = update_inputs(n.attrs, updated, has_step);
   n.expect_inputs(inputs.count(), inputs.count());
   const TensorType& variable = n.in[0];
+  const Shape state = state_shape(variable.shape, n.attrs);
   for (size_t i = 1; i < updated; ++i)
     if ((n.in[i].dtype != DType::F32 && n.in[i].dtype != DType::BF16) || n.in[i].dtype != n.in[1].dtype ||
-        !(n.in[i].shape == variable.shape))
+        !(n.in[i].shape == state))
       n.fail(fmt::format("the variable is {} but its state {} is {}; states are all f32 or all bf16",
                          to_string(variable), i, to_string(n.in[i])));
   infer_gradient(n, inputs);
@@ -31,7 +42,7 @@ void expect_gradient(const Infer& n, const UpdateInputs& inputs) {
         gradient.dtype != DType::F32 || rows.dtype != DType::I32 || !(rows.shape == Shape{gradient.shape[0]}))
       n.fail(fmt::format("rows {} with values {} are no gradient of {}", to_string(rows), to_string(gradient),
                          to_string(variable)));
-  } else if (!(gradient == variable)) {
+  } else if (!(gradient == variable) && !(gradient == TensorType{DType::F32, state_shape(variable.shape, n.attrs)})) {
     n.fail(fmt::format("the variable is {} but its gradient is {}", to_string(variable), to_string(gradient)));
   }
 }
@@ -72,6 +83,12 @@ Update::Update(const Facts& facts, size_t updated, bool has_step)
     ids = gradient.dims[0];
     count = variable.count();
     workspace_bytes = row_sort_bytes(ids);
+    return;
+  }
+  count = variable.count();
+  if (const int64_t slices = facts.attrs.i("slices"); slices > 0) {  // slices are cut row-major: see gather_ranks
+    slice = slice_length(count, slices);
+    has_gradient_slice = !(gradient.dims == variable.dims);
     return;
   }
   // All in the order that the variable has; padding is zero in all of them and stays so.

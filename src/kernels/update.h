@@ -1,10 +1,12 @@
 // What optimiser updates share: the order of their inputs, layouts, and one pass over variable, state and gradient.
-// A row-sparse gradient means the dense one of its table (all state decays), which is never made.
+// With the setting `slices`, so many ranks share the states: each has a slice of them, and changes that of the
+// variable. A row-sparse gradient means the dense one of its table (all state decays), which is never made.
 #pragma once
 
 #include "kernels/bad_values.h"
 #include "kernels/kernel.h"
 #include "kernels/parallel.h"
+#include "kernels/rank_slices.h"
 #include "kernels/row_sort.h"
 
 namespace plimsoll::kernels {
@@ -39,10 +41,21 @@ struct Update {
   std::vector<Layout> layouts;                 // of all inputs
   Bytes workspace_bytes = 0;
 
+  int64_t slice = 0;                // elements of a state that ranks share; 0: each rank has all
+  bool has_gradient_slice = false;  // the gradient is one too
+
   Update(const Facts& facts, size_t updated, bool has_step);
+  // What this run changes of the variable.
+  RankSlice own(const Args& args) const {
+    if (slice == 0) return {0, count};
+    return slice_of_rank(count, slice, args.state->network != nullptr ? args.state->network->rank() : 0);
+  }
+  // The element of the variable that the first element of its states belongs to.
+  float* variable(const Args& args) const { return args.updated<float>(0) + own(args).first; }
   float factor(const Args& args) const { return inputs.has_factor ? *args.input<float>(inputs.factor()) : 1.0F; }
 
-  // Calls body(first, count, gradient) for runs that cover the variable; `touched_only`: rows that the gradient names.
+  // Calls body(first, count, gradient) for runs that cover the variable, or this rank's slice of it; `touched_only`:
+  // rows that the gradient names.
   template <class Body>
   void run(const Args& args, bool touched_only, const Body& body) const;
 
@@ -70,7 +83,10 @@ template <class Body>
 void Update::run(const Args& args, bool touched_only, const Body& body) const {
   const auto* gradient = args.input<float>(inputs.gradient());
   if (!inputs.is_sparse) {
-    parallel_for(count, 16384, [&](int64_t first, int64_t last) { body(first, last - first, gradient + first); });
+    const RankSlice slice_here = own(args);
+    if (!has_gradient_slice) gradient += slice_here.first;
+    parallel_for(slice_here.count, 16384,
+                 [&](int64_t first, int64_t last) { body(first, last - first, gradient + first); });
     return;
   }
   const auto* named = args.input<int32_t>(inputs.rows());

@@ -30,6 +30,11 @@ int64_t elements_of_number(const DraftNode& node, const kernels::ConcreteType& v
   return block > 0 && operand.count() == (elements + block - 1) / block ? block : 0;
 }
 
+// What a sum over ranks of as many bytes takes, an exchange takes.
+double exchanged_bytes(const DraftNode& node, const ProgramTask& work, const kernels::ConcreteType& first) {
+  return node.op->cost != nullptr ? work.own.cost.bytes : static_cast<double>(first.bytes());
+}
+
 }  // namespace
 
 TaskBuilder::TaskBuilder(const Draft& draft, const LowerOptions& options, const BatchSizes& sizes,
@@ -58,9 +63,9 @@ void TaskBuilder::set_time(plan::Task& task, const graph::Cost& cost, const grap
   task.per_sample_ns = time.per_sample_ns;
 }
 
-void TaskBuilder::set_exchange(plan::Task& task, const kernels::ConcreteType& exchanged) const {
+void TaskBuilder::set_exchange(plan::Task& task, double bytes) const {
   task.lane = plan::Lane::Network;
-  task.fixed_ns = options_.exchange_ns ? options_.exchange_ns(static_cast<double>(exchanged.bytes())) : 0;
+  task.fixed_ns = options_.exchange_ns ? options_.exchange_ns(bytes) : 0;
   task.per_sample_ns = 0;
 }
 
@@ -148,7 +153,7 @@ void TaskBuilder::add_single(const DraftNode& node, const std::vector<kernels::C
     task.fixed_ns = predict_ns(work.own.cost, options_.speed);
   else
     set_time(task, work.own.cost, cost_of_sample(node), 1);
-  if (node.op->traits.exchanges) set_exchange(task, in[0]);
+  if (node.op->traits.exchanges) set_exchange(task, exchanged_bytes(node, work, in[0]));
   if (chosen.slim) add_variant(node, std::move(*chosen.slim), task, work);
   add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
 }
@@ -197,7 +202,7 @@ void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::Concrete
     MachineSpeed from_memory = options_.speed;
     from_memory.cache_bytes = 0;
     task.fixed_ns = predict_ns(work.own.cost, from_memory);
-    if (node.op->traits.exchanges) set_exchange(task, in[0]);
+    if (node.op->traits.exchanges) set_exchange(task, exchanged_bytes(node, work, in[0]));
     add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
   }
   forget_copies(node);

@@ -10,7 +10,7 @@ constexpr int64_t kMostTiles = 4096;
 
 bool works_on_tiles(const graph::Body& graph, const graph::Node& node) {
   return (node.op->traits.elementwise || node.op->traits.update_block > 0) && node.op->traits.updates != 0 &&
-         graph.attrs(node).i("sparse") == 0;
+         graph.attrs(node).i("sparse") == 0 && graph.attrs(node).i("slices") == 0;
 }
 
 }  // namespace

@@ -24,6 +24,15 @@ std::vector<bool> find_gradients(const Draft& draft) {
   return is_gradient;
 }
 
+// By value: gathered from other ranks, which is done with weights.
+std::vector<bool> find_gathered(const Draft& draft) {
+  std::vector<bool> is_gathered(draft.value_count(), false);
+  for (const DraftNode& node : draft.nodes)
+    if (node.op->traits.exchanges)
+      for (const ValueId value : node.out) is_gathered[static_cast<size_t>(value)] = true;
+  return is_gathered;
+}
+
 // By variable: some update of it, in this step or another, needs it row-major.
 std::vector<bool> find_plain_variables(const graph::Body& graph) {
   std::vector<bool> is_plain(graph.variables().size(), false);
@@ -46,7 +55,8 @@ ValueBuffers::ValueBuffers(const Draft& draft, const BatchSizes& sizes, const Lo
       gives_all_(options.gives_all),
       program_(program),
       places_(draft.value_count()),
-      is_gradient_(find_gradients(draft)) {
+      is_gradient_(find_gradients(draft)),
+      is_gathered_(find_gathered(draft)) {
   // Lists of a deep model are long: doubling would hold them twice.
   size_t buffers = graph_.constants().size();
   for (const int32_t tiles : count_tiles(graph_)) buffers += static_cast<size_t>(tiles);

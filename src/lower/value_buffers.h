@@ -54,6 +54,7 @@ class ValueBuffers {
   ValuePlace& at(ValueId value) { return places_[static_cast<size_t>(value)]; }
   plan::Buffer& edit(plan::BufferId id) { return program_.problem.buffers[static_cast<size_t>(id)]; }
   Tag tag_of_computed(ValueId value) const {
+    if (is_gathered_[static_cast<size_t>(value)]) return Tag::Weights;
     return is_gradient_[static_cast<size_t>(value)] ? Tag::Gradients : Tag::Activations;
   }
   plan::BufferId add_buffer(ValueId value, const kernels::ConcreteType& type, Tag tag, plan::BufferKind kind,
@@ -66,6 +67,7 @@ class ValueBuffers {
   Program& program_;
   std::vector<ValuePlace> places_;  // by value
   std::vector<bool> is_gradient_;   // by value
+  std::vector<bool> is_gathered_;   // by value
   bool is_possible_ = true;
 };
 

@@ -82,13 +82,16 @@ void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inp
 
 // Forward, backward and update.
 void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
-                         int64_t accumulate, const Freeze& freeze, int shard_levels, TrainingGraph& result) {
+                         int64_t accumulate, const Freeze& freeze, int shard_levels,
+                         const autodiff::SharedTensors& shared, TrainingGraph& result) {
   const Pass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
   const std::vector<Tensor> trained = freeze.is_empty() ? std::vector<Tensor>() : list_trained(graph, freeze);
   if (shard_levels >= 0) {
-    const autodiff::ShardedUpdates sharded = autodiff::update_in_shards(result.loss, optimiser, shard_levels, trained);
+    const autodiff::ShardedUpdates sharded =
+        autodiff::update_in_shards(result.loss, optimiser, shard_levels, trained, shared);
+    result.shared = sharded.shared;
     result.updates = sharded.add;
     result.merges = sharded.merges;
     result.apply = sharded.apply;
@@ -108,12 +111,13 @@ void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& o
 
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
                              const InputConversion& conversion, int64_t accumulate, const Freeze& freeze,
-                             int shard_levels) {
+                             int shard_levels, const autodiff::SharedTensors& shared) {
   if (accumulate < 1)
     throw Error(fmt::format("an update needs at least 1 batch but accumulate is {}", accumulate), ErrorKind::Usage);
   TrainingGraph result;
   const NamedTensors inputs = add_fed(graph, spec, conversion, result);
-  if (spec.can_train) build_training_pass(graph, spec, optimiser, inputs, accumulate, freeze, shard_levels, result);
+  if (spec.can_train)
+    build_training_pass(graph, spec, optimiser, inputs, accumulate, freeze, shard_levels, shared, result);
   // After the backward pass, which walks over all nodes that there are.
   add_evaluation(graph, spec, inputs, result);
   return result;

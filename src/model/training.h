@@ -6,6 +6,7 @@
 #include <plimsoll/freeze.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
+#include "autodiff/sharding.h"
 
 namespace plimsoll::model {
 
@@ -27,6 +28,7 @@ struct TrainingGraph {
   Updates apply;                // the other step of an accumulation, which changes the weights; no nodes: there is none
   Tensor accumulated_batches;   // i64[], since the last such step; unset without accumulation
   std::vector<Updates> merges;  // in shards alone: steps between those of two shards (autodiff/shards.h)
+  std::vector<autodiff::SharedVariable> shared;  // of which a rank holds a slice
   // The inference pass.
   NamedTensors outputs;  // logits, or what the objective is made from
   Tensor eval_loss;
@@ -37,11 +39,12 @@ struct TrainingGraph {
 };
 
 // Of a model that can't be trained, the inference pass and its objective alone. `accumulate`: batches for each update.
-// `shard_levels`: not negative where a batch is cut into shards, as autodiff::update_in_shards takes it. Throws
+// `shard_levels`: not negative where a batch is cut into shards, as autodiff::update_in_shards takes it
+// and `shared`. Throws
 // Error(Usage) for means that do not match the channels.
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
                              const InputConversion& conversion = {}, int64_t accumulate = 1, const Freeze& freeze = {},
-                             int shard_levels = -1);
+                             int shard_levels = -1, const autodiff::SharedTensors& shared = {});
 
 // The inference pass with its loss and metrics: no gradients, no variables of an optimiser.
 TrainingGraph build_evaluation(Graph& graph, const ModelSpec& spec, const InputConversion& conversion = {});

@@ -104,7 +104,7 @@ Prepared prepare_for(const Facts& facts) {
             step.keep = static_cast<float>(1 - decay * rate);
             step.factor = update.factor(args);
             step.salt = static_cast<uint32_t>(*args.input<int64_t>(update.inputs.step()));
-            auto* w = args.updated<float>(0);
+            auto* w = update.variable(args);
             auto* m = args.updated<State>(1);
             auto* v = args.updated<State>(2);
             update.run(args, false, [&](int64_t first, int64_t count, const float* g) {

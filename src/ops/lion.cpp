@@ -88,7 +88,7 @@ Prepared prepare_for(const Facts& facts) {
             step.rate = *args.input<float>(update.inputs.rate());
             step.factor = update.factor(args);
             step.keep = 1 - decay * step.rate;
-            auto* w = args.updated<float>(0);
+            auto* w = update.variable(args);
             auto* m = args.updated<State>(1);
             update.run(args, false, [&](int64_t first, int64_t count, const float* g) {
               run_dispatched(step, w + first, m + first, g, count);

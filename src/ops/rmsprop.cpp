@@ -111,7 +111,7 @@ Prepared prepare_for(const Facts& facts) {
             step.factor = update.factor(args);
             step.keep = 1 - decay * step.rate;
             update.run(args, false, [&](int64_t first, int64_t count, const float* g) {
-              RmspropState<State> at{args.updated<float>(0) + first, args.updated<State>(1) + first, nullptr, nullptr};
+              RmspropState<State> at{update.variable(args) + first, args.updated<State>(1) + first, nullptr, nullptr};
               if constexpr ((kKeeps & kVelocity) != 0) at.velocity = args.updated<State>(2) + first;
               if constexpr ((kKeeps & kMean) != 0) at.mean = args.updated<State>(updated_by(kKeeps) - 1) + first;
               run_dispatched(step, at, g, count);

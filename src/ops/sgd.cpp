@@ -94,7 +94,7 @@ Prepared prepare_for(const Facts& facts) {
             step.rate = *args.input<float>(update.inputs.rate());
             step.factor = update.factor(args);
             step.keep = 1 - decay * step.rate;
-            auto* w = args.updated<float>(0);
+            auto* w = update.variable(args);
             State* velocity = kUpdated == 2 ? args.updated<State>(1) : nullptr;
             update.run(args, velocity == nullptr && decay == 0, [&](int64_t first, int64_t count, const float* g) {
               run_dispatched(step, w + first, velocity ? velocity + first : nullptr, g, count);

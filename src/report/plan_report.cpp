@@ -54,6 +54,15 @@ std::string line_row(const PlanFacts& facts) {
                      facts.line_reason);
 }
 
+std::string ranks_row(const RankFacts& ranks) {
+  const std::string shared = ranks.sharding == "none" ? "share nothing" : "share " + ranks.sharding;
+  std::string text =
+      fmt::format("ranks   {} {} · each holds weights {} · gradients {} · optimiser {} · receives in {}\n", ranks.ranks,
+                  shared, format_bytes(ranks.weight_bytes), format_bytes(ranks.gradient_bytes),
+                  format_bytes(ranks.state_bytes), format_bytes(ranks.received_bytes));
+  return ranks.reason.empty() ? text : text + "        the fastest that fits on every rank: " + ranks.reason + "\n";
+}
+
 }  // namespace
 
 std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
@@ -65,6 +74,7 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
     text += fmt::format("data    {}\n        {}{}\n", data_text(facts.data), stages_text(facts.data.stages),
                         more_data_text(facts));
   text += "holds   " + holders_text(peak_by_tag(facts)) + "\n";
+  if (facts.ranks.ranks > 1) text += ranks_row(facts.ranks);
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
           decisions_text(plan, options.most_decisions, options.see_all);
   if (facts.half_values > 0)
@@ -159,6 +169,14 @@ std::string plan_json(const PlanFacts& facts, int indent) {
       {"mask_bytes", facts.mask_bytes},
       {"decisions", decisions_json(plan)},
       {"by_tag", by_tag}};
+  if (facts.ranks.ranks > 1)
+    json["ranks"] = {{"ranks", facts.ranks.ranks},
+                     {"sharding", facts.ranks.sharding},
+                     {"sharding_reason", facts.ranks.reason},
+                     {"weight_bytes", facts.ranks.weight_bytes},
+                     {"gradient_bytes", facts.ranks.gradient_bytes},
+                     {"state_bytes", facts.ranks.state_bytes},
+                     {"received_bytes", facts.ranks.received_bytes}};
   if (facts.smallest_line > 0) json["smallest_line_bytes"] = facts.smallest_line;
   if (facts.scale) json["scale"] = scale_json(*facts.scale);
   if (facts.lower_bound) json["lower_bound_reason"] = facts.lower_bound->reason;

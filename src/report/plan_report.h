@@ -25,6 +25,15 @@ struct FrozenFacts {
   Bytes bytes = 0;  // as they are kept
 };
 
+// What a rank holds between steps, where several train together.
+struct RankFacts {
+  int ranks = 1;
+  std::string sharding = {};  // what they share: "state"
+  std::string reason = {};    // when that was searched for
+  Bytes weight_bytes = 0, gradient_bytes = 0, state_bytes = 0;
+  Bytes received_bytes = 0;  // the buffer of all exchanges
+};
+
 // All that the description of a planned step needs. Problem and plan must outlive it.
 struct PlanFacts {
   const plan::Problem& problem;
@@ -34,6 +43,7 @@ struct PlanFacts {
   std::string batch_reason = {};                         // when the batch was searched for
   int64_t weights = 0;                                   // numbers of the model
   FrozenFacts frozen = {};                               // of them, those that are not trained
+  RankFacts ranks = {};                                  // that train it together
   Bytes line_bytes = std::numeric_limits<Bytes>::max();  // that: no line
   std::string line_reason = {};
   Bytes limit_bytes = std::numeric_limits<Bytes>::max();  // that the plan was made under: of arena and actions

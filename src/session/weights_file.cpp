@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -10,54 +11,70 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "kernels/elementwise.h"
 #include "memory/process.h"
 #include "session/finite.h"
+#include "session/weights_parts.h"
 
 namespace plimsoll::session {
 namespace {
 
-// Floats of one width into those of another: the optimiser's state may be kept in 16 bits now and not then, or the
-// other way round.
-void read_converted(const WeightsReader& file, const StoredTensor& stored, DType dtype, void* into) {
-  constexpr int64_t kAtOnce = 4096;
-  alignas(kAlignment) std::byte narrow[kAtOnce * sizeof(float)];
-  alignas(kAlignment) float wide[kAtOnce];
-  const kernels::LoadFn load = kernels::load_of(stored.dtype);
-  const kernels::StoreFn store = kernels::store_of(dtype);
-  const int64_t all = element_count(stored.dims);
-  for (int64_t first = 0; first < all; first += kAtOnce) {
-    const int64_t count = std::min(kAtOnce, all - first);
-    file.read(stored.offset + first * size_of(stored.dtype), narrow, count * size_of(stored.dtype));
-    load(narrow, wide, static_cast<size_t>(count));
-    store(wide, static_cast<std::byte*>(into) + first * size_of(dtype), static_cast<size_t>(count));
-  }
+void expect_finite(const StoredTensor& tensor, std::span<const std::byte> bytes, const std::string& kept) {
+  if (!is_finite(tensor.dtype, bytes))
+    throw Error(fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name, kept), ErrorKind::BadNumbers);
 }
 
-bool holds(WeightsPart part, const graph::Variable& variable) {
-  if (variable.role() == VariableRole::Gradient) return false;
-  return part == WeightsPart::All || (part == WeightsPart::Optimiser) == (variable.role() == VariableRole::Optimiser);
+const Dims* whole_of(const VariableSlices* slices, std::string_view name) {
+  return slices != nullptr ? slices->find(name) : nullptr;
 }
 
 // The variable that a tensor of the file belongs to; null when the part of the model has none. Throws when they do not
 // match.
-const graph::Variable* match(const graph::Body& graph, WeightsPart part, const std::string& path,
+const graph::Variable* match(const graph::Body& graph, const LoadOptions& options, const std::string& path,
                              const StoredTensor& stored) {
   if (!graph.has_value(stored.name)) return nullptr;
   const graph::Value& value = graph.value(graph.find(stored.name));
   if (value.kind != graph::ValueKind::Variable) return nullptr;
   const graph::Variable& variable = graph.variables()[static_cast<size_t>(value.extra)];
-  if (!holds(part, variable)) return nullptr;
+  if (!holds(options.part, variable)) return nullptr;
   const TensorType& type = value.type;
   const bool converts = variable.role() == VariableRole::Optimiser && is_float(stored.dtype) && is_float(type.dtype);
-  if ((stored.dtype != type.dtype && !converts) || !(stored.dims == at_batch(type.shape, 1)))
-    throw Error(fmt::format("'{}': tensor '{}' is {}{} but the model has {}", path, stored.name, name_of(stored.dtype),
-                            to_string(stored.dims), to_string(type)),
+  const Dims* const shared = whole_of(options.slices, stored.name);
+  const Dims whole = shared != nullptr ? *shared : at_batch(type.shape, 1);
+  if ((stored.dtype != type.dtype && !converts) || !(stored.dims == whole))
+    throw Error(fmt::format("'{}': tensor '{}' is {}{} but the model has {}{}", path, stored.name,
+                            name_of(stored.dtype), to_string(stored.dims), name_of(type.dtype), to_string(whole)),
                 ErrorKind::BadData);
   return &variable;
 }
 
+// With the sizes of whole variables.
+TensorList list_whole(const Graph& graph, WeightsPart part, const VariableSlices* slices) {
+  return [&graph, part, slices](const VisitTensor& visit) {
+    list_variables(graph, part)([&](const StoredTensor& tensor) {
+      const Dims* const whole = whole_of(slices, tensor.name);
+      visit({tensor.name, tensor.dtype, whole != nullptr ? *whole : tensor.dims});
+    });
+  };
+}
+
+// One rank writes, the others send their slices.
+WriteTensor write_whole(Engine& session, Graph& graph, const std::string& kept, const VariableSlices* slices) {
+  return [&session, &graph, kept, slices](const StoredTensor& tensor, const PutBytes& put) {
+    if (whole_of(slices, tensor.name) == nullptr) return write_variables(session, graph, kept)(tensor, put);
+    gather_slices(session, {graph, graph.body().find(tensor.name)}, tensor, *slices,
+                  [&](std::span<const std::byte> bytes) {
+                    expect_finite(tensor, bytes, kept);
+                    put(bytes);
+                  });
+  };
+}
+
 }  // namespace
+
+bool holds(WeightsPart part, const graph::Variable& variable) {
+  if (variable.role() == VariableRole::Gradient) return false;
+  return part == WeightsPart::All || (part == WeightsPart::Optimiser) == (variable.role() == VariableRole::Optimiser);
+}
 
 TensorList list_variables(const Graph& graph, WeightsPart part) {
   return [&graph, part](const VisitTensor& visit) {
@@ -72,16 +89,14 @@ TensorList list_variables(const Graph& graph, WeightsPart part) {
 WriteTensor write_variables(Engine& session, Graph& graph, std::string kept) {
   return [&session, &graph, kept = std::move(kept)](const StoredTensor& tensor, const PutBytes& put) {
     session.read({graph, graph.body().find(tensor.name)}, [&](std::span<const std::byte> bytes) {
-      if (!is_finite(tensor.dtype, bytes))
-        throw Error(fmt::format("'{}' holds NaN or infinity and is not saved{}", tensor.name, kept),
-                    ErrorKind::BadNumbers);
+      expect_finite(tensor, bytes, kept);
       put(bytes);
     });
   };
 }
 
-Bytes weights_file_bytes(const Graph& graph, WeightsPart part) {
-  return weights_file_bytes(list_variables(graph, part));
+Bytes weights_file_bytes(const Graph& graph, WeightsPart part, const VariableSlices* slices) {
+  return weights_file_bytes(list_whole(graph, part, slices));
 }
 
 void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes) {
@@ -97,9 +112,9 @@ void expect_disk_room(const std::string& what, const std::string& folder, Bytes 
                 ErrorKind::DiskFull);
 }
 
-void expect_room_for_weights(const Graph& graph, const std::string& path) {
+void expect_room_for_weights(const Graph& graph, const std::string& path, const VariableSlices* slices) {
   const memory::OutputTarget target = memory::find_output_target(path);
-  const Bytes bytes = weights_file_bytes(graph);
+  const Bytes bytes = weights_file_bytes(graph, WeightsPart::All, slices);
   if (target.is_direct) return;
   memory::remove_abandoned_files(target);
   expect_disk_room(fmt::format("'{}'", path), target.folder, bytes);
@@ -107,19 +122,26 @@ void expect_room_for_weights(const Graph& graph, const std::string& path) {
 
 void save_weights(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options) {
   session.open();  // first: it finalises the graph, whose lists move then
+  const VariableSlices* const slices = options.slices;
+  if (slices != nullptr && slices->rank() > 0) {
+    if (!slices->is_empty()) send_slices(session, graph, options);
+    return;
+  }
   const bool replaces = memory::find_output_target(path).is_present;
-  write_weights_file(path, list_variables(graph, options.part),
-                     write_variables(session, graph, replaces ? fmt::format("; '{}' stays as it was", path) : ""),
+  write_weights_file(path, list_whole(graph, options.part, slices),
+                     write_whole(session, graph, replaces ? fmt::format("; '{}' stays as it was", path) : "", slices),
                      {.steps = session.step_count(), .watch = options.watch});
 }
 
 LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, const LoadOptions& options) {
   const WeightsPart part = options.part;
+  if (const std::vector<std::string> paths = list_part_paths(path); paths.size() > 1)
+    return load_parts(session, graph, paths, options);
   session.open();  // as in save_weights
   const WeightsReader file(path);
   std::vector<bool> is_there(graph.body().variables().size(), false);
   file.for_each([&](const StoredTensor& stored) {
-    if (const graph::Variable* variable = match(graph.body(), part, path, stored))
+    if (const graph::Variable* variable = match(graph.body(), options, path, stored))
       is_there[static_cast<size_t>(variable - graph.body().variables().data())] = true;
   });
   for (size_t i = 0; i < is_there.size(); ++i) {
@@ -135,18 +157,22 @@ LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& pat
   session.set_step_count(file.steps());
   LoadedWeights loaded;
   file.for_each([&](const StoredTensor& stored) {
-    const graph::Variable* variable = match(graph.body(), part, path, stored);
+    const graph::Variable* variable = match(graph.body(), options, path, stored);
     if (variable == nullptr) {
       ++loaded.left;
       return;
     }
     ++(variable->role() == VariableRole::Optimiser ? loaded.state : loaded.weights);
-    const DType dtype = graph.body().value(variable->value).type.dtype;
+    const TensorType type = graph.body().value(variable->value).type;
+    const VariableSlices none;
+    const VariableSlices& slices = options.slices != nullptr ? *options.slices : none;
+    const kernels::RankSlice own = slices.of_rank(slices.rank(), stored.name, at_batch(type.shape, 1));
     session.fill({graph, variable->value}, [&](void* into, Bytes at, Bytes bytes) {
-      if (stored.dtype == dtype)
-        file.read(stored.offset + at, into, bytes);
-      else
-        read_converted(file, stored, dtype, into);
+      const int64_t first = at / size_of(type.dtype), count = bytes / size_of(type.dtype);
+      const int64_t there = std::clamp<int64_t>(own.count - first, 0, count);
+      read_elements(file, stored, own.first + first, there, type.dtype, into);
+      std::memset(static_cast<std::byte*>(into) + there * size_of(type.dtype), 0,
+                  static_cast<size_t>((count - there) * size_of(type.dtype)));
     });
   });
   return loaded;

@@ -8,6 +8,7 @@
 
 #include "memory/output_file.h"
 #include "session/engine.h"
+#include "session/variable_slices.h"
 #include "session/weights_reader.h"
 #include "session/weights_writer.h"
 
@@ -20,19 +21,25 @@ static_assert(memory::OutputFile::kBufferBytes <= kWeightsFileBytes / 2);
 // What a file holds: all variables, those of the model (weights and statistics), or those of the optimiser.
 enum class WeightsPart { All, Model, Optimiser };
 
-// The size of such a file, at most.
-Bytes weights_file_bytes(const Graph& graph, WeightsPart part = WeightsPart::All);
+// Whether a part has the variable.
+bool holds(WeightsPart part, const graph::Variable& variable);
+
+// The size of such a file, at most; `slices` as in SaveOptions.
+Bytes weights_file_bytes(const Graph& graph, WeightsPart part = WeightsPart::All,
+                         const VariableSlices* slices = nullptr);
 
 // Throws Error(DiskFull) when the folder has no room for so many bytes, or a limit of the process forbids such a file.
 // `what` begins the sentence.
 void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes);
 
 // Throws when `path` could not be written as things are: asked before training, not after it.
-void expect_room_for_weights(const Graph& graph, const std::string& path);
+void expect_room_for_weights(const Graph& graph, const std::string& path, const VariableSlices* slices = nullptr);
 
 struct SaveOptions {
   WeightsPart part = WeightsPart::All;
   std::function<void(std::span<const std::byte>)> watch = {};  // gets every byte of the file, in order
+  // Of ranks that share variables: all of them call, the first one writes whole variables.
+  const VariableSlices* slices = nullptr;
 };
 
 // The variables of a part, as a writer takes them; the graph must outlive it.
@@ -55,14 +62,15 @@ struct LoadOptions {
   WeightsPart part = WeightsPart::All;
   // By name: variables that the file need not have, and that are left alone then.
   std::function<bool(std::string_view)> may_miss = {};
+  const VariableSlices* slices = nullptr;  // the file has whole variables, of which this rank takes its slices
 };
 
 // Sets the variables of the part, and the number of steps. The file must have each of them, but for those of the
 // optimiser when all are asked for; the optimiser's state may be in 16 bits or not. Nothing is changed by a file that
-// is damaged or of another model.
+// is damaged or of another model. The first of several parts (weights_parts.h) stands for all of them.
 LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, const LoadOptions& options = {});
 inline LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, WeightsPart part) {
-  return load_weights(session, graph, path, LoadOptions{part, {}});
+  return load_weights(session, graph, path, LoadOptions{.part = part});
 }
 
 }  // namespace plimsoll::session

@@ -52,8 +52,7 @@ class CheckpointWriter final : public Callback {
 
   void after_step(FitRun& run) override {
     const bool is_due = options_.every_steps > 0 && run.steps() % options_.every_steps == 0;
-    const bool is_late = options_.every_seconds > 0 && Clock::now() - saved_at_ >= Seconds(options_.every_seconds);
-    if (is_due || is_late) save(run);
+    if (is_due || is_late(run)) save(run);
   }
 
   void after_epoch(FitRun& run) override {
@@ -71,6 +70,14 @@ class CheckpointWriter final : public Callback {
   using Place = std::tuple<int64_t, int64_t, bool>;
 
   static Place place_of(const FitRun& run) { return {run.steps(), run.epoch(), run.is_epoch_over()}; }
+
+  // By the clock of the first rank: all save at once.
+  bool is_late(FitRun& run) const {
+    if (options_.every_seconds == 0) return false;
+    const bool is_here = Clock::now() - saved_at_ >= Seconds(options_.every_seconds);
+    const auto& communicator = train::loop_of(run).training().communicator;
+    return communicator ? communicator->gather_texts(is_here ? "1" : "0").front() == "1" : is_here;
+  }
 
   void note_saved(const FitRun& run) {
     saved_ = place_of(run);

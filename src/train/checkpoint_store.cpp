@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "base/random.h"
 #include "memory/file.h"
 #include "session/weights_file.h"
+#include "session/weights_parts.h"
 
 namespace plimsoll::train {
 namespace {
@@ -31,6 +33,10 @@ struct StoredPart {
 constexpr StoredPart kParts[] = {{"weights.safetensors", WeightsPart::Model},
                                  {"optimiser.safetensors", WeightsPart::Optimiser}};
 
+// Ranks write what they hold, each in a file of its own; the first one names all of them in the manifest.
+int parts_of(const Training& training) { return training.communicator ? training.communicator->size() : 1; }
+bool writes_manifest(const Training& training) { return !training.communicator || training.communicator->rank() == 0; }
+
 std::string path_in(const std::string& folder, const std::string& name) { return folder + "/" + name; }
 
 bool changes_sums(const graph::Body& body, const graph::Node& node) {
@@ -39,6 +45,13 @@ bool changes_sums(const graph::Body& body, const graph::Node& node) {
     if ((node.op->traits.updates >> i & 1) != 0 && body.variable_of(inputs[i]).role() == VariableRole::Gradient)
       return true;
   return false;
+}
+
+// Without what says how ranks share a variable.
+std::string settings_of(const graph::Body& body, const graph::Node& node) {
+  graph::Attrs settings = body.attrs(node);
+  settings.erase("slices");
+  return to_string(settings);
 }
 
 // Operators, their settings and what they read: another graph computes other numbers from the same variables. How many
@@ -53,7 +66,7 @@ std::string hash_of(const Graph& graph) {
     has_sums = has_sums || is_sum;
     if (is_sum) continue;
     add(hash_text(node.op->name));
-    add(hash_text(to_string(body.attrs(node))));
+    add(hash_text(settings_of(body, node)));
     if (has_sums) continue;  // numbers of values from here on depend on those sums
     for (const ValueId input : body.inputs(node)) add(static_cast<uint64_t>(input));
   }
@@ -73,15 +86,42 @@ std::string optimiser_of(const Training& training) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// What this rank writes of a part: all of it, or a file of its own.
 CheckpointFile save_part(Training& training, const std::string& folder, const StoredPart& part) {
-  CheckpointFile file{part.name};
+  ranks::Communicator* const others = parts_of(training) > 1 ? training.communicator.get() : nullptr;
+  CheckpointFile file{others != nullptr ? session::part_path(part.name, others->rank(), others->size()) : part.name};
   const auto watch = [&](std::span<const std::byte> bytes) {
     file.bytes += static_cast<Bytes>(bytes.size());
     file.checksum = crc32c(bytes, file.checksum);
   };
-  session::save_weights(*training.session, training.graph, path_in(folder, part.name),
-                        {.part = part.part, .watch = watch});
+  const session::SaveOptions options{.part = part.part, .watch = watch, .slices = &training.slices};
+  const std::string path = path_in(folder, file.name);
+  if (others != nullptr)
+    session::save_part(*training.session, training.graph, path, options, *others);
+  else
+    session::save_weights(*training.session, training.graph, path, options);
   return file;
+}
+
+std::string to_line(const CheckpointFile& file) {
+  return fmt::format("{} {} {}\n", file.bytes, file.checksum, file.name);
+}
+
+// Files of all ranks, part by part.
+std::vector<CheckpointFile> gather_files(ranks::Communicator& communicator, const std::vector<CheckpointFile>& mine) {
+  std::string lines;
+  for (const CheckpointFile& file : mine) lines += to_line(file);
+  std::vector<CheckpointFile> all(mine.size() * static_cast<size_t>(communicator.size()));
+  size_t rank = 0;
+  for (const std::string& text : communicator.gather_texts(lines)) {
+    std::istringstream words(text);
+    for (size_t part = 0; part < mine.size(); ++part) {
+      CheckpointFile& file = all[part * static_cast<size_t>(communicator.size()) + rank];
+      words >> file.bytes >> file.checksum >> file.name;
+    }
+    ++rank;
+  }
+  return all;
 }
 
 // Epoch by epoch: a long history is held once.
@@ -151,14 +191,23 @@ CheckpointManifest read_manifest(const std::string& folder) {
   return parse_manifest(text, path);
 }
 
+// Of the weights, and of the optimiser: one for each rank that wrote the checkpoint.
+int parts_of(const CheckpointManifest& manifest) {
+  return std::max(1, static_cast<int>(manifest.files.size() / std::size(kParts)));
+}
+
 // A manifest whose files are there as they were written.
 CheckpointManifest read_whole(const std::string& folder) {
   CheckpointManifest manifest = read_manifest(folder);
-  const std::string names[] = {kParts[0].name, kParts[1].name, kHistory};
-  if (manifest.files.size() != std::size(names))
-    throw Error(fmt::format("'{}' lists {} files, not {}", folder, manifest.files.size(), std::size(names)),
+  const int parts = parts_of(manifest);
+  std::vector<std::string> names;
+  for (const StoredPart& part : kParts)
+    for (int rank = 0; rank < parts; ++rank) names.push_back(session::part_path(part.name, rank, parts));
+  names.emplace_back(kHistory);
+  if (manifest.files.size() != names.size())
+    throw Error(fmt::format("'{}' lists {} files, not {}", folder, manifest.files.size(), names.size()),
                 ErrorKind::BadData);
-  for (size_t i = 0; i < std::size(names); ++i) {
+  for (size_t i = 0; i < names.size(); ++i) {
     if (manifest.files[i].name != names[i])
       throw Error(fmt::format("'{}' lists no {}", folder, names[i]), ErrorKind::BadData);
     expect_whole(folder, manifest.files[i]);
@@ -186,17 +235,20 @@ std::string name_last(const std::vector<CheckpointPlace>& places) {
 
 }  // namespace
 
+std::string hash_of_step(const Graph& graph) { return hash_of(graph); }
+
 CheckpointFacts checkpoint_facts(const Training& training) {
   const auto yes_or_no = [](bool is_so) { return is_so ? "yes" : "no"; };
   CheckpointFacts facts{{"model", training.model.name()},
-                        {"number of weights", std::to_string(count_weights(training.graph))},
+                        {"number of weights", std::to_string(count_weights(training))},
                         {"batch", std::to_string(training.batch)},
                         {"optimiser", optimiser_of(training)},
                         {"type of stored values", std::string(name_of(training.changes.values))},
                         {"type of frozen weights", std::string(name_of(training.changes.frozen))},
                         {"number of batches for each update", std::to_string(training.accumulate)},
                         {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
-                        {"step (operators and their settings)", hash_of(training.graph)}};
+                        {"step (operators and their settings)",
+                         training.step_hash.empty() ? hash_of_step(training.graph) : training.step_hash}};
   if (training.shards.is_fixed) facts.emplace_back("number of shards", std::to_string(training.shards.total));
   return facts;
 }
@@ -207,8 +259,8 @@ std::string find_newest_weights(const std::string& folder) {
   std::string fault;
   for (const CheckpointPlace& place : places) {
     try {
-      read_whole(place.path);
-      return path_in(place.path, kParts[0].name);
+      const int parts = parts_of(read_whole(place.path));
+      return path_in(place.path, session::part_path(kParts[0].name, 0, parts));
     } catch (const Error& e) {
       if (fault.empty()) fault = fmt::format(": {}", e.what());
     }
@@ -219,31 +271,40 @@ std::string find_newest_weights(const std::string& folder) {
 void CheckpointStore::open(const Training& training) {
   if (keep_ < 1) throw Error(fmt::format("{} checkpoints can't be kept; keep 1 or more", keep_), ErrorKind::Usage);
   folder_.reset();  // its lock would be in the way
+  is_open_ = true;
+  if (!writes_manifest(training)) return;
   folder_ = std::make_unique<CheckpointFolder>(path_);
   Bytes bytes = 0;
-  for (const StoredPart& part : kParts) bytes += session::weights_file_bytes(training.graph, part.part);
+  for (const StoredPart& part : kParts)
+    bytes += session::weights_file_bytes(training.graph, part.part, &training.slices);
   session::expect_disk_room(fmt::format("a checkpoint in '{}'", path_), path_, bytes);
 }
 
 CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, std::span<const EpochLog> history) {
-  if (folder_ == nullptr) throw Error(fmt::format("the checkpoints in '{}' are not open for writing", path_));
+  if (!is_open_) throw Error(fmt::format("the checkpoints in '{}' are not open for writing", path_));
   const int64_t steps = training.session->step_count();
   CheckpointPlace place;
   try {
-    const std::string& folder = folder_->begin();
+    std::string folder = folder_ ? folder_->begin() : "";
+    if (parts_of(training) > 1) folder = training.communicator->gather_texts(folder).front();
     CheckpointManifest manifest{steps, checkpoint_facts(training), run, {}};
     for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part));
-    manifest.files.push_back(save_history(history, folder));
-    memory::OutputFile file(path_in(folder, kManifest));
-    file.write(manifest_text(manifest));
-    file.finish();
-    place = folder_->place(steps);
+    // The files of all ranks are on the disk before the manifest names them.
+    if (parts_of(training) > 1) manifest.files = gather_files(*training.communicator, manifest.files);
+    if (folder_) {
+      manifest.files.push_back(save_history(history, folder));
+      memory::OutputFile file(path_in(folder, kManifest));
+      file.write(manifest_text(manifest));
+      file.finish();
+      place = folder_->place(steps);
+    }
+    if (parts_of(training) > 1) training.communicator->meet();
   } catch (const Error& e) {
-    folder_->abandon();
+    if (folder_) folder_->abandon();
     throw Error(fmt::format("no checkpoint is written at step {}: {}; {}", steps, e.what(), name_last(list())),
                 e.kind());
   }
-  folder_->keep_newest(keep_);
+  if (folder_) folder_->keep_newest(keep_);
   return place;
 }
 
@@ -261,7 +322,9 @@ std::optional<LoadedCheckpoint> CheckpointStore::load_newest(Training& training)
     }
     expect_same_facts(manifest.facts, checkpoint_facts(training), place.path);
     for (const StoredPart& part : kParts)
-      session::load_weights(*training.session, training.graph, path_in(place.path, part.name), part.part);
+      session::load_weights(*training.session, training.graph,
+                            path_in(place.path, session::part_path(part.name, 0, parts_of(manifest))),
+                            {.part = part.part, .slices = &training.slices});
     return LoadedCheckpoint{place, std::move(manifest.run), std::move(damaged)};
   }
   if (damaged.empty()) return std::nullopt;

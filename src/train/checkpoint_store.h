@@ -2,6 +2,8 @@
 //   manifest.json            what it belongs to, where the run is, sizes and checksums of the other files
 //   weights.safetensors      weights and statistics of the model
 //   optimiser.safetensors    all other variables: the optimiser's state, its rate, sums of an unfinished accumulation
+// Several ranks write it together, each what it holds: weights-2-of-4.safetensors and so on (session/weights_parts.h),
+// in a folder that all of them see. Any number of ranks may go on from it.
 #pragma once
 
 #include <memory>
@@ -18,6 +20,8 @@ namespace plimsoll::train {
 
 // Of the step, not of the line, the threads or the learning rate: those may change from run to run.
 CheckpointFacts checkpoint_facts(const Training& training);
+// Operators, their settings and what they read, as one of these facts has them.
+std::string hash_of_step(const Graph& graph);
 
 struct LoadedCheckpoint {
   CheckpointPlace place;
@@ -35,7 +39,10 @@ class CheckpointStore {
 
   // Makes ready to save. Throws Error when a checkpoint could not be written as things are: asked before training.
   void open(const Training& training);
-  void close() { folder_.reset(); }
+  void close() {
+    folder_.reset();
+    is_open_ = false;
+  }
   // Streams the variables, one at a time, then removes all but the newest `keep`. On return the checkpoint is on the
   // disk; whatever fails, the earlier ones are as they were. Throws Error: DiskFull, or BadNumbers when a variable is
   // not finite.
@@ -52,7 +59,8 @@ class CheckpointStore {
  private:
   const std::string path_;
   const int64_t keep_;
-  std::unique_ptr<CheckpointFolder> folder_;  // null before open
+  bool is_open_ = false;
+  std::unique_ptr<CheckpointFolder> folder_;  // null before open, and on ranks other than the first
 };
 
 }  // namespace plimsoll::train

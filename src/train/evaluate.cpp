@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "session/bad_data.h"
 #include "train/epoch_sums.h"
+#include "train/no_samples.h"
 
 namespace plimsoll::train {
 
@@ -17,6 +19,7 @@ double Score::value(std::string_view name) const {
 void plan_last_batch(Training& training, const Inputs& inputs) {
   const int64_t rest = inputs.last_batch().value_or(0);
   if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
+  if (training.shared.weights && rest != 1) training.session->plan(evaluate_request(training.passes, 1));
 }
 
 namespace {
@@ -38,6 +41,7 @@ void evaluate_shards(Training& training, Inputs& inputs, const EvaluateOptions& 
   const Shards& shards = training.shards;
   ShardRecords records(shards, training.communicator.get(), sums.width());
   BatchFeeds batches(training.fed, inputs.element());
+  std::optional<ZeroSample> zeros;
   const int64_t all = inputs.steps_per_epoch();
   const int64_t steps = options.most_steps > 0 ? std::min(options.most_steps, all) : all;
   for (int64_t step = 0; step < steps && !score.stopped; ++step) {
@@ -47,6 +51,8 @@ void evaluate_shards(Training& training, Inputs& inputs, const EvaluateOptions& 
       if (const ElementView* batch = inputs.next())
         sums.write(evaluate_batch(training, batches, *batch, step * training.batch + shards.first_sample(i)),
                    samples_of(*batch), records.own(i));
+      else if (training.shared.weights)
+        training.session->run_like(training.evaluate_step, (zeros ? *zeros : zeros.emplace(training)).feeds());
     records.exchange();
     score.stopped = records.is_stop_asked();
     records.add_to(sums);

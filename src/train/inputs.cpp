@@ -138,6 +138,8 @@ Dataset take_shards(const Dataset& samples, const InputOptions& options) {
   if (count < 0) throw Error("ranks and shards need data whose number of samples is known", ErrorKind::Usage);
   const Dataset all = options.trains ? samples.take(count / batch * batch) : samples;
   if (shards.own == shards.total) return all;
+  if (shards.stride > 1)
+    return dataset::take_blocks(all, shards.stride * shards.samples, shards.first_sample(0), shards.samples);
   return dataset::take_blocks(all, batch, shards.first_sample(0), shards.own * shards.samples);
 }
 

@@ -54,6 +54,7 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
 void TrainingLoop::open() {
   if (test_) plan_last_batch(training_, *test_);
   training_.session->open();
+  initialize_slices(training_);
 }
 
 void TrainingLoop::restore(const RunState& state) {
@@ -359,12 +360,20 @@ void TrainingLoop::stop(std::string reason) {
   (has_other_ranks() ? asked_to_stop_ : history_.stop_reason) = std::move(reason);
 }
 
+// Ranks that share variables write a file together where all name the same; else each writes what it holds.
+const session::VariableSlices* TrainingLoop::slices_for(const std::string& path) {
+  if (training_.slices.is_empty()) return nullptr;
+  const std::vector<std::string> paths = training_.communicator->gather_texts(path);
+  const bool are_same = std::ranges::all_of(paths, [&](const std::string& one) { return one == path; });
+  return are_same ? &training_.slices : nullptr;
+}
+
 void TrainingLoop::save_weights(const std::string& path) {
-  session::save_weights(*training_.session, training_.graph, path);
+  session::save_weights(*training_.session, training_.graph, path, {.slices = slices_for(path)});
 }
 
 void TrainingLoop::load_weights(const std::string& path) {
-  session::load_weights(*training_.session, training_.graph, path);
+  session::load_weights(*training_.session, training_.graph, path, {.slices = slices_for(path)});
   read_learning_rate();
 }
 
@@ -380,9 +389,10 @@ StartingPoint load_start(Training& training, const std::string& path, const std:
   StartingPoint start;
   // The optimiser of a file knows nothing of weights that the file does not have.
   const bool is_fresh = static_cast<bool>(training.starts_fresh);
-  start.loaded = session::load_weights(
-      session, training.graph, path,
-      {.part = is_fresh ? session::WeightsPart::Model : session::WeightsPart::All, .may_miss = training.starts_fresh});
+  start.loaded = session::load_weights(session, training.graph, path,
+                                       {.part = is_fresh ? session::WeightsPart::Model : session::WeightsPart::All,
+                                        .may_miss = training.starts_fresh,
+                                        .slices = &training.slices});
   if (is_fresh) session.set_step_count(0);
   const Tensor rate = training.passes.learning_rate;
   if (learning_rate) {

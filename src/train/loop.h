@@ -85,6 +85,7 @@ class TrainingLoop final : public FitRun {
   bool take_batch();                                        // false at the end of the data
   bool take_shards();                                       // the same for a batch that is cut
   void run_shard(int64_t shard, const ElementView& batch);  // of this rank
+  const session::VariableSlices* slices_for(const std::string& path);
   bool has_other_ranks() const { return training_.communicator && training_.communicator->size() > 1; }
   void agree_to_stop();  // between two epochs: all ranks stop where one does
   void settle_stop();    // a rank asked for it, and all know

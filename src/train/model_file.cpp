@@ -16,6 +16,7 @@
 #include "memory/file.h"
 #include "session/finite.h"
 #include "session/weights_file.h"
+#include "session/weights_parts.h"
 #include "train/model_facts.h"
 #include "train/training.h"
 
@@ -292,48 +293,70 @@ std::vector<session::StoredTensor> list_weights(const model::TracedModel& traced
   return tensors;
 }
 
-WeightsSource weights_of_file(const std::string& path, const model::TracedModel& traced) {
-  struct Source {
-    explicit Source(const std::string& file) : reader(file) {}
-    session::WeightsReader reader;
-    std::vector<session::StoredTensor> tensors;
-    std::unordered_map<std::string, Bytes> offsets;
+namespace {
+
+// Where the tensors of a model lie in a weights file, which may be in parts.
+struct FileSource {
+  struct Place {
+    size_t file;
+    Bytes offset, bytes;
   };
-  const auto source = std::make_shared<Source>(path);
-  source->tensors = list_weights(traced);
-  std::unordered_map<std::string_view, const session::StoredTensor*> wanted;
-  for (const session::StoredTensor& tensor : source->tensors) wanted.emplace(tensor.name, &tensor);
-  source->reader.for_each([&](const session::StoredTensor& tensor) {
-    const auto at = wanted.find(tensor.name);
-    if (at == wanted.end()) return;
-    if (at->second->dtype != tensor.dtype || !(at->second->dims == tensor.dims))
+
+  FileSource(const std::string& path, const model::TracedModel& traced) : tensors(list_weights(traced)) {
+    std::unordered_map<std::string_view, const session::StoredTensor*> wanted;
+    for (const session::StoredTensor& tensor : tensors) wanted.emplace(tensor.name, &tensor);
+    for (const std::string& part : session::list_part_paths(path)) {
+      files.push_back(std::make_unique<session::WeightsReader>(part));
+      files.back()->for_each([&](const session::StoredTensor& tensor) {
+        const auto at = wanted.find(tensor.name);
+        if (at != wanted.end()) add(part, tensor, *at->second);
+      });
+    }
+    for (const session::StoredTensor& tensor : tensors) {
+      Bytes bytes = 0;
+      for (const Place& place : places[tensor.name]) bytes += place.bytes;
+      if (bytes != tensor.bytes)
+        throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another model", path, tensor.name),
+                    ErrorKind::BadData);
+    }
+  }
+
+  void add(const std::string& path, const session::StoredTensor& found, const session::StoredTensor& wanted) {
+    const bool is_slice = found.dims.rank() == 1 && found.bytes <= wanted.bytes;
+    if (found.dtype != wanted.dtype || !(found.dims == wanted.dims || is_slice))
       throw Error(
-          fmt::format("'{}': tensor '{}' is {}{} but the model has {}{}", path, tensor.name, name_of(tensor.dtype),
-                      to_string(tensor.dims), name_of(at->second->dtype), to_string(at->second->dims)),
+          fmt::format("'{}': tensor '{}' is {}{} but the model has {}{}", path, found.name, name_of(found.dtype),
+                      to_string(found.dims), name_of(wanted.dtype), to_string(wanted.dims)),
           ErrorKind::BadData);
-    source->offsets.emplace(tensor.name, tensor.offset);
-  });
-  for (const session::StoredTensor& tensor : source->tensors)
-    if (!source->offsets.contains(tensor.name))
-      throw Error(fmt::format("'{}' has no tensor '{}': it belongs to another model", path, tensor.name),
-                  ErrorKind::BadData);
+    places[found.name].push_back({files.size() - 1, found.offset, found.bytes});
+  }
+
+  std::vector<session::StoredTensor> tensors;
+  std::vector<std::unique_ptr<session::WeightsReader>> files;
+  std::unordered_map<std::string, std::vector<Place>> places;
+};
+
+}  // namespace
+
+WeightsSource weights_of_file(const std::string& path, const model::TracedModel& traced) {
+  const auto source = std::make_shared<FileSource>(path, traced);
   const auto write = [source, path](const session::StoredTensor& tensor, const session::PutBytes& put) {
     alignas(8) std::array<std::byte, 64 * KiB> piece;
-    const Bytes begin = source->offsets.at(tensor.name);
-    for (Bytes at = 0; at < tensor.bytes; at += std::ssize(piece)) {
-      const Bytes count = std::min<Bytes>(std::ssize(piece), tensor.bytes - at);
-      source->reader.read(begin + at, piece.data(), count);
-      const std::span<const std::byte> bytes(piece.data(), static_cast<size_t>(count));
-      if (!session::is_finite(tensor.dtype, bytes))
-        throw Error(fmt::format("'{}' of '{}' holds NaN or infinity and is not saved", tensor.name, path),
-                    ErrorKind::BadNumbers);
-      put(bytes);
-    }
+    for (const FileSource::Place& place : source->places.at(tensor.name))
+      for (Bytes at = 0; at < place.bytes; at += std::ssize(piece)) {
+        const Bytes count = std::min<Bytes>(std::ssize(piece), place.bytes - at);
+        source->files[place.file]->read(place.offset + at, piece.data(), count);
+        const std::span<const std::byte> bytes(piece.data(), static_cast<size_t>(count));
+        if (!session::is_finite(tensor.dtype, bytes))
+          throw Error(fmt::format("'{}' of '{}' holds NaN or infinity and is not saved", tensor.name, path),
+                      ErrorKind::BadNumbers);
+        put(bytes);
+      }
   };
   return {[source](const session::VisitTensor& visit) {
             for (const session::StoredTensor& tensor : source->tensors) visit(tensor);
           },
-          write, source->reader.steps()};
+          write, source->files.front()->steps()};
 }
 
 void save_model(ModelFolder& folder, const ModelSpec& spec, const model::TracedModel& traced,

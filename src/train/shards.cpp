@@ -34,6 +34,11 @@ Shards cut_into_shards(const Spec& spec, int64_t batch) {
     refuse("samples can't be passed over while ranks or shards divide them; correct the data, or train alone");
   shards.own = shards.total / ranks;
   shards.first = spec.communicator ? spec.communicator->rank() * shards.own : 0;
+  // Where sums over ranks come before those over shards of a rank, neighbours in the tree are on different ranks.
+  if (ranks > 1 && spec.sharding >= autodiff::Sharding::Gradients) {
+    shards.first = spec.communicator->rank();
+    shards.stride = ranks;
+  }
   shards.samples = batch / shards.total;
   return shards;
 }
@@ -53,7 +58,9 @@ void ShardRecords::exchange() {
 }
 
 std::span<const double> ShardRecords::shard(int64_t number) const {
-  const size_t rank = static_cast<size_t>(number / shards_.own), own = static_cast<size_t>(number % shards_.own);
+  const bool is_spread = shards_.stride > 1;
+  const auto rank = static_cast<size_t>(is_spread ? number % shards_.stride : number / shards_.own);
+  const auto own = static_cast<size_t>(is_spread ? number / shards_.stride : number % shards_.own);
   return std::span(all_).subspan(rank * mine_.size() + 1 + own * width_, width_);
 }
 

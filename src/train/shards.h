@@ -17,11 +17,12 @@ struct Shards {
   int64_t total = 1;      // in a batch; the leaves of the tree that sums are taken in
   int64_t own = 1;        // of this rank, one after another
   int64_t first = 0;      // of those
+  int64_t stride = 1;     // from one of those to the next
   int64_t samples = 0;    // of a shard
   bool is_cut = false;    // false: the batch is one step
   bool is_fixed = false;  // their number was given: it does not follow that of the ranks
   int levels() const;     // of sums that a rank keeps; -1 where nothing is cut
-  int64_t first_sample(int64_t shard) const { return (first + shard) * samples; }  // of one of its own
+  int64_t first_sample(int64_t shard) const { return (first + shard * stride) * samples; }  // of one of its own
 };
 
 // Throws Error(Usage) for numbers that can't be: shards must be a power of two and a multiple of the ranks, and the

@@ -14,6 +14,7 @@
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
 #include <plimsoll/pruning.h>
+#include "autodiff/sharding.h"
 #include "memory/default_line.h"
 #include "plan/limits.h"
 #include "ranks/network_speed.h"
@@ -77,6 +78,8 @@ struct Spec {
   // The other ranks that train the same; null: there are none. Data and batch are those of all together.
   std::shared_ptr<ranks::Communicator> communicator = {};
   ranks::NetworkSpeed network = {};
+  autodiff::Sharding sharding = autodiff::Sharding::None;  // what they share
+  std::string sharding_reason = {};                        // when that was searched for
 
   // What it may use.
   Bytes line = 0;  // of the whole process; 0: `own_line`, else what the machine and its limits allow

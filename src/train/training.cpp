@@ -6,13 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "graph/init.h"
 #include "lower/frozen.h"
 #include "model/freeze.h"
 #include "model/model_state.h"
+#include "model/shared_weights.h"
 #include "plan/make_plan.h"
 #include "session/variables.h"
 #include "session/weights_file.h"
+#include "train/checkpoint_store.h"
 #include "train/inputs.h"
+#include "train/no_samples.h"
 #include "train/roles.h"
 
 namespace plimsoll::train {
@@ -78,9 +82,11 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
     options.caller_bytes = training.weights_file_bytes;
   options.caller_bytes += spec.log_bytes;
   if (spec.communicator) options.caller_bytes += run::Exchanges::kBytes;
+  if (training.shared.weights) options.caller_bytes += ZeroSample::bytes_of(training.fed);
   options.finds_bad_numbers = spec.finds_bad_numbers;
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
+  if (training.shared.weights) ++options.later_plans;        // or there is none for this rank
   options.data_bytes = training.data_bytes;
   options.reads_feeds_in_place = lie_aligned(spec, training.model, training.step_batch());  // slots of the last stage
   options.seed = spec.seed;
@@ -197,12 +203,53 @@ report::FrozenFacts count_frozen(const Training& training) {
   return facts;
 }
 
-model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec, int shard_levels) {
+model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec, const Training& training) {
   if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
   const model::InputConversion conversion = input_conversion(spec, model);
   if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
   return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze,
-                               shard_levels);
+                               training.shards.levels(), training.shared);
+}
+
+// Where ranks share weights, the model is built over slices of them.
+model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
+  autodiff::SharedTensors& shared = training.shared;
+  if (shared.ranks == 1 || shared.sharding != autodiff::Sharding::Weights || !trains(spec))
+    return build_passes(training.graph, training.model, spec, training);
+  if (spec.pruning)
+    throw Error("weights that ranks share can't be pruned; let them share gradients alone", ErrorKind::Usage);
+  Training whole;  // the step as others know it
+  whole.shards = training.shards;
+  build_passes(whole.graph, training.model, spec, whole);
+  training.step_hash = hash_of_step(whole.graph);
+  return build_passes(training.graph, model::share_weights(training.model, shared), spec, training);
+}
+
+session::VariableSlices list_slices(const Training& training) {
+  session::VariableSlices slices{training.communicator.get(), {}};
+  for (const autodiff::SharedVariable& variable : training.passes.shared)
+    slices.whole.emplace(variable.slice.name(), at_batch(variable.whole, 1));
+  return slices;
+}
+
+report::RankFacts rank_facts(const Training& training) {
+  report::RankFacts facts;
+  if (!training.communicator) return facts;
+  facts.ranks = training.communicator->size();
+  facts.sharding = name_of(training.shared.sharding);
+  facts.reason = training.sharding_reason;
+  const graph::Body& graph = training.graph.body();
+  for (const lower::Port& port : training.main_step().program.variables) {
+    const graph::Variable& variable = graph.variable_of(port.value);
+    const Bytes bytes = port.packed ? port.packed->bytes() : port.type.bytes();
+    if (variable.stored->name.ends_with("/received"))
+      facts.received_bytes += bytes;
+    else if (variable.role() == VariableRole::Gradient)
+      facts.gradient_bytes += bytes;
+    else
+      (variable.role() == VariableRole::Optimiser ? facts.state_bytes : facts.weight_bytes) += bytes;
+  }
+  return facts;
 }
 
 // All options of the main step, as the planner takes them.
@@ -228,6 +275,30 @@ session::Request predict_request(const model::TrainingGraph& passes, int64_t bat
   session::Request request{{}, {}, batch};
   for (const auto& [name, output] : passes.outputs) request.fetches.push_back(output);
   return request;
+}
+
+int64_t count_weights(const Training& training) {
+  int64_t weights = plimsoll::count_weights(training.graph);
+  if (training.shared.weights)
+    for (const autodiff::SharedWeight& weight : training.shared.weights->all)
+      weights += element_count(weight.whole).fixed() - element_count(weight.slice.shape()).fixed();
+  return weights;
+}
+
+void initialize_slices(Training& training) {
+  if (!training.shared.weights) return;
+  const graph::Body& graph = training.graph.body();
+  for (const autodiff::SharedWeight& weight : training.shared.weights->all) {
+    const StoredVariable& stored = *graph.variable_of(weight.slice.id()).stored;
+    const int64_t length = element_count(weight.slice.shape()).fixed();
+    const kernels::RankSlice own =
+        kernels::slice_of_rank(element_count(weight.whole).fixed(), length, training.communicator->rank());
+    training.session->fill(weight.slice, [&](void* into, Bytes, Bytes) {
+      auto* const floats = static_cast<float*>(into);
+      graph::fill(stored.init, training.seed, stored.name, own.first, own.count, floats);
+      std::fill(floats + own.count, floats + length, 0.0F);
+    });
+  }
 }
 
 Optimiser optimiser_of(const Spec& spec) {
@@ -257,7 +328,11 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = build_passes(training->graph, training->model, spec, training->shards.levels());
+  training->shared = {spec.sharding, spec.communicator ? spec.communicator->size() : 1};
+  training->sharding_reason = spec.sharding_reason;
+  training->seed = spec.seed;
+  training->passes = build_shared_passes(*training, spec);
+  training->slices = list_slices(*training);
   if (spec.pruning && trains(spec)) add_pruning(*training, spec);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
@@ -302,7 +377,8 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.model = training.model.name();
   facts.batch = training.batch;
   facts.batch_reason = training.batch_reason;
-  facts.weights = count_weights(training.graph);
+  facts.weights = count_weights(training);
+  facts.ranks = rank_facts(training);
   facts.frozen = count_frozen(training);
   facts.line_bytes = training.line->limit();
   facts.line_reason = training.line_origin.reason;

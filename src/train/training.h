@@ -11,6 +11,7 @@
 #include "report/data.h"
 #include "report/plan_report.h"
 #include "session/engine.h"
+#include "session/variable_slices.h"
 #include "train/shards.h"
 #include "train/spec.h"
 
@@ -43,13 +44,18 @@ struct Training {
   bool plans_other_batches = false;           // while the session is open
   bool reads_in_place = true;                 // batches
   std::unique_ptr<session::Engine> session;
-  int64_t batch = 0;                                   // of all ranks
-  Shards shards;                                       // of it
-  std::shared_ptr<ranks::Communicator> communicator;   // null: there are no other ranks
-  ranks::NetworkSpeed network;                         // between them
-  int64_t accumulate = 1;                              // batches for each update
-  model::PrunedWeights pruned;                         // none: nothing is pruned
-  std::string batch_reason;                            // when the batch was searched for
+  int64_t batch = 0;                                  // of all ranks
+  Shards shards;                                      // of it
+  std::shared_ptr<ranks::Communicator> communicator;  // null: there are no other ranks
+  ranks::NetworkSpeed network;                        // between them
+  autodiff::SharedTensors shared;                     // with them
+  session::VariableSlices slices;                     // what this rank holds of shared variables
+  int64_t accumulate = 1;                             // batches for each update
+  model::PrunedWeights pruned;                        // none: nothing is pruned
+  std::string batch_reason;                           // when the batch was searched for
+  std::string sharding_reason;                        // the same for what ranks share
+  std::string step_hash;                              // of the step where ranks share nothing; empty: that of the graph
+  uint64_t seed = 1;
   std::string scratch_folder;                          // empty: nothing may be put on a disk
   std::function<bool(std::string_view)> starts_fresh;  // see Model::State
   report::ResultChanges changes;                       // what there really is to change
@@ -62,6 +68,11 @@ struct Training {
 // Builds, lowers and plans; reads no data and takes no tensor memory. Throws DoesNotFit. `spec.finds_batch` is for
 // make_sized_training.
 std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked = never_stops);
+
+// Weights of the whole model, of which a rank may hold slices.
+int64_t count_weights(const Training& training);
+// Initial values of slices of weights. To be called when the session was opened.
+void initialize_slices(Training& training);
 
 // What the steps fetch: the loss and the sums of the metrics; or the outputs.
 session::Request train_request(const model::TrainingGraph& passes, int64_t batch);

@@ -1,0 +1,62 @@
+#include "autodiff/sharding.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+
+namespace plimsoll::autodiff {
+
+std::string_view name_of(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::None:
+      return "none";
+    case Sharding::State:
+      return "state";
+    case Sharding::Gradients:
+      return "gradients";
+    case Sharding::Weights:
+      return "weights";
+  }
+  return "unknown";
+}
+
+Sharding parse_sharding(std::string_view name) {
+  for (const Sharding one : {Sharding::None, Sharding::State, Sharding::Gradients, Sharding::Weights})
+    if (name_of(one) == name) return one;
+  throw Error(fmt::format("ranks can't share '{}'; what they can share is none, state, gradients or weights", name),
+              ErrorKind::Usage);
+}
+
+bool SharedTensors::has(Sharding kind, const Shape& shape) const {
+  return ranks > 1 && sharding >= kind && element_count(shape).fixed() >= kLeastShared;
+}
+
+const SharedWeight* SharedTensors::find(Tensor weight) const {
+  if (!weights) return nullptr;
+  const auto found = std::ranges::find(weights->all, weight, &SharedWeight::slice);
+  return found == weights->all.end() ? nullptr : &*found;
+}
+
+Shape SharedTensors::shape_of(Tensor weight) const {
+  const SharedWeight* const found = find(weight);
+  return found != nullptr ? found->whole : weight.shape();
+}
+
+void expect_shareable(const Optimiser& optimiser, const SharedTensors& shared) {
+  if (shared.sharding == Sharding::None || shared.ranks == 1) return;
+  if (optimiser.kind == Optimiser::Kind::Adafactor)
+    throw Error(
+        "the state of adafactor belongs to whole rows and columns, so that ranks can't share it; train with another "
+        "optimiser, or without sharding",
+        ErrorKind::Usage);
+  if (optimiser.state_bits == 8)
+    throw Error(
+        "optimiser state of 8 bits is kept in blocks that ranks can't share; keep it in 16 or 32 bits, or train "
+        "without "
+        "sharding",
+        ErrorKind::Usage);
+}
+
+}  // namespace plimsoll::autodiff

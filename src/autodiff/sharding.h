@@ -1,0 +1,55 @@
+// What ranks that train together share of weights, gradients and optimiser state: each then holds a slice.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <plimsoll/optimiser.h>
+
+namespace plimsoll::autodiff {
+
+// Each kind shares what those before it do, too.
+enum class Sharding { None, State, Gradients, Weights };
+
+// "none", "state", "gradients", "weights".
+std::string_view name_of(Sharding sharding);
+Sharding parse_sharding(std::string_view name);  // throws Error(Usage)
+
+// Tensors of fewer elements are whole on every rank: their slices would take more messages than they save bytes.
+constexpr int64_t kLeastShared = 1024;
+
+// A weight of which each rank holds a slice, and the values that the passes of a step gathered from all slices.
+struct SharedWeight {
+  Tensor slice;
+  Shape whole;
+  std::vector<Tensor> gathered;
+};
+struct SharedWeights {
+  Tensor turn;  // the buffer of all exchanges
+  std::vector<SharedWeight> all;
+};
+
+struct SharedTensors {
+  Sharding sharding = Sharding::None;
+  int64_t ranks = 1;
+  std::shared_ptr<SharedWeights> weights = {};  // null: each rank has them whole
+  // Whether ranks share this much of a tensor of that shape.
+  bool has(Sharding kind, const Shape& shape) const;
+  // Null: the weight is whole here.
+  const SharedWeight* find(Tensor weight) const;
+  // Of the whole weight.
+  Shape shape_of(Tensor weight) const;
+};
+
+// A variable of which this rank holds a slice, row-major.
+struct SharedVariable {
+  Tensor slice;
+  Shape whole;
+};
+
+// Throws Error(Usage) for an optimiser whose state can't be cut into slices.
+void expect_shareable(const Optimiser& optimiser, const SharedTensors& shared);
+
+}  // namespace plimsoll::autodiff
