@@ -13,6 +13,7 @@
 #include "train/evaluate.h"
 #include "train/forecast.h"
 #include "train/loop.h"
+#include "train/strategy.h"
 #include "train/summary.h"
 
 namespace plimsoll {
@@ -38,6 +39,7 @@ void check(const FitOptions& options) {
   expect_option(options.batch >= 0 && options.workers >= 0, "batch and workers can't be negative");
   expect_option(options.validation_split >= 0 && options.validation_split < 1,
                 "validation_split is a part of the samples: at least 0 and below 1");
+  expect_option(options.strategy.contents().kind == StrategyKind::Alone, "this strategy is not there yet");
   for (const auto& callback : options.callbacks) expect_option(callback != nullptr, "a callback is null");
   expect_option(options.validation_split == 0 || !options.validation, "give validation data or a split, not both");
   expect_option(options.validation_split == 0 || options.batch > 0,
