@@ -226,17 +226,18 @@ Updates make_settings(Graph& graph, const Optimiser& optimiser) {
 }
 
 void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
-                        std::span<const Tensor> weights, Tensor factor, Updates& updates) {
+                        std::span<const Tensor> weights, Tensor factor, Updates& updates, const NormChain& chain) {
   updates.nodes.push_back(ops::count_step(updates.step));
   const auto squares_of = [&](size_t i) { return ops::sum_squares(gradients[i], weights[i].shape()); };
   Tensor global_factor = factor;
   if (optimiser.global_clip_norm != 0) {
-    Tensor squares;
+    Tensor squares = chain.before;
     for (size_t i = 0; i < weights.size(); ++i) {
-      if (!gradients[i].is_set()) continue;
+      if (!gradients[i].is_set() || (!chain.counts.empty() && !chain.counts[i])) continue;
       const Tensor more = squares_of(i);
       squares = squares.is_set() ? add(squares, more) : more;
     }
+    if (chain.finish) squares = chain.finish(squares.is_set() ? squares : updates.step.graph().scalar(0));
     if (squares.is_set()) global_factor = clip_factor(squares, optimiser.global_clip_norm, factor);
   }
   const Updater updater(optimiser, updates.learning_rate, updates.step);

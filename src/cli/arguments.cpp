@@ -156,6 +156,7 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   if (arguments.prunes) spec.pruning = arguments.pruning;
   if (spec.pruning) spec.pruning->check();
   spec.shards = arguments.shards;
+  spec.stages = {arguments.pipeline, arguments.micro_batches};
   spec.log_bytes += arguments.rank_bytes;
   spec.network = arguments.network;
   for (const std::string& op : arguments.split)

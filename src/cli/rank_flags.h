@@ -8,5 +8,7 @@
 namespace plimsoll::cli {
 
 void add_rank_flags(CLI::App& app, Arguments& arguments);
+// Of these, the ones that a plan for such ranks takes.
+void add_pipeline_flags(CLI::App& app, Arguments& arguments);
 
 }  // namespace plimsoll::cli

@@ -19,22 +19,6 @@
 namespace plimsoll::cli {
 namespace {
 
-// "256MiB,512MiB": one for each rank, or one for all.
-std::string line_of_rank(const std::string& lines, const ranks::Communicator& communicator) {
-  std::vector<std::string> all;
-  for (size_t at = 0; at <= lines.size();) {
-    const size_t end = std::min(lines.find(',', at), lines.size());
-    all.push_back(lines.substr(at, end - at));
-    at = end + 1;
-  }
-  if (all.size() == 1) return lines;
-  if (all.size() != static_cast<size_t>(communicator.size()))
-    throw Error(
-        fmt::format("--memory has {} sizes for {} ranks; give one, or one for each", all.size(), communicator.size()),
-        ErrorKind::Usage);
-  return all[static_cast<size_t>(communicator.rank())];
-}
-
 // Shared memory and code: libraries that a process loads late are in no estimate of it.
 Bytes bytes_beside_heap() {
   const memory::ProcessMemory now = memory::measure_process_memory();
@@ -65,6 +49,20 @@ Outcome parse_outcome(const std::string& text) {
   throw AgreedError(text, static_cast<ErrorKind>(first->exit_code));
 }
 
+std::string list_exchanges(const train::Training& training) {
+  std::string exchanges;
+  for (const session::PlannedStep& step : training.session->steps())
+    exchanges += plan::list_exchanges(step.program.problem, step.plan) + "\n";
+  return exchanges;
+}
+
+// The exchanges of neighbours in a pipeline differ, and must meet.
+void expect_matching_exchanges(const train::Training& training) {
+  const std::vector<std::string> all = training.communicator->gather_texts(list_exchanges(training));
+  if (const std::string unmatched = plan::find_unmatched(all); !unmatched.empty())
+    throw AgreedError("the plans of the ranks do not fit together: " + unmatched, ErrorKind::Usage);
+}
+
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 Facts facts_of(const Arguments& arguments, const train::Training& training) {
@@ -76,10 +74,8 @@ Facts facts_of(const Arguments& arguments, const train::Training& training) {
   add("number of test samples", samples(training.data.test));
   if (training.data.train) add("form of a sample", to_string(training.data.train->elements.element()));
   add("number of shards", training.shards.total);
-  std::string exchanges;
-  for (const session::PlannedStep& step : training.session->steps())
-    exchanges += plan::list_exchanges(step.program.problem, step.plan) + "\n";
-  add("order of exchanges", fmt::format("{:016x}", hash_text(exchanges)));
+  add("pipeline", fmt::format("{} {}", fmt::join(arguments.pipeline, ","), arguments.micro_batches));
+  if (!training.place.is_set()) add("order of exchanges", fmt::format("{:016x}", hash_text(list_exchanges(training))));
   add("seed", arguments.seed);
   add("number of epochs", arguments.epochs);
   add("number of steps", arguments.steps);
@@ -110,6 +106,21 @@ Facts split_facts(const std::string& text) {
 }
 
 }  // namespace
+
+std::string line_of_rank(const std::string& lines, const ranks::Communicator& communicator) {
+  std::vector<std::string> all;
+  for (size_t at = 0; at <= lines.size();) {
+    const size_t end = std::min(lines.find(',', at), lines.size());
+    all.push_back(lines.substr(at, end - at));
+    at = end + 1;
+  }
+  if (all.size() == 1) return lines;
+  if (all.size() != static_cast<size_t>(communicator.size()))
+    throw Error(
+        fmt::format("--memory has {} sizes for {} ranks; give one, or one for each", all.size(), communicator.size()),
+        ErrorKind::Usage);
+  return all[static_cast<size_t>(communicator.rank())];
+}
 
 std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments) {
   const auto launch = ranks::find_launch([](const char* name) { return std::getenv(name); });
@@ -170,6 +181,7 @@ void expect_same_training(const Arguments& arguments, const train::Training& tra
     throw AgreedError(
         fmt::format("the ranks would train different things: {}; give all the same options and data", differences),
         ErrorKind::Usage);
+  if (training.place.is_set()) expect_matching_exchanges(training);
 }
 
 int end_together(ranks::Communicator& communicator, const Error& error) {

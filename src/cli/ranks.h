@@ -19,6 +19,9 @@ int start_ranks(const Arguments& arguments);
 // print nothing from then on. Sets what a rank has of its own: its line, and its share of the cores.
 std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments);
 
+// Of "256MiB,512MiB": one for each rank, or one for all. Throws Error(Usage) for another number of lines.
+std::string line_of_rank(const std::string& lines, const ranks::Communicator& communicator);
+
 // What all ranks throw together: the first one prints it.
 class AgreedError : public Error {
  public:

@@ -21,6 +21,7 @@
 #include "train/improvement.h"
 #include "train/loop.h"
 #include "train/model_file.h"
+#include "train/pipeline_weights.h"
 #include "train/run_directory.h"
 
 namespace plimsoll::cli {
@@ -187,6 +188,15 @@ bool writes_adapter(const Arguments& arguments) {
   return !arguments.output.empty() && (arguments.rank != 0 || !arguments.adapter.empty());
 }
 
+// Checkpoints and model directories are written from the variables of one rank.
+void expect_pipeline_fits(const Arguments& arguments) {
+  if (arguments.pipeline.empty()) return;
+  if (!arguments.run.empty())
+    throw Error("a pipeline keeps no checkpoints yet: give --save FILE instead of --run", ErrorKind::Usage);
+  if (!arguments.save_model.empty() || writes_adapter(arguments))
+    throw Error("a pipeline writes its weights alone: give --save FILE, and make a model of that", ErrorKind::Usage);
+}
+
 [[noreturn]] void throw_stopped(const Arguments& arguments) {
   const std::string kept = describe_kept(arguments);
   if (const int failure = output_failure(); failure != 0 && failure != EPIPE) {
@@ -201,6 +211,7 @@ bool writes_adapter(const Arguments& arguments) {
 namespace {
 
 int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicator>& communicator) {
+  expect_pipeline_fits(arguments);
   const bool writes = !communicator || communicator->rank() == 0;  // files and words are those of the first rank
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
   std::optional<train::RunDirectory> run;
@@ -260,7 +271,10 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
-  if (!arguments.save.empty() && writes) session::save_weights(*training->session, training->graph, arguments.save);
+  if (!arguments.save.empty() && communicator && training->place.is_set())
+    train::save_stage_weights(*training, arguments.save);
+  else if (!arguments.save.empty() && writes)
+    session::save_weights(*training->session, training->graph, arguments.save);
   if (writes_adapter(arguments) && writes) {
     shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),
                          arguments.output);

@@ -58,9 +58,15 @@ void TaskBuilder::set_time(plan::Task& task, const graph::Cost& cost, const grap
   task.per_sample_ns = time.per_sample_ns;
 }
 
-void TaskBuilder::set_exchange(plan::Task& task, const kernels::ConcreteType& exchanged) const {
+// One rank is sent the inputs but the first, and gives the outputs. All ranks add up the first input.
+void TaskBuilder::set_exchange(plan::Task& task, const DraftNode& node,
+                               std::span<const kernels::ConcreteType> in) const {
   task.lane = plan::Lane::Network;
-  task.fixed_ns = options_.exchange_ns ? options_.exchange_ns(static_cast<double>(exchanged.bytes())) : 0;
+  task.peer = static_cast<int32_t>(node.attrs->i("peer", -1));
+  Bytes sent = 0, received = 0;
+  for (size_t i = task.peer >= 0 ? 1 : 0; i < (task.peer >= 0 ? in.size() : 1); ++i) sent += in[i].bytes();
+  for (const ValueId value : node.out) received += sizes_.type(value).bytes();
+  task.fixed_ns = options_.exchange_ns ? options_.exchange_ns(static_cast<double>(std::max(sent, received))) : 0;
   task.per_sample_ns = 0;
 }
 
@@ -148,7 +154,7 @@ void TaskBuilder::add_single(const DraftNode& node, const std::vector<kernels::C
     task.fixed_ns = predict_ns(work.own.cost, options_.speed);
   else
     set_time(task, work.own.cost, cost_of_sample(node), 1);
-  if (node.op->traits.exchanges) set_exchange(task, in[0]);
+  if (node.op->traits.exchanges) set_exchange(task, node, in);
   if (chosen.slim) add_variant(node, std::move(*chosen.slim), task, work);
   add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
 }
@@ -197,7 +203,7 @@ void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::Concrete
     MachineSpeed from_memory = options_.speed;
     from_memory.cache_bytes = 0;
     task.fixed_ns = predict_ns(work.own.cost, from_memory);
-    if (node.op->traits.exchanges) set_exchange(task, in[0]);
+    if (node.op->traits.exchanges) set_exchange(task, node, in);
     add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
   }
   forget_copies(node);

@@ -8,14 +8,9 @@
 #include <plimsoll/ops.h>
 #include "autodiff/shards.h"
 #include "model/freeze.h"
+#include "model/passes.h"
 
 namespace plimsoll::model {
-namespace {
-
-struct Pass {
-  NamedTensors outputs;
-  Objective objective;
-};
 
 Pass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
                 bool training) {
@@ -25,6 +20,8 @@ Pass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs,
   const auto& objective = training && spec.training_objective ? spec.training_objective : spec.objective;
   return {outputs, objective(outputs, of.targets)};
 }
+
+namespace {
 
 NamedTensors add_placeholders(Graph& graph, const std::vector<NamedType>& types) {
   NamedTensors tensors;
@@ -63,7 +60,8 @@ NamedTensors convert(Graph& graph, const NamedTensors& inputs, const ModelSpec& 
   return converted;
 }
 
-// Placeholders for what is fed; gives the inputs of the model that are made of them.
+}  // namespace
+
 NamedTensors add_fed(Graph& graph, const ModelSpec& spec, const InputConversion& conversion, TrainingGraph& to) {
   std::vector<NamedType> fed = spec.inputs;
   for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
@@ -79,6 +77,8 @@ void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inp
   to.eval_loss = inference.objective.loss;
   to.eval_sums = inference.objective.sums;
 }
+
+namespace {
 
 // Forward, backward and update.
 void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,

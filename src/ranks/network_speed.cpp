@@ -52,4 +52,8 @@ double predict_sum_ns(double bytes, int ranks, const NetworkSpeed& speed) {
   return messages * speed.message_ns + 2 * bytes * (ranks - 1) / ranks * 1e9 / speed.bytes_per_s;
 }
 
+double predict_message_ns(double bytes, const NetworkSpeed& speed) {
+  return speed.bytes_per_s > 0 ? speed.message_ns + bytes * 1e9 / speed.bytes_per_s : 0;
+}
+
 }  // namespace plimsoll::ranks

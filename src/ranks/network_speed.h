@@ -18,4 +18,7 @@ NetworkSpeed measure_network(Communicator& communicator);
 // The time of adding up so many bytes over so many ranks.
 double predict_sum_ns(double bytes, int ranks, const NetworkSpeed& speed);
 
+// The time of a message of so many bytes from one rank to another.
+double predict_message_ns(double bytes, const NetworkSpeed& speed);
+
 }  // namespace plimsoll::ranks

@@ -189,14 +189,14 @@ std::string name_last(const std::vector<CheckpointPlace>& places) {
 CheckpointFacts checkpoint_facts(const Training& training) {
   const auto yes_or_no = [](bool is_so) { return is_so ? "yes" : "no"; };
   CheckpointFacts facts{{"model", training.model.name()},
-                        {"number of weights", std::to_string(count_weights(training.graph))},
+                        {"number of weights", std::to_string(count_weights(training.whole_graph()))},
                         {"batch", std::to_string(training.batch)},
                         {"optimiser", optimiser_of(training)},
                         {"type of stored values", std::string(name_of(training.changes.values))},
                         {"type of frozen weights", std::string(name_of(training.changes.frozen))},
                         {"number of batches for each update", std::to_string(training.accumulate)},
                         {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
-                        {"step (operators and their settings)", hash_of(training.graph)}};
+                        {"step (operators and their settings)", hash_of(training.whole_graph())}};
   if (training.shards.is_fixed) facts.emplace_back("number of shards", std::to_string(training.shards.total));
   return facts;
 }

@@ -7,6 +7,7 @@
 
 #include "session/bad_data.h"
 #include "train/epoch_sums.h"
+#include "train/pipeline.h"
 
 namespace plimsoll::train {
 
@@ -16,6 +17,7 @@ double Score::value(std::string_view name) const {
 
 void plan_last_batch(Training& training, const Inputs& inputs) {
   const int64_t rest = inputs.last_batch().value_or(0);
+  if (training.place.is_set()) return plan_last_micro_batch(training, rest);
   if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
 }
 
@@ -61,9 +63,11 @@ Score evaluate(Training& training, Inputs& inputs, const EvaluateOptions& option
   EpochSums sums(training.model, training.passes.eval_sums);
   int64_t steps = 0;
   inputs.start_epoch(0);
+  const bool is_together = training.shards.is_cut || training.place.is_set();
   if (training.shards.is_cut) evaluate_shards(training, inputs, options, sums, score);
+  if (training.place.is_set()) evaluate_stages(training, inputs, options, sums, score);
   BatchFeeds batches(training.fed, inputs.element());
-  while (const ElementView* batch = training.shards.is_cut ? nullptr : inputs.next()) {
+  while (const ElementView* batch = is_together ? nullptr : inputs.next()) {
     score.stopped = options.is_stop_asked();
     if (score.stopped) break;
     const int64_t samples_here = samples_of(*batch);

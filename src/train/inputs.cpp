@@ -150,7 +150,7 @@ uint64_t hash_of_whole(const Training& training, const Samples& samples, InputOp
   options.shards = training.shards;
   options.shards.own = options.shards.total;
   return hash_text(to_string(make_batches(samples, training.model, training.pipeline, fed_types(training.passes),
-                                          training.step_batch(), options)));
+                                          training.data_batch(), options)));
 }
 
 }  // namespace
@@ -188,9 +188,9 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
       samples_(samples.elements.size()),
       steps_(options.trains ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
       own_shards_(training.shards.is_cut ? training.shards.own : 1),
-      last_batch_(options.trains ? 0 : samples_ % training.step_batch()),
+      last_batch_(options.trains ? 0 : samples_ % training.data_batch()),
       batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes),
-                            training.step_batch(), with_shards(options, training.shards))) {
+                            training.data_batch(), with_shards(options, training.shards))) {
   whole_ = hash_of_whole(training, samples, options);
   if (options.trains && training.batch > samples_)
     throw Error(fmt::format("{} has {} samples, fewer than a batch of {}, and remainders are dropped; give a smaller "
@@ -309,7 +309,7 @@ bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch) {
 Bytes useful_bytes(const Training& training, Bytes room) {
   const auto useful = [&](const std::optional<Samples>& half, bool trains) -> Bytes {
     if (!half) return 0;
-    return make_batches(*half, training.model, training.pipeline, fed_types(training.passes), training.step_batch(),
+    return make_batches(*half, training.model, training.pipeline, fed_types(training.passes), training.data_batch(),
                         {.trains = trains})
         .useful_bytes(room);
   };

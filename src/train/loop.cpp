@@ -45,6 +45,11 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
     throw Error("the training data has no end; say how many steps make an epoch, or leave out repeat()",
                 ErrorKind::Usage);
   if (training.shards.is_cut) records_.emplace(training.shards, training.communicator.get(), sums_.width());
+  if (training.place.is_set()) {
+    records_.emplace(shards_of_stages(training, training.place.micro_batches), training.communicator.get(),
+                     sums_.width());
+    stages_ = std::make_unique<StageRunner>(training, train_.element());
+  }
   for (const std::string& name : sums_.names()) logs_.push_back({name});
   logs_.push_back({"learning_rate"});
   if (test_)
@@ -161,7 +166,7 @@ void TrainingLoop::run_epoch() {
   start_data();
   bool has_more = !has_epoch_steps();
   while (has_more && !is_cut() && !is_stopping()) {
-    const bool was_taken = records_ ? take_shards() : take_batch();
+    const bool was_taken = stages_ ? take_stages() : records_ ? take_shards() : take_batch();
     if (was_taken) tell(&Callback::after_step);
     has_more = was_taken && !has_epoch_steps();
   }
@@ -238,11 +243,27 @@ bool TrainingLoop::take_batch() {
 }
 
 // All ranks know how many batches an epoch has, so that none waits for one that has ended.
+bool TrainingLoop::has_shared_batch() {
+  if (train_.state().position < train_.steps_per_epoch()) return true;
+  if (options_.steps_per_epoch == 0) return false;
+  train_.start_epoch(static_cast<int64_t>(train_.state().epoch) + 1);
+  return true;
+}
+
+bool TrainingLoop::take_stages() {
+  if (!has_shared_batch()) return false;
+  if (options_.schedule) follow_schedule();
+  const int64_t steps = training_.session->step_count();
+  records_->clear();
+  const ElementView* const batch = train_.next();
+  if (batch == nullptr) throw Error("the data ended before its last batch", ErrorKind::BadData);
+  stages_->train(*batch, sums_, *records_, options_.advice);
+  end_shared_step(steps);
+  return true;
+}
+
 bool TrainingLoop::take_shards() {
-  if (train_.state().position >= train_.steps_per_epoch()) {
-    if (options_.steps_per_epoch == 0) return false;
-    train_.start_epoch(static_cast<int64_t>(train_.state().epoch) + 1);
-  }
+  if (!has_shared_batch()) return false;
   if (options_.schedule) follow_schedule();
   session::Engine& session = *training_.session;
   const int64_t steps = session.step_count();
@@ -256,9 +277,14 @@ bool TrainingLoop::take_shards() {
     session.run_step(training_.first_merge_step + static_cast<size_t>(autodiff::trailing_ones(i)), {});
     session.set_step_count(steps);
   }
+  end_shared_step(steps);
+  return true;
+}
+
+void TrainingLoop::end_shared_step(int64_t steps) {
   if (!asked_to_stop_.empty()) records_->set_stop_asked();
   records_->exchange();
-  session.set_step_count(steps + 1);
+  training_.session->set_step_count(steps + 1);
   step_samples_ = static_cast<int64_t>(records_->samples());
   const bool is_whole = step_samples_ == training_.batch;
   skipped_in_a_row_ = is_whole ? 0 : skipped_in_a_row_ + 1;
@@ -271,7 +297,6 @@ bool TrainingLoop::take_shards() {
   ++run_steps_;
   update_means();
   if (records_->is_stop_asked()) settle_stop();
-  return true;
 }
 
 void TrainingLoop::run_shard(int64_t shard, const ElementView& batch) {

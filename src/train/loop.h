@@ -11,6 +11,7 @@
 #include "session/weights_file.h"
 #include "train/epoch_sums.h"
 #include "train/evaluate.h"
+#include "train/pipeline.h"
 #include "train/run_state.h"
 
 namespace plimsoll::train {
@@ -84,6 +85,9 @@ class TrainingLoop final : public FitRun {
   void apply_group();                                       // updates the weights from the gradients that were added up
   bool take_batch();                                        // false at the end of the data
   bool take_shards();                                       // the same for a batch that is cut
+  bool take_stages();                                       // the same in a pipeline
+  bool has_shared_batch();                                  // of ranks that take one together
+  void end_shared_step(int64_t steps);                      // all know what it gave; steps were taken before it
   void run_shard(int64_t shard, const ElementView& batch);  // of this rank
   bool has_other_ranks() const { return training_.communicator && training_.communicator->size() > 1; }
   void agree_to_stop();  // between two epochs: all ranks stop where one does
@@ -104,7 +108,8 @@ class TrainingLoop final : public FitRun {
   std::unique_ptr<Inputs> test_;
   BatchFeeds feeds_;
   EpochSums sums_;
-  std::optional<ShardRecords> records_;  // where the batch is cut into shards
+  std::optional<ShardRecords> records_;  // where the batch is cut into shards or micro-batches
+  std::unique_ptr<StageRunner> stages_;  // in a pipeline
   std::vector<LogValue> logs_;           // the means of sums_, the rate, then those of validation
   std::optional<RunState> resumed_;
 

@@ -13,6 +13,7 @@
 #include "session/variables.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
+#include "train/pipeline.h"
 #include "train/roles.h"
 
 namespace plimsoll::train {
@@ -74,15 +75,18 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.step_batch());  // slots of the last stage
+  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.data_batch()) &&
+                                 micro_batches_lie_aligned(training);  // in slots of the last stage
   options.seed = spec.seed;
-  if (spec.communicator)
+  if (training.place.is_set())
+    options.exchange_ns = [speed = spec.network](double bytes) { return ranks::predict_message_ns(bytes, speed); };
+  else if (spec.communicator)
     options.exchange_ns = [ranks = spec.communicator->size(), speed = spec.network](double bytes) {
       return ranks::predict_sum_ns(bytes, ranks, speed);
     };
   options.levers = spec.levers;
   // Sums within a shard are those of one step, whatever the line: more shards take less memory.
-  if (training.shards.is_fixed) options.levers.micro_batch = false;
+  if (training.shards.is_fixed || training.place.is_set()) options.levers.micro_batch = false;
   options.masks = spec.masks;
   options.policy = spec.policy;
   // A graph that does not train updates nothing: what would be trained must not be packed either.
@@ -126,6 +130,7 @@ void take_line(Training& training, const Spec& spec) {
 // The step that needs the most comes first.
 std::vector<session::Request> list_requests(Training& training, const Spec& spec) {
   const model::TrainingGraph& passes = training.passes;
+  if (training.place.is_set()) return list_stage_requests(training);
   std::vector<session::Request> requests;
   const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), int64_t last_batch) {
     requests.push_back(make(passes, training.step_batch()));
@@ -189,12 +194,18 @@ report::FrozenFacts count_frozen(const Training& training) {
   return facts;
 }
 
-model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec, int shard_levels) {
+model::TrainingGraph build_passes(Training& training, const Spec& spec) {
+  Graph& graph = training.graph;
+  const ModelSpec& model = training.model;
   if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
   const model::InputConversion conversion = input_conversion(spec, model);
   if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
+  if (training.place.is_set()) {
+    training.stage = model::build_stage(graph, model, optimiser_of(spec), conversion, spec.freeze, training.place);
+    return training.stage.passes;
+  }
   return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze,
-                               shard_levels);
+                               training.shards.levels());
 }
 
 // All options of the main step, as the planner takes them.
@@ -244,18 +255,20 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->accumulate = spec.accumulate;
   training->starts_fresh = training->model.model.state()->starts_fresh;
   training->communicator = spec.communicator;
-  training->shards = cut_into_shards(spec, training->batch);
+  training->place = place_in_pipeline(spec, training->batch);
+  training->shards =
+      training->place.is_set() ? Shards{.samples = training->place.samples} : cut_into_shards(spec, training->batch);
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
-  training->passes = build_passes(training->graph, training->model, spec, training->shards.levels());
+  training->passes = build_passes(*training, spec);
   if (spec.pruning && trains(spec)) add_pruning(*training, spec);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
   take_line(*training, spec);
 
-  training->data_stages = planned_stages(spec, training->model, training->step_batch());
+  training->data_stages = planned_stages(spec, training->model, training->data_batch());
   training->data_bytes = bytes_of(training->data_stages);
   const std::vector<session::Request> requests = list_requests(*training, spec);
   const SessionOptions options = session_options(spec, *training);
