@@ -116,7 +116,12 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.optimiser = options_.optimiser;
   spec.seed = options_.seed;
   spec.purpose = need.purpose;
-  spec.predicts = true;
+  spec.communicator = need.communicator;
+  spec.network = need.network;
+  spec.shards = need.shards;
+  spec.threads = need.threads;
+  spec.shares_batches = need.shares_batches;
+  spec.predicts = need.shards == 0 && !need.communicator;  // a session of several does nothing after the training
   spec.loads_weights = true;
   spec.batches = need.data;
   spec.own_line = need.line;
@@ -148,6 +153,7 @@ bool Compiled::knows_last_batch(const Dataset& dataset,
 bool Compiled::serves(const SessionNeed& need) const {
   if (!training_ || !(need.line == made_for_->line) || need.scratch != made_for_->scratch) return false;
   if (need.callback_bytes > made_for_->callback_bytes) return false;
+  if (need.communicator || need.shards > 0 || training_->shards.is_cut) return false;
   const Purpose can = made_for_->purpose;
   if (need.purpose == Purpose::Train && (can != Purpose::Train || !(need.weights == made_for_->weights))) return false;
   if (need.purpose == Purpose::Evaluate && can == Purpose::Predict) return false;
@@ -188,6 +194,14 @@ Training& Compiled::ready(const SessionNeed& need) {
     take(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
   }
   return *training_;
+}
+
+// As this process would do it alone.
+void Compiled::remember(const SessionNeed& need) {
+  last_.emplace(need);
+  last_->communicator = nullptr;
+  last_->shards = last_->threads = 0;
+  last_->shares_batches = false;
 }
 
 void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }

@@ -74,7 +74,9 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.step_batch());  // slots of the last stage
+  // Slots of the last stage are aligned, shards within them are not.
+  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.input_batch()) &&
+                                 (!training.shards.is_cut || (spec.batches.is_empty() && training.shards.own == 1));
   options.seed = spec.seed;
   if (spec.communicator)
     options.exchange_ns = [ranks = spec.communicator->size(), speed = spec.network](double bytes) {
@@ -123,8 +125,36 @@ void take_line(Training& training, const Spec& spec) {
     training.others = training.line->reserve(Tag::Runtime, spec.own_line->used() - spec.own_line->process_bytes());
 }
 
+// Each kind of step for all sizes that shards have, on every rank: so all have the same list.
+std::vector<session::Request> list_shard_requests(Training& training, const Spec& spec) {
+  const model::TrainingGraph& passes = training.passes;
+  const auto sizes_of = [&](const std::optional<Samples>& half, int64_t rest) {
+    return list_shard_sizes(training.shards, {training.batch, half ? half->elements.size() % training.batch : rest});
+  };
+  const std::vector<int64_t> sizes = sizes_of(spec.data.train, spec.last_batches.train);
+  std::vector<session::Request> requests;
+  const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), const std::vector<int64_t>& of) {
+    for (const int64_t size : of)
+      if (size > 0) requests.push_back(make(passes, size));
+  };
+  add(last_shard_request, sizes);
+  training.evaluate_step = requests.size();
+  add(evaluate_request, sizes_of(spec.data.test, spec.last_batches.evaluate));
+  training.shard_step = requests.size();
+  if (training.shards.own > 1) add(train_request, sizes);
+  training.first_merge_step = requests.size();
+  for (const Updates& merge : passes.merges) requests.push_back({{}, merge.nodes, training.step_batch()});
+  training.apply_step = requests.size();
+  if (sizes.back() == 0) requests.push_back(apply_request(passes, training.step_batch()));
+  if (training.pruned.nodes.empty()) return requests;
+  training.prune_step = requests.size();
+  requests.push_back(prune_request(training.pruned, training.step_batch()));
+  return requests;
+}
+
 // The step that needs the most comes first.
 std::vector<session::Request> list_requests(Training& training, const Spec& spec) {
+  if (training.shards.is_cut && spec.purpose == Purpose::Train) return list_shard_requests(training, spec);
   const model::TrainingGraph& passes = training.passes;
   std::vector<session::Request> requests;
   const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), int64_t last_batch) {
@@ -244,6 +274,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->accumulate = spec.accumulate;
   training->starts_fresh = training->model.model.state()->starts_fresh;
   training->communicator = spec.communicator;
+  training->shares_batches = spec.shares_batches;
   training->shards = cut_into_shards(spec, training->batch);
   training->data = spec.data;
   training->pipeline = spec.pipeline;
@@ -255,7 +286,8 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->line_origin = resolve_line(spec);
   take_line(*training, spec);
 
-  training->data_stages = planned_stages(spec, training->model, training->step_batch());
+  if (!spec.shares_batches || spec.communicator->rank() == 0)
+    training->data_stages = planned_stages(spec, training->model, training->input_batch());
   training->data_bytes = bytes_of(training->data_stages);
   const std::vector<session::Request> requests = list_requests(*training, spec);
   const SessionOptions options = session_options(spec, *training);

@@ -45,6 +45,7 @@ struct Training {
   int64_t batch = 0;                                   // of all ranks
   Shards shards;                                       // of it
   std::shared_ptr<ranks::Communicator> communicator;   // null: there are no other ranks
+  bool shares_batches = false;                         // the first of these reads for all, in this process
   int64_t accumulate = 1;                              // batches for each update
   model::PrunedWeights pruned;                         // none: nothing is pruned
   std::string batch_reason;                            // when the batch was searched for
@@ -54,6 +55,8 @@ struct Training {
 
   // The step that needs the most: training where there is any.
   int64_t step_batch() const { return shards.samples; }  // of a run of the session
+  // Samples that the input hands out at once.
+  int64_t input_batch() const { return shards.is_cut && batches.is_empty() ? shards.own_size(batch) : batch; }
   const session::PlannedStep& main_step() const { return session->steps().front(); }
 };
 
