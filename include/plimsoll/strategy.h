@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace plimsoll {
 
@@ -33,6 +35,13 @@ class Strategy {
   // So many replicas as threads of this process, under one line: each has its own copy of weights, gradients and
   // optimiser state, and its share of the processor's threads. Batches are read once.
   static Strategy mirrored(int replicas, const StrategyOptions& options = {});
+
+  // Layers on ranks: each of these layers begins the stage of the next rank, so that there is one rank more than
+  // layers. Each rank holds the weights of its own stage. A batch is cut into micro-batches, which the ranks work
+  // through one after another; 0: as many as four for each rank, where that divides the batch. Equal to one process but
+  // for rounding, and to the last bit where that has the same micro-batches: pipeline({}, 8) is one rank. Layers keep
+  // statistics by micro-batch. A last batch that is not full is dropped.
+  static Strategy pipeline(std::vector<std::string> first_layers, int64_t micro_batches = 0);
 
   const train::StrategyContents& contents() const { return *contents_; }
 

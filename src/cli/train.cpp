@@ -203,7 +203,7 @@ void expect_pipeline_fits(const Arguments& arguments) {
     print_error(fmt::format("plimsoll: {}\n", kept));
     expect_output();
   }
-  throw AgreedError(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
+  throw train::AgreedError(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
 }
 
 }  // namespace
@@ -220,7 +220,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
     throw Error("--resume needs the folder of a run: give --run DIR", ErrorKind::Usage);
   const std::optional<EarlyStopping> stopping = early_stopping_of(arguments);
   train::Spec spec;
-  run_together(communicator.get(), [&] {
+  train::run_together(communicator.get(), [&] {
     spec = spec_with_training_data(arguments);
     spec.communicator = communicator;
     return std::string("has its data");
@@ -231,7 +231,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
                             stopping->monitor),
                 ErrorKind::Usage);
   std::unique_ptr<train::Training> training;
-  run_together(communicator.get(), [&] {
+  train::run_together(communicator.get(), [&] {
     training = train::make_sized_training(spec, is_stop_asked);
     if (!arguments.save.empty() && writes) session::expect_room_for_weights(training->graph, arguments.save);
     if (writes_adapter(arguments) && writes) shrink::expect_room_for_adapter(arguments.output);
@@ -254,7 +254,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   if (stopping) callbacks.push_back(early_stopping(*stopping));
   train::TrainingLoop loop(*training, options, callbacks);
   bool is_resumed = false;
-  run_together(communicator.get(), [&] {
+  train::run_together(communicator.get(), [&] {
     loop.open();
     is_resumed = arguments.resume && resume(loop, train::RunDirectory::checkpoints_of(arguments.run), arguments);
     return std::string("is ready");

@@ -12,13 +12,29 @@ namespace plimsoll::dataset {
 namespace {
 
 struct Blocks {
-  int64_t period, first, count;
+  Blocks(const BlockCut& of, int64_t elements)
+      : cut(of), all(elements), count(end_of(cut.period) - begin_of(cut.period)) {}
 
-  int64_t count_of(int64_t all) const {
-    return all / period * count + std::clamp<int64_t>(all % period - first, 0, count);
+  // In a period of so many elements.
+  int64_t begin_of(int64_t size) const { return place_of_part(cut.first, size); }
+  int64_t end_of(int64_t size) const { return place_of_part(cut.first + cut.count, size); }
+  int64_t place_of_part(int64_t part, int64_t size) const {
+    return part * (size / cut.parts) + std::min(part, size % cut.parts);
   }
-  int64_t place_of(int64_t element) const { return element / count * period + first + element % count; }
-  int64_t left_in_block(int64_t element) const { return count - element % count; }
+
+  int64_t size() const {
+    const int64_t rest = all % cut.period;
+    return all / cut.period * count + end_of(rest) - begin_of(rest);
+  }
+  int64_t place_of(int64_t element) const {
+    const int64_t begin = element / count * cut.period;
+    return begin + begin_of(std::min(cut.period, all - begin)) + element % count;
+  }
+  int64_t left_in_block(int64_t element) const { return std::min(count - element % count, size() - element); }
+
+  BlockCut cut;
+  int64_t all;    // elements
+  int64_t count;  // of a block of a whole period
 };
 
 class IndexedBlocks final : public IndexedOver {
@@ -26,7 +42,7 @@ class IndexedBlocks final : public IndexedOver {
   IndexedBlocks(Meter& meter, std::unique_ptr<Stream> input, const Blocks& blocks)
       : IndexedOver(meter, std::move(input)), blocks_(blocks) {}
 
-  int64_t count() const override { return blocks_.count_of(from_.count()); }
+  int64_t count() const override { return blocks_.size(); }
   void read(int64_t first, const Rows& rows) const override {
     for (int64_t row = 0; row < rows.count();) {
       const int64_t now = std::min(rows.count() - row, blocks_.left_in_block(first + row));
@@ -75,6 +91,7 @@ class StreamedBlocks final : public Stream {
   }
   // A row about to be filled is scratch until then.
   bool pass_to_next(const Rows& scratch) {
+    if (taken_ >= blocks_.size()) return false;
     const int64_t gap = blocks_.place_of(taken_) - place_;
     if (gap > 0) place_ += input_->skip(gap, scratch);
     return place_ == blocks_.place_of(taken_);
@@ -91,9 +108,10 @@ class BlocksRecipe final : public SameElements {
   BlocksRecipe(const RecipePtr& input, const Blocks& blocks) : SameElements(input), blocks_(blocks) {}
 
   std::string text() const override {
-    return fmt::format("blocks({},{},{})", blocks_.period, blocks_.first, blocks_.count);
+    return fmt::format("blocks({},{},{},{})", blocks_.cut.period, blocks_.cut.parts, blocks_.cut.first,
+                       blocks_.cut.count);
   }
-  int64_t size() const override { return input().size() < 0 ? input().size() : blocks_.count_of(input().size()); }
+  int64_t size() const override { return blocks_.size(); }
   bool is_random_access() const override { return input().is_random_access(); }
   int64_t wanted_rows() const override { return input().wanted_rows(); }
 
@@ -110,11 +128,14 @@ class BlocksRecipe final : public SameElements {
 
 }  // namespace
 
-Dataset take_blocks(const Dataset& dataset, int64_t period, int64_t first, int64_t count) {
-  if (first < 0 || count < 1 || first + count > period)
-    throw Error(fmt::format("blocks({}, {}, {}): a block must lie within its period", period, first, count),
+Dataset take_blocks(const Dataset& dataset, const BlockCut& cut) {
+  if (cut.first < 0 || cut.count < 1 || cut.first + cut.count > cut.parts || cut.parts > cut.period)
+    throw Error(fmt::format("blocks({}, {}, {}, {}): a block must lie within its period", cut.period, cut.parts,
+                            cut.first, cut.count),
                 ErrorKind::Usage);
-  return make_dataset(std::make_shared<BlocksRecipe>(recipe_of(dataset), Blocks{period, first, count}));
+  if (dataset.size() < 0)
+    throw Error("only a dataset whose number of elements is known can be cut into blocks", ErrorKind::Usage);
+  return make_dataset(std::make_shared<BlocksRecipe>(recipe_of(dataset), Blocks(cut, dataset.size())));
 }
 
 }  // namespace plimsoll::dataset

@@ -16,6 +16,7 @@ double Score::value(std::string_view name) const {
 }
 
 void plan_last_batch(Training& training, const Inputs& inputs) {
+  if (training.shards.is_cut) return;  // planned with the others
   const int64_t rest = inputs.last_batch().value_or(0);
   if (training.place.is_set()) return plan_last_micro_batch(training, rest);
   if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
@@ -23,13 +24,12 @@ void plan_last_batch(Training& training, const Inputs& inputs) {
 
 namespace {
 
-std::span<const View> evaluate_batch(Training& training, BatchFeeds& batches, const ElementView& batch, int64_t first) {
-  const auto feeds = batches.of(batch);
+std::span<const View> evaluate_batch(Training& training, std::span<const Feed> feeds, int64_t first, int64_t samples) {
   const auto views = training.session->run_like(training.evaluate_step, feeds);
   const auto batch_loss = static_cast<double>(views[0].floats()[0]);
   if (!std::isfinite(batch_loss))
     session::throw_bad_loss(batch_loss, feeds,
-                            fmt::format("while samples {} to {} were evaluated", first, first + samples_of(batch) - 1),
+                            fmt::format("while samples {} to {} were evaluated", first, first + samples - 1),
                             "the weights are not finite, or as large as from training that diverged");
   return views;
 }
@@ -40,15 +40,18 @@ void evaluate_shards(Training& training, Inputs& inputs, const EvaluateOptions& 
   const Shards& shards = training.shards;
   ShardRecords records(shards, training.communicator.get(), sums.width());
   BatchFeeds batches(training.fed, inputs.element());
-  const int64_t all = inputs.steps_per_epoch();
-  const int64_t steps = options.most_steps > 0 ? std::min(options.most_steps, all) : all;
-  for (int64_t step = 0; step < steps && !score.stopped; ++step) {
+  for (int64_t step = 0; (options.most_steps == 0 || step < options.most_steps) && !score.stopped; ++step) {
+    const BatchPart part = inputs.next_part();
+    if (part.samples == 0) break;
     records.clear();
     if (options.is_stop_asked()) records.set_stop_asked();
-    for (int64_t i = 0; i < shards.own; ++i)
-      if (const ElementView* batch = inputs.next())
-        sums.write(evaluate_batch(training, batches, *batch, step * training.batch + shards.first_sample(i)),
-                   samples_of(*batch), records.own(i));
+    for (int64_t i = shards.first; i < shards.first + shards.own; ++i) {
+      const int64_t first = shards.begin_of(i, part.samples), count = shards.size_of(i, part.samples);
+      if (count == 0) continue;
+      const auto feeds = batches.of(*part.view, first - part.first, count);
+      sums.write(evaluate_batch(training, feeds, step * training.batch + first, count), count,
+                 records.own(i - shards.first));
+    }
     records.exchange();
     score.stopped = records.is_stop_asked();
     records.add_to(sums);
@@ -71,7 +74,7 @@ Score evaluate(Training& training, Inputs& inputs, const EvaluateOptions& option
     score.stopped = options.is_stop_asked();
     if (score.stopped) break;
     const int64_t samples_here = samples_of(*batch);
-    sums.add(evaluate_batch(training, batches, *batch, score.samples), samples_here);
+    sums.add(evaluate_batch(training, batches.of(*batch), score.samples, samples_here), samples_here);
     score.samples += samples_here;
     if (options.most_steps > 0 && ++steps >= options.most_steps) break;
   }

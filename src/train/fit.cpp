@@ -11,6 +11,7 @@
 #include <plimsoll/train.h>
 #include "train/compiled.h"
 #include "train/evaluate.h"
+#include "train/fit_together.h"
 #include "train/forecast.h"
 #include "train/loop.h"
 #include "train/strategy.h"
@@ -39,7 +40,6 @@ void check(const FitOptions& options) {
   expect_option(options.batch >= 0 && options.workers >= 0, "batch and workers can't be negative");
   expect_option(options.validation_split >= 0 && options.validation_split < 1,
                 "validation_split is a part of the samples: at least 0 and below 1");
-  expect_option(options.strategy.contents().kind == StrategyKind::Alone, "this strategy is not there yet");
   for (const auto& callback : options.callbacks) expect_option(callback != nullptr, "a callback is null");
   expect_option(options.validation_split == 0 || !options.validation, "give validation data or a split, not both");
   expect_option(options.validation_split == 0 || options.batch > 0,
@@ -139,6 +139,8 @@ Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOp
   const train::Compiled::Turn turn(compiled);
   const train::SessionNeed need = train::need_of(dataset, line, options);
   compiled.remember(need);
+  if (options.strategy.contents().kind != train::StrategyKind::Alone)
+    return train::plan_together(compiled, need, options.strategy.contents());
   compiled.release();  // what its session holds will be free for the one that is planned
   return train::forecast(compiled.spec_for(need));
 }
@@ -149,7 +151,7 @@ History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOpti
   const Model alive = *this;  // a callback may let go of the last handle
   train::Compiled& compiled = train::expect_compiled(*this);
   const train::Compiled::Turn turn(compiled);
-  train::Training& training = compiled.ready(train::need_of(dataset, line, options));
+  const train::SessionNeed need = train::need_of(dataset, line, options);
   Callbacks callbacks = options.callbacks;
   if (options.verbose) callbacks.insert(callbacks.begin(), std::make_shared<train::EpochLines>());
   train::LoopOptions loop_options{.epochs = options.epochs,
@@ -159,6 +161,10 @@ History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOpti
                                   .validation_frequency = options.validation_frequency,
                                   .seed = options.seed,
                                   .schedule = compiled.options().schedule};
+  const train::StrategyContents& strategy = options.strategy.contents();
+  if (strategy.kind != train::StrategyKind::Alone)
+    return train::fit_together(compiled, need, strategy, loop_options, std::move(callbacks));
+  train::Training& training = compiled.ready(need);
   compiled.set_trained();
   return train::TrainingLoop(training, loop_options, std::move(callbacks)).run();
 }

@@ -57,18 +57,19 @@ model::StagePlace place_in_pipeline(const Spec& spec, int64_t batch) {
   return place;
 }
 
-std::vector<session::Request> list_stage_requests(Training& training) {
+std::vector<session::Request> list_stage_requests(Training& training, const Spec& spec) {
   const model::StageGraph& stage = training.stage;
+  const int64_t samples = training.place.samples, rest = spec.last_batches.evaluate % samples;
   training.evaluate_step = 1;
-  return {{stage.fetches, stage.passes.updates.nodes, training.place.samples},
-          {stage.eval_fetches, stage.eval_exchanges, training.place.samples}};
+  std::vector<session::Request> requests{{stage.fetches, stage.passes.updates.nodes, samples},
+                                         {stage.eval_fetches, stage.eval_exchanges, samples}};
+  if (rest > 0) requests.push_back({stage.eval_fetches, stage.eval_exchanges, rest});
+  return requests;
 }
 
 void plan_last_micro_batch(Training& training, int64_t rest) {
   const int64_t samples = rest % training.place.samples;
-  if (samples == 0) return;
-  training.last_evaluate_step =
-      training.session->plan({training.stage.eval_fetches, training.stage.eval_exchanges, samples});
+  if (samples > 0) training.session->plan({training.stage.eval_fetches, training.stage.eval_exchanges, samples});
 }
 
 bool micro_batches_lie_aligned(const Training& training) {
@@ -131,8 +132,7 @@ void StageRunner::evaluate(const ElementView& batch, int64_t first, int64_t samp
   const std::span<Feed> feeds = std::span(feeds_).first(components_.size());
   set_feeds(batch, feeds, first, samples);
   const int64_t steps = session.step_count();
-  const std::span<const View> views = session.run_step(
-      samples == training_.place.samples ? training_.evaluate_step : training_.last_evaluate_step, feeds);
+  const std::span<const View> views = session.run_like(training_.evaluate_step, feeds);
   session.set_step_count(steps);
   if (training_.communicator) training_.communicator->expect_good();
   if (!training_.place.is_last()) return;

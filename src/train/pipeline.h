@@ -15,7 +15,7 @@ namespace plimsoll::train {
 model::StagePlace place_in_pipeline(const Spec& spec, int64_t batch);
 
 // The steps of a stage: training first, then evaluation.
-std::vector<session::Request> list_stage_requests(Training& training);
+std::vector<session::Request> list_stage_requests(Training& training, const Spec& spec);
 // The evaluation of a last micro-batch, where a batch of so many samples ends with one that is not full.
 void plan_last_micro_batch(Training& training, int64_t rest);
 

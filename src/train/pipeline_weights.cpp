@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
-#include "session/finite.h"
 #include "session/weights_file.h"
 
 namespace plimsoll::train {
@@ -69,16 +68,20 @@ std::vector<OwnedTensor> list_all(Training& training) {
 
 Bytes bytes_of(const session::StoredTensor& tensor) { return element_count(tensor.dims) * size_of(tensor.dtype); }
 
-void send(Training& training, const session::StoredTensor& tensor) {
+// Gives the numbers of a variable of this rank to `put`, where that is set, and to other ranks.
+void give(Training& training, const session::StoredTensor& tensor, const std::vector<int>& receivers,
+          const session::PutBytes& put) {
   std::vector<std::byte> piece(static_cast<size_t>(std::min(kPiece, std::max<Bytes>(1, bytes_of(tensor)))));
   size_t filled = 0;
   const auto flush = [&] {
-    if (filled > 0) training.communicator->exchange(0, piece.data(), static_cast<Bytes>(filled), nullptr, 0);
+    for (const int receiver : receivers)
+      if (filled > 0) training.communicator->exchange(receiver, piece.data(), static_cast<Bytes>(filled), nullptr, 0);
     filled = 0;
   };
-  const Tensor variable(training.graph, training.graph.body().find(tensor.name));
-  training.session->read(variable, [&](std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
+  const session::WriteTensor read = session::write_variables(*training.session, training.graph);
+  read(tensor, [&](std::span<const std::byte> bytes) {
+    if (put) put(bytes);
+    while (!bytes.empty() && !receivers.empty()) {
       const size_t count = std::min(bytes.size(), piece.size() - filled);
       std::ranges::copy(bytes.first(count), piece.begin() + static_cast<std::ptrdiff_t>(filled));
       filled += count;
@@ -96,35 +99,33 @@ void receive(Training& training, const OwnedTensor& one, const session::PutBytes
     const Bytes count = std::min(left, kPiece);
     training.communicator->exchange(one.rank, nullptr, 0, piece.data(), count);
     training.communicator->expect_good();
-    const std::span<const std::byte> bytes(piece.data(), static_cast<size_t>(count));
-    if (!session::is_finite(one.tensor.dtype, bytes))
-      throw Error(fmt::format("'{}' of rank {} holds NaN or infinity and is not saved", one.tensor.name, one.rank),
-                  ErrorKind::BadNumbers);
-    put(bytes);
+    put({piece.data(), static_cast<size_t>(count)});
     left -= count;
   }
 }
 
 }  // namespace
 
-void save_stage_weights(Training& training, const std::string& path) {
+void save_stage_weights(Training& training, const std::string& path, bool on_all_ranks) {
   const std::vector<OwnedTensor> all = list_all(training);
   const int rank = training.communicator->rank();
-  if (rank > 0) {
+  std::vector<int> receivers;
+  for (int other = 0; other < training.communicator->size(); ++other)
+    if (other != rank && (other == 0 || on_all_ranks)) receivers.push_back(other);
+  if (rank > 0 && !on_all_ranks) {
     // As the file asks for them: larger elements first.
     for (const Bytes element : {8, 4, 2, 1})
       for (const OwnedTensor& one : all)
-        if (one.rank == rank && size_of(one.tensor.dtype) == element) send(training, one.tensor);
+        if (one.rank == rank && size_of(one.tensor.dtype) == element) give(training, one.tensor, receivers, {});
     return;
   }
   std::vector<session::StoredTensor> tensors;
   for (const OwnedTensor& one : all) tensors.push_back(one.tensor);
-  const session::WriteTensor write_own = session::write_variables(*training.session, training.graph);
   session::write_weights_file(path, session::list_of(tensors),
                               [&](const session::StoredTensor& tensor, const session::PutBytes& put) {
                                 const auto at = std::ranges::find_if(
                                     all, [&](const OwnedTensor& o) { return o.tensor.name == tensor.name; });
-                                at->rank == 0 ? write_own(tensor, put) : receive(training, *at, put);
+                                at->rank == rank ? give(training, tensor, receivers, put) : receive(training, *at, put);
                               },
                               {.steps = training.session->step_count()});
 }

@@ -7,8 +7,9 @@
 
 namespace plimsoll::train {
 
-// All ranks call it. The first one writes the variables of all, in the order of one process, beside `path` and renames;
-// the others send theirs in pieces, so that no rank holds the variables of another. Throws Error: DiskFull, BadNumbers.
-void save_stage_weights(Training& training, const std::string& path);
+// All ranks call it. The first one, or all of them, write the variables of all ranks in the order of one process,
+// beside `path` and rename. Variables are sent in pieces, so that no rank holds those of another. Throws Error:
+// DiskFull, BadNumbers.
+void save_stage_weights(Training& training, const std::string& path, bool on_all_ranks = false);
 
 }  // namespace plimsoll::train

@@ -34,4 +34,11 @@ Strategy Strategy::mirrored(int replicas, const StrategyOptions& options) {
   return Strategy(make_contents({train::StrategyKind::Mirrored, replicas, options}));
 }
 
+Strategy Strategy::pipeline(std::vector<std::string> first_layers, int64_t micro_batches) {
+  if (micro_batches < 0 || (first_layers.empty() && micro_batches == 0))
+    throw Error("a pipeline needs the layers that begin its stages, or a number of micro-batches", ErrorKind::Usage);
+  return Strategy(
+      make_contents({.kind = train::StrategyKind::Pipeline, .stages = {std::move(first_layers), micro_batches}}));
+}
+
 }  // namespace plimsoll

@@ -75,8 +75,10 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.data_batch()) &&
-                                 micro_batches_lie_aligned(training);  // in slots of the last stage
+  // Slots of the last stage are aligned, shards within them are not.
+  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.input_batch()) &&
+                                 micro_batches_lie_aligned(training) &&
+                                 (!training.shards.is_cut || (spec.batches.is_empty() && training.shards.own == 1));
   options.seed = spec.seed;
   if (training.place.is_set())
     options.exchange_ns = [speed = spec.network](double bytes) { return ranks::predict_message_ns(bytes, speed); };
@@ -127,10 +129,38 @@ void take_line(Training& training, const Spec& spec) {
     training.others = training.line->reserve(Tag::Runtime, spec.own_line->used() - spec.own_line->process_bytes());
 }
 
+// Each kind of step for all sizes that shards have, on every rank: so all have the same list.
+std::vector<session::Request> list_shard_requests(Training& training, const Spec& spec) {
+  const model::TrainingGraph& passes = training.passes;
+  const auto sizes_of = [&](const std::optional<Samples>& half, int64_t rest) {
+    return list_shard_sizes(training.shards, {training.batch, half ? half->elements.size() % training.batch : rest});
+  };
+  const std::vector<int64_t> sizes = sizes_of(spec.data.train, spec.last_batches.train);
+  std::vector<session::Request> requests;
+  const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), const std::vector<int64_t>& of) {
+    for (const int64_t size : of)
+      if (size > 0) requests.push_back(make(passes, size));
+  };
+  add(last_shard_request, sizes);
+  training.evaluate_step = requests.size();
+  add(evaluate_request, sizes_of(spec.data.test, spec.last_batches.evaluate));
+  training.shard_step = requests.size();
+  if (training.shards.own > 1) add(train_request, sizes);
+  training.first_merge_step = requests.size();
+  for (const Updates& merge : passes.merges) requests.push_back({{}, merge.nodes, training.step_batch()});
+  training.apply_step = requests.size();
+  if (sizes.back() == 0) requests.push_back(apply_request(passes, training.step_batch()));
+  if (training.pruned.nodes.empty()) return requests;
+  training.prune_step = requests.size();
+  requests.push_back(prune_request(training.pruned, training.step_batch()));
+  return requests;
+}
+
 // The step that needs the most comes first.
 std::vector<session::Request> list_requests(Training& training, const Spec& spec) {
+  if (training.shards.is_cut && spec.purpose == Purpose::Train) return list_shard_requests(training, spec);
+  if (training.place.is_set()) return list_stage_requests(training, spec);
   const model::TrainingGraph& passes = training.passes;
-  if (training.place.is_set()) return list_stage_requests(training);
   std::vector<session::Request> requests;
   const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), int64_t last_batch) {
     requests.push_back(make(passes, training.step_batch()));
@@ -258,6 +288,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->place = place_in_pipeline(spec, training->batch);
   training->shards =
       training->place.is_set() ? Shards{.samples = training->place.samples} : cut_into_shards(spec, training->batch);
+  training->shares_batches = spec.shares_batches;
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
@@ -268,7 +299,8 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->line_origin = resolve_line(spec);
   take_line(*training, spec);
 
-  training->data_stages = planned_stages(spec, training->model, training->data_batch());
+  if (!spec.shares_batches || spec.communicator->rank() == 0)
+    training->data_stages = planned_stages(spec, training->model, training->input_batch());
   training->data_bytes = bytes_of(training->data_stages);
   const std::vector<session::Request> requests = list_requests(*training, spec);
   const SessionOptions options = session_options(spec, *training);

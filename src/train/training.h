@@ -26,7 +26,6 @@ struct Training {
   // With shards alone. The main step is that of a rank's last shard of a batch: it exchanges and updates as well. Those
   // before it have a step of their own, and one for each level that joins sums (autodiff/shards.h).
   size_t shard_step = 0, first_merge_step = 0;
-  size_t last_evaluate_step = 0;  // in a pipeline alone: of a micro-batch that is not full; 0: there is none
 
   ModelSpec model;
   Graph graph;
@@ -49,6 +48,7 @@ struct Training {
   model::StagePlace place;                             // of this rank in a pipeline
   model::StageGraph stage;                             // its part, there
   std::shared_ptr<ranks::Communicator> communicator;   // null: there are no other ranks
+  bool shares_batches = false;                         // the first of these reads for all, in this process
   int64_t accumulate = 1;                              // batches for each update
   model::PrunedWeights pruned;                         // none: nothing is pruned
   std::string batch_reason;                            // when the batch was searched for
@@ -57,8 +57,9 @@ struct Training {
   report::ResultChanges changes;                       // what there really is to change
 
   // The step that needs the most: training where there is any.
-  int64_t step_batch() const { return shards.samples; }                               // of a run of the session
-  int64_t data_batch() const { return place.is_set() ? batch : shards.samples; }      // of what the data hands out
+  int64_t step_batch() const { return shards.samples; }  // of a run of the session
+  // Samples that the input hands out at once.
+  int64_t input_batch() const { return shards.is_cut && batches.is_empty() ? shards.own_size(batch) : batch; }
   const Graph& whole_graph() const { return place.is_set() ? *stage.whole : graph; }  // of all ranks
   const session::PlannedStep& main_step() const { return session->steps().front(); }
 };
