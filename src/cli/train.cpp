@@ -79,6 +79,21 @@ void print_plan(const train::Training& training, bool as_json) {
   print_now(stdout, as_json ? report::plan_json(facts) + "\n" : report::plan_text(facts, {3, "--all"}));
 }
 
+// What lies on each rank; all of them call it.
+void print_stages(const train::Training& training, bool as_json) {
+  const model::StagePlace& place = training.place;
+  if (place.stages == 1) return;
+  const std::string own =
+      fmt::format("{} weights, the plan takes {} of {}", count_weights(training.graph),
+                  format_bytes(training.session->peak_bytes()), format_bytes(training.line->limit()));
+  std::string text = fmt::format("stages  {} micro-batches of {}\n", place.micro_batches, place.samples);
+  const std::vector<std::string> all = training.communicator->gather_texts(own);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    text += fmt::format("        rank {}{}: {}\n", rank,
+                        rank > 0 ? fmt::format(", from {}", place.first_layers[rank - 1]) : "", all[rank]);
+  if (!as_json) print_now(stdout, text);
+}
+
 const char* name_of(train::StartingPoint::RateOrigin origin) {
   using Origin = train::StartingPoint::RateOrigin;
   return origin == Origin::Given ? "given" : origin == Origin::File ? "of the file" : "the optimiser's";
@@ -241,6 +256,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   });
   if (communicator) expect_same_training(arguments, *training);
   print_plan(*training, arguments.json);
+  print_stages(*training, arguments.json);
   stop_if_asked();
   const auto screen = std::make_shared<Screen>(form);
   Callbacks callbacks{screen};

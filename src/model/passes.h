@@ -5,13 +5,13 @@
 
 namespace plimsoll::model {
 
-struct Pass {
+struct BuiltPass {
   NamedTensors outputs;
   Objective objective;
 };
 // A forward pass with its objective, which reads the targets of `of`.
-Pass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
-                bool training);
+BuiltPass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
+                     bool training);
 
 // Placeholders for what is fed; gives the inputs of the model that are made of them.
 NamedTensors add_fed(Graph& graph, const ModelSpec& spec, const InputConversion& conversion, TrainingGraph& to);

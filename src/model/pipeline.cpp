@@ -96,7 +96,7 @@ WholeModel build_whole(const std::shared_ptr<VariableStore>& store, const ModelS
   whole.graph = std::make_shared<Graph>(store);
   Graph& graph = *whole.graph;
   const NamedTensors inputs = add_fed(graph, spec, conversion, whole.passes);
-  const Pass training = build_pass(graph, spec, inputs, whole.passes, true);
+  const BuiltPass training = build_pass(graph, spec, inputs, whole.passes, true);
   whole.passes.loss = training.objective.loss;
   whole.passes.sums = training.objective.sums;
   const auto end = static_cast<NodeId>(graph.body().nodes().size());

@@ -12,8 +12,8 @@
 
 namespace plimsoll::model {
 
-Pass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
-                bool training) {
+BuiltPass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
+                     bool training) {
   const NamedTensors outputs = spec.model(inputs, training);
   // The objective may share variables of the model, such as an embedding that is also the last layer.
   const Scope scope(graph, spec.name(), Scope::Mode::Reuse);
@@ -72,7 +72,7 @@ NamedTensors add_fed(Graph& graph, const ModelSpec& spec, const InputConversion&
 }
 
 void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, TrainingGraph& to) {
-  const Pass inference = build_pass(graph, spec, inputs, to, false);
+  const BuiltPass inference = build_pass(graph, spec, inputs, to, false);
   to.outputs = inference.outputs;
   to.eval_loss = inference.objective.loss;
   to.eval_sums = inference.objective.sums;
@@ -83,7 +83,7 @@ namespace {
 // Forward, backward and update.
 void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
                          int64_t accumulate, const Freeze& freeze, int shard_levels, TrainingGraph& result) {
-  const Pass training = build_pass(graph, spec, inputs, result, true);
+  const BuiltPass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
   const std::vector<Tensor> trained = freeze.is_empty() ? std::vector<Tensor>() : list_trained(graph, freeze);

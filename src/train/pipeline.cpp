@@ -18,20 +18,21 @@ int64_t choose_micro_batches(int64_t batch, int stages) {
   return count;
 }
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(why, ErrorKind::Usage); }
+[[noreturn]] void refuse_pipeline(const std::string& why) { throw Error(why, ErrorKind::Usage); }
 
 void refuse_combinations(const Spec& spec) {
-  if (spec.purpose != Purpose::Train) refuse("a pipeline trains alone: evaluate, predict and profile with one process");
-  if (spec.shards > 0) refuse("a pipeline has micro-batches, not shards; leave one of the two away");
+  if (spec.purpose != Purpose::Train)
+    refuse_pipeline("a pipeline trains alone: evaluate, predict and profile with one process");
+  if (spec.shards > 0) refuse_pipeline("a pipeline has micro-batches, not shards; leave one of the two away");
   if (spec.accumulate > 1)
-    refuse(
+    refuse_pipeline(
         fmt::format("{} batches for each update can't be combined with a pipeline; give a batch that is as many "
                     "times as large instead",
                     spec.accumulate));
-  if (spec.pruning) refuse("pruning can't be combined with a pipeline; prune with one process");
+  if (spec.pruning) refuse_pipeline("pruning can't be combined with a pipeline; prune with one process");
   if (spec.pipeline.most_corrupt > 0)
-    refuse("samples can't be passed over in a pipeline; correct the data, or train with one process");
-  if (spec.predicts) refuse("a pipeline writes no predictions; predict with one process from the weights");
+    refuse_pipeline("samples can't be passed over in a pipeline; correct the data, or train with one process");
+  if (spec.predicts) refuse_pipeline("a pipeline writes no predictions; predict with one process from the weights");
 }
 
 }  // namespace
@@ -44,15 +45,15 @@ model::StagePlace place_in_pipeline(const Spec& spec, int64_t batch) {
   place.first_layers = spec.stages.first_layers;
   place.stages = static_cast<int>(place.first_layers.size()) + 1;
   if (place.stages != ranks)
-    refuse(fmt::format("a pipeline of {} stages needs {} ranks, one for each, and there {} {}", place.stages,
-                       place.stages, ranks == 1 ? "is" : "are", ranks));
+    refuse_pipeline(fmt::format("a pipeline of {} stages needs {} ranks, one for each, and there {} {}", place.stages,
+                                place.stages, ranks == 1 ? "is" : "are", ranks));
   place.stage = spec.communicator ? spec.communicator->rank() : 0;
   place.micro_batches =
       spec.stages.micro_batches > 0 ? spec.stages.micro_batches : choose_micro_batches(batch, place.stages);
   if (batch % place.micro_batches != 0)
-    refuse(fmt::format("a batch of {} can't be cut into {} equal micro-batches; try a batch of {}", batch,
-                       place.micro_batches,
-                       (batch + place.micro_batches - 1) / place.micro_batches * place.micro_batches));
+    refuse_pipeline(fmt::format("a batch of {} can't be cut into {} equal micro-batches; try a batch of {}", batch,
+                                place.micro_batches,
+                                (batch + place.micro_batches - 1) / place.micro_batches * place.micro_batches));
   place.samples = batch / place.micro_batches;
   return place;
 }

@@ -64,12 +64,29 @@ void keep_variables(Training& training, Trained& to) {
   }
 }
 
-Trained train_one(Spec spec, std::shared_ptr<ranks::Communicator> communicator, int64_t epochs) {
+std::unique_ptr<Training> make_rank(Spec spec, std::shared_ptr<ranks::Communicator> communicator, Bytes line = GiB) {
   spec.communicator = std::move(communicator);
   spec.threads = 1;
-  spec.own_line.emplace(GiB);
+  spec.own_line.emplace(line);
   spec.line = 0;
-  const auto training = make_training(spec);
+  return make_training(spec);
+}
+
+// The smallest line that its refusal names.
+Bytes smallest_line(const Spec& spec, const std::shared_ptr<ranks::Communicator>& communicator) {
+  try {
+    make_rank(spec, communicator, 64 * KiB);
+  } catch (const DoesNotFit& e) {
+    return e.refusal().smallest_line;
+  }
+  return 0;
+}
+
+enum class Line { Wide, Smallest };
+
+Trained train_one(const Spec& spec, const std::shared_ptr<ranks::Communicator>& communicator, int64_t epochs,
+                  Line line = Line::Wide) {
+  const auto training = make_rank(spec, communicator, line == Line::Wide ? GiB : smallest_line(spec, communicator));
   TrainingLoop loop(*training, {.epochs = epochs});
   loop.open();
   const History history = loop.run();
@@ -81,7 +98,7 @@ Trained train_one(Spec spec, std::shared_ptr<ranks::Communicator> communicator, 
 }
 
 // All ranks as threads; throws the error of the first that failed.
-Trained train_pipeline(const Spec& spec, int64_t epochs) {
+Trained train_pipeline(const Spec& spec, int64_t epochs, Line line = Line::Wide) {
   const auto count = static_cast<int>(spec.stages.first_layers.size()) + 1;
   const auto ranks = ranks::make_replicas(count, std::chrono::seconds(60));
   std::vector<Trained> trained(ranks.size());
@@ -90,7 +107,7 @@ Trained train_pipeline(const Spec& spec, int64_t epochs) {
   for (size_t i = 0; i < ranks.size(); ++i)
     threads.emplace_back([&, i] {
       try {
-        trained[i] = train_one(spec, ranks[i], epochs);
+        trained[i] = train_one(spec, ranks[i], epochs, line);
       } catch (const Error& e) {
         errors[i] = e.what();
         ranks[i]->abort(e.what(), e.exit_code());
@@ -173,6 +190,91 @@ TEST(TrainPipeline, OfATransformerHasTheBitsOfOneProcess) {
   expect_same_bits(train_pipeline(spec, 1), one);
   spec.stages.first_layers = {"block2", "block3", "block4"};
   expect_same_bits(train_pipeline(spec, 1), one);
+}
+
+// Skips from the way down to the way up go through the ranks between; batch norm has statistics.
+TEST(TrainPipeline, PassesSkipsAndKeepsStatistics) {
+  Spec spec = small_model("unet", {.image_size = 16, .channels = 1, .classes = 2, .width = 4}, 4);
+  spec.stages.micro_batches = 2;
+  const Trained one = train_one(spec, nullptr, 1);
+  spec.stages.first_layers = {"bottom", "up1"};
+  expect_same_bits(train_pipeline(spec, 1), one);
+
+  spec = small_model("mobilenet_v2", {.image_size = 32, .classes = 3}, 4);
+  spec.optimiser = Optimiser::sgd(0.01);
+  spec.stages.micro_batches = 2;
+  const Trained of_norms = train_one(spec, nullptr, 1);
+  spec.stages.first_layers = {"block8"};
+  expect_same_bits(train_pipeline(spec, 1), of_norms);
+}
+
+TEST(TrainPipeline, LeavesFrozenWeightsAlone) {
+  Spec spec = small_model("lenet", {}, 8);
+  spec.freeze.patterns = {"lenet/conv*"};  // the first stage has nothing to train, and gets no gradients
+  spec.stages.micro_batches = 2;
+  const Trained one = train_one(spec, nullptr, 1);
+  spec.stages.first_layers = {"fc1"};
+  expect_same_bits(train_pipeline(spec, 1), one);
+}
+
+TEST(TrainPipeline, HasTheSameBitsUnderTheSmallestLines) {
+  Spec spec = small_model("bert-base", {.classes = 50, .sequence = 64, .layers = 4, .width = 64}, 16);
+  spec.stages = {{"block3"}, 4};
+  const Trained wide = train_pipeline(spec, 1);
+  expect_same_bits(train_pipeline(spec, 1, Line::Smallest), wide);
+  const auto ranks = ranks::make_replicas(2);
+  for (const auto& rank : ranks) {
+    const auto tight = make_rank(spec, rank, smallest_line(spec, rank));
+    EXPECT_LT(tight->session->arena_bytes(), make_rank(spec, rank)->session->arena_bytes()) << rank->rank();
+  }
+}
+
+// One forward, one backward: more micro-batches of the same size take no more activations.
+TEST(TrainPipeline, HoldsFewMicroBatchesAtOnce) {
+  const auto ranks = ranks::make_replicas(2);
+  const auto arena_of = [&](int64_t micro_batches, size_t rank) {
+    Spec spec = small_model("lenet", {}, 16 * micro_batches);
+    spec.stages = {{"conv2"}, micro_batches};
+    return make_rank(spec, ranks[rank])->session->arena_bytes();
+  };
+  for (size_t rank = 0; rank < 2; ++rank) {
+    const Bytes images = 16 * 28 * 28 * Bytes{sizeof(float)} + KiB;  // of a micro-batch, with its labels
+    const Bytes eight = arena_of(8, rank), sixteen = arena_of(16, rank);
+    EXPECT_LE(sixteen - eight, 8 * images) << "rank " << rank << ": " << eight << " and " << sixteen << " bytes";
+  }
+}
+
+TEST(TrainPipeline, ExchangesMeet) {
+  Spec spec = small_model("bert-base", {.classes = 50, .sequence = 8, .layers = 4, .width = 64}, 8);
+  spec.optimiser.global_clip_norm = 0.5;
+  spec.stages = {{"block2", "block3", "block4"}, 8};
+  std::vector<std::string> lists;
+  for (const auto& rank : ranks::make_replicas(4)) {
+    const auto training = make_rank(spec, rank);
+    lists.emplace_back();
+    for (const session::PlannedStep& step : training->session->steps())
+      lists.back() += plan::list_exchanges(step.program.problem, step.plan);
+  }
+  EXPECT_EQ(plan::find_unmatched(lists), "");
+  lists[2].erase(0, lists[2].find('\n') + 1);
+  EXPECT_NE(plan::find_unmatched(lists), "");
+}
+
+TEST(TrainPipeline, ThatCanNotBeIsRefused) {
+  const auto ranks = ranks::make_replicas(2);
+  const auto refusal = [&](const auto& change) {
+    Spec spec = small_spec();
+    spec.stages = {{"fc2"}, 4};
+    change(spec);
+    return error_of([&] { make_rank(spec, ranks[1]); });
+  };
+  EXPECT_THAT(refusal([](Spec& spec) { spec.stages.first_layers.clear(); }),
+              HasSubstr("a pipeline of 1 stages needs 1 ranks, one for each, and there are 2"));
+  EXPECT_THAT(refusal([](Spec& spec) { spec.stages.micro_batches = 3; }), HasSubstr("try a batch of 9"));
+  EXPECT_THAT(refusal([](Spec& spec) { spec.shards = 2; }), HasSubstr("not shards"));
+  EXPECT_THAT(refusal([](Spec& spec) { spec.accumulate = 2; }), HasSubstr("can't be combined with a pipeline"));
+  EXPECT_THAT(refusal([](Spec& spec) { spec.optimiser.scales_loss = true; }), HasSubstr("can't scale its loss"));
+  EXPECT_THAT(refusal([](Spec& spec) { spec.purpose = Purpose::Profile; }), HasSubstr("trains alone"));
 }
 
 }  // namespace

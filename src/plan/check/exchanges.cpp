@@ -42,9 +42,9 @@ std::vector<ListedExchange> parse_list(const std::string& text) {
   return list;
 }
 
-class Replay {
+class ExchangeReplay {
  public:
-  explicit Replay(std::span<const std::string> lists) : next_(lists.size(), 0) {
+  explicit ExchangeReplay(std::span<const std::string> lists) : next_(lists.size(), 0) {
     for (const std::string& text : lists) lists_.push_back(parse_list(text));
   }
 
@@ -141,6 +141,6 @@ std::string list_exchanges(const Problem& problem, const Plan& plan) {
   return text;
 }
 
-std::string find_unmatched(std::span<const std::string> lists) { return Replay(lists).run(); }
+std::string find_unmatched(std::span<const std::string> lists) { return ExchangeReplay(lists).run(); }
 
 }  // namespace plimsoll::plan
