@@ -12,7 +12,7 @@ using namespace plimsoll;
 
 namespace {
 
-constexpr int64_t kSamples = 1024, kFeatures = 64, kWidth = 1400;
+constexpr int64_t kSamples = 1024, kFeatures = 64, kWidth = 1600;
 
 // Which of four quarters of the plane a point lies in, told by the first two of its numbers.
 Dataset make_data() {

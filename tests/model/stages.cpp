@@ -100,8 +100,11 @@ TEST(Stages, NeverWaitForEachOtherAndHoldFewMicroBatches) {
         const std::vector<StageTurn> turns = list_turns(stage, stages, micro_batches);
         int64_t forward = 0, backward = 0;
         for (const StageTurn& turn : turns) {
-          if (turn.kind == Kind::Forward) EXPECT_EQ(turn.forward, forward++);
-          if (turn.kind == Kind::Backward) EXPECT_EQ(turn.backward, backward++);
+          if (turn.kind == Kind::Forward) {
+            EXPECT_EQ(turn.forward, forward++);
+          } else if (turn.kind == Kind::Backward) {
+            EXPECT_EQ(turn.backward, backward++);
+          }
           EXPECT_LE(forward - backward, stages - stage);
         }
         EXPECT_EQ(forward, micro_batches);

@@ -79,7 +79,7 @@ TEST(Exchanges, AreListedFromThePlan) {
   b.task("backward", {g}, {y});
   const Plan plan = must_plan(b.problem, {});
   EXPECT_EQ(list_exchanges(b.problem, plan), "peer 3 sends 128 receives 192 swap\n");
-  EXPECT_EQ(parse_problem(to_string(b.problem)), b.problem) << "the peer is in the text form";
+  EXPECT_EQ(parse_problem(to_text(b.problem)), b.problem) << "the peer is in the text form";
 }
 
 }  // namespace
