@@ -9,10 +9,6 @@
 
 namespace plimsoll {
 
-namespace train {
-struct StrategyContents;
-}
-
 struct StrategyOptions {
   // Of a batch, whose sums are taken in a fixed tree: results then have the same bits for any number of replicas or
   // ranks that divides it. A power of two; 0: one for each replica or rank.
@@ -34,12 +30,13 @@ class Strategy {
   // optimiser state, and its share of the processor's threads. Batches are read once.
   static Strategy mirrored(int replicas, const StrategyOptions& options = {});
 
-  const train::StrategyContents& contents() const { return *contents_; }
+  struct Contents;
+  const Contents& contents() const { return *contents_; }  // of the library
 
  private:
-  explicit Strategy(std::shared_ptr<const train::StrategyContents> contents);
+  explicit Strategy(std::shared_ptr<const Contents> contents);
 
-  std::shared_ptr<const train::StrategyContents> contents_;
+  std::shared_ptr<const Contents> contents_;
 };
 
 }  // namespace plimsoll

@@ -3,14 +3,21 @@
 
 #include <plimsoll/strategy.h>
 
-namespace plimsoll::train {
+namespace plimsoll {
+namespace train {
 
 enum class StrategyKind { Alone, Ranks, Mirrored };
 
-struct StrategyContents {
-  StrategyKind kind = StrategyKind::Alone;
+}  // namespace train
+
+struct Strategy::Contents {
+  train::StrategyKind kind = train::StrategyKind::Alone;
   int replicas = 1;  // of a mirrored one
   StrategyOptions options = {};
 };
 
-}  // namespace plimsoll::train
+namespace train {
+using StrategyContents = Strategy::Contents;
+}
+
+}  // namespace plimsoll

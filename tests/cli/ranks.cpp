@@ -133,6 +133,19 @@ TEST_F(Ranks, RefuseWhatCanNotBeCut) {
   EXPECT_THAT(refusal("--shards 4 --accumulate 2"), HasSubstr("give a batch of 16 instead"));
 }
 
+// As in a build without MPI: its library can't be loaded.
+TEST_F(Ranks, AreMissedWithASentenceWithoutMpi) {
+  std::ofstream(small.in("libmpi.so.40")) << "no library";
+  const std::string hidden = fmt::format("env LD_LIBRARY_PATH={}", small.in(""));
+  const std::string words = fmt::format("train {} --epochs 1 --threads 1 --progress none", net());
+  const Outcome ranks = run_program(words + " --ranks 2", hidden);
+  EXPECT_EQ(ranks.exit_code, 2);
+  EXPECT_EQ(ranks.errors,
+            "plimsoll: this build has no ranks: it was made without MPI; run ./plimsoll with --ranks, which installs "
+            "and builds it\n");
+  EXPECT_EQ(run_program(words, hidden).exit_code, 0) << "all else works";
+}
+
 TEST_F(Ranks, WithDifferentTrainingsAreRefused) {
   const auto start = [&](const std::string& second) {
     const std::string prefix =

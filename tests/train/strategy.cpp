@@ -1,5 +1,8 @@
 // Replicas of one process: the same bits as other numbers of them, under one line, and how they end together.
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -9,6 +12,7 @@
 
 #include <plimsoll/plimsoll.h>
 #include "data/files.h"
+#include "ranks/communicator.h"
 #include "support/error_of.h"
 
 namespace plimsoll {
@@ -196,6 +200,49 @@ TEST(Mirrored, SharesOneLine) {
   ASSERT_GT(smallest, 4 * MiB);
   EXPECT_LE(fit(smallest), smallest);
   EXPECT_THROW(fit(smallest - smallest / 8), DoesNotFit);
+}
+
+// A program of two ranks, started by the test below: a label of the second one is bad.
+TEST(RankProgram, DISABLED_HasABadLabel) {
+  Circle circle(64);
+  circle.y[40] = 7;
+  MemoryLine line(64 * MiB);
+  Model net = net_of();
+  const std::string error =
+      error_of([&] { net.fit(circle.dataset().batch(64), line, {.strategy = Strategy::ranks({.timeout = 20})}); });
+  std::printf("said <%s>\n", error.c_str());
+}
+TEST(RankProgram, DISABLED_TrainsDifferentThings) {
+  const bool is_second = std::string(std::getenv("OMPI_COMM_WORLD_RANK")) == "1";
+  std::printf("said <%s>\n", error_of([&] { train(Strategy::ranks(), {.epochs = is_second ? 2 : 3}); }).c_str());
+}
+
+std::string output_of_ranks(const std::string& test) {
+  const std::string command =
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe "
+      "--bind-to none -n 2 " +
+      std::filesystem::read_symlink("/proc/self/exe").string() +
+      " --gtest_also_run_disabled_tests --gtest_filter=RankProgram.DISABLED_" + test + " 2>&1";
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  std::string output;
+  for (char text[512]; std::fgets(text, sizeof text, pipe) != nullptr;) output += text;
+  ::pclose(pipe);
+  return output;
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Ranks, ThrowTheErrorOfOneOnAll) {
+  if (!ranks::has_mpi()) GTEST_SKIP() << "this build has no ranks";
+  const std::string bad = output_of_ranks("HasABadLabel");
+  EXPECT_EQ(count_of(bad, "said <rank 1: "), 2U) << bad;
+  EXPECT_THAT(bad, HasSubstr("7"));
+  const std::string other = output_of_ranks("TrainsDifferentThings");
+  EXPECT_EQ(count_of(other, "the number of epochs of rank 1 is '2', that of rank 0 is '3'"), 2U) << other;
 }
 
 TEST(Ranks, AreAloneWhereNobodyStartedSeveral) {
