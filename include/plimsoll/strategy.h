@@ -11,10 +11,6 @@
 
 namespace plimsoll {
 
-namespace train {
-struct StrategyContents;
-}
-
 struct StrategyOptions {
   // Of a batch, whose sums are taken in a fixed tree: results then have the same bits for any number of replicas or
   // ranks that divides it. A power of two; 0: one for each replica or rank.
@@ -43,12 +39,13 @@ class Strategy {
   // statistics by micro-batch. A last batch that is not full is dropped.
   static Strategy pipeline(std::vector<std::string> first_layers, int64_t micro_batches = 0);
 
-  const train::StrategyContents& contents() const { return *contents_; }
+  struct Contents;
+  const Contents& contents() const { return *contents_; }  // of the library
 
  private:
-  explicit Strategy(std::shared_ptr<const train::StrategyContents> contents);
+  explicit Strategy(std::shared_ptr<const Contents> contents);
 
-  std::shared_ptr<const train::StrategyContents> contents_;
+  std::shared_ptr<const Contents> contents_;
 };
 
 }  // namespace plimsoll

@@ -47,6 +47,7 @@ class Communicator : public kernels::Network {
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
+  void set_failed(std::exception_ptr failure) { failure_ = std::move(failure); }
   // Throws Error that names the rank which does not answer in time.
   virtual void transfer(int peer, const void* send, Bytes send_bytes, void* receive, Bytes receive_bytes) = 0;
 

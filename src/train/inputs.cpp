@@ -138,6 +138,9 @@ Dataset take_shards(const Dataset& samples, const Shards& shards, int64_t batch)
   return dataset::take_blocks(samples, {batch, shards.total, shards.first, shards.own});
 }
 
+// Replicas beside the first one take no memory for batches.
+bool reads_itself(const Training& training) { return !training.shares_batches || training.communicator->rank() == 0; }
+
 InputOptions with_shards(InputOptions options, const Shards& shards) {
   options.shards = shards;
   return options;
@@ -202,7 +205,10 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
 }
 
 Inputs::Inputs(const Training& training, const Dataset& batches)
-    : share_(training.session->data_line()), samples_(0), steps_(batches.size()), batches_(batches) {
+    : share_(reads_itself(training) ? training.session->data_line() : *training.line),
+      samples_(0),
+      steps_(batches.size()),
+      batches_(batches) {
   if (training.shares_batches) sharer_ = training.communicator.get();
   const BatchCount count = count_batches(batches);
   samples_ = count.samples();

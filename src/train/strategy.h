@@ -4,15 +4,22 @@
 #include <plimsoll/strategy.h>
 #include "train/spec.h"
 
-namespace plimsoll::train {
+namespace plimsoll {
+namespace train {
 
 enum class StrategyKind { Alone, Ranks, Mirrored, Pipeline };
 
-struct StrategyContents {
-  StrategyKind kind = StrategyKind::Alone;
+}  // namespace train
+
+struct Strategy::Contents {
+  train::StrategyKind kind = train::StrategyKind::Alone;
   int replicas = 1;  // of a mirrored one
   StrategyOptions options = {};
-  StageOptions stages = {};  // of a pipeline
+  train::StageOptions stages = {};  // of a pipeline
 };
 
-}  // namespace plimsoll::train
+namespace train {
+using StrategyContents = Strategy::Contents;
+}
+
+}  // namespace plimsoll
