@@ -28,6 +28,7 @@
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
 #include <plimsoll/shrink.h>
+#include <plimsoll/strategy.h>
 #include <plimsoll/tape.h>
 #include <plimsoll/tensor.h>
 #include <plimsoll/train.h>

@@ -26,6 +26,7 @@
 #include <plimsoll/pruning.h>
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>
+#include <plimsoll/strategy.h>
 
 namespace plimsoll {
 
@@ -64,6 +65,7 @@ struct FitOptions {
   double validation_split = 0;  // the last samples are not trained but validated with, before shuffling
   int workers = 1;              // batches that are read ahead, by a thread each
 
+  Strategy strategy = {};  // who trains together: this process alone, replicas in it, or ranks
   Callbacks callbacks = {};
   std::string scratch = {};  // a folder on a disk for what the line has no room for; empty: none
   uint64_t seed = 1;         // of the order of samples, where it is shuffled here

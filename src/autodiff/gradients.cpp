@@ -183,6 +183,20 @@ std::vector<Gradient> differentiate(Tensor loss, std::span<const Tensor> wrt, Te
   return result;
 }
 
+std::vector<Gradient> differentiate_from(std::span<const Seed> seeds, std::span<const Tensor> wrt,
+                                         const Watched& watched) {
+  if (seeds.empty()) return std::vector<Gradient>(wrt.size());
+  Graph& graph = seeds[0].of.graph();
+  const graph::Composing composing(graph);
+  const BackwardPass pass(graph.body());
+  Differentiator differentiator(graph, wrt, watched);
+  for (const Seed& seed : seeds) differentiator.start(seed.of, seed.gradient);
+  differentiator.walk_back();
+  std::vector<Gradient> result;
+  for (const Tensor& tensor : wrt) result.push_back(differentiator.grad(tensor));
+  return result;
+}
+
 }  // namespace plimsoll::autodiff
 
 namespace plimsoll {

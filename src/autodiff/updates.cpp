@@ -241,13 +241,14 @@ Updates make_settings(Graph& graph, const Optimiser& optimiser) {
 }
 
 void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
-                        std::span<const Tensor> weights, Tensor factor, Updates& updates) {
+                        std::span<const Tensor> weights, Tensor factor, Updates& updates, const NormChain& chain) {
   SharedUpdates none;
-  add_weight_updates(optimiser, gradients, weights, factor, updates, none);
+  add_weight_updates(optimiser, gradients, weights, factor, updates, none, chain);
 }
 
 void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
-                        std::span<const Tensor> weights, Tensor factor, Updates& updates, SharedUpdates& shared) {
+                        std::span<const Tensor> weights, Tensor factor, Updates& updates, SharedUpdates& shared,
+                        const NormChain& chain) {
   updates.nodes.push_back(ops::count_step(updates.step));
   const auto squares_of = [&](size_t i) {
     const Gradient whole = shared.whole_gradient ? shared.whole_gradient(i) : gradients[i];
@@ -255,12 +256,13 @@ void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gr
   };
   Tensor global_factor = factor;
   if (optimiser.global_clip_norm != 0) {
-    Tensor squares;
+    Tensor squares = chain.before;
     for (size_t i = 0; i < weights.size(); ++i) {
-      if (!gradients[i].is_set()) continue;
+      if (!gradients[i].is_set() || (!chain.counts.empty() && !chain.counts[i])) continue;
       const Tensor more = squares_of(i);
       squares = squares.is_set() ? add(squares, more) : more;
     }
+    if (chain.finish) squares = chain.finish(squares.is_set() ? squares : updates.step.graph().scalar(0));
     if (squares.is_set()) global_factor = clip_factor(squares, optimiser.global_clip_norm, factor);
   }
   const Updater updater(optimiser, updates.learning_rate, updates.step, shared);

@@ -47,10 +47,17 @@ Tensor are_finite(std::span<const Gradient> gradients);
 
 // "learning_rate" and "step" in the innermost scope.
 Updates make_settings(Graph& graph, const Optimiser& optimiser);
+// Where the squares of gradients are added up over several ranks, one after another: what those before gave, and what
+// becomes of the sum with this rank's own. Both unset: there are none.
+struct NormChain {
+  Tensor before = {};
+  std::function<Tensor(Tensor)> finish = {};
+  std::vector<bool> counts = {};  // by weight: false for one that another rank counts; empty: all are counted
+};
 // Counts the step and updates each weight whose gradient is set. Gradients are multiplied by `factor` first, where that
 // is set; clipping acts on the product.
 void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
-                        std::span<const Tensor> weights, Tensor factor, Updates& updates);
+                        std::span<const Tensor> weights, Tensor factor, Updates& updates, const NormChain& chain = {});
 // The same where ranks share state, gradients or weights.
 struct SharedUpdates {
   SharedTensors shared;
@@ -58,6 +65,7 @@ struct SharedUpdates {
   std::function<Gradient(size_t)> whole_gradient = {};  // by weight; unset: the gradients are whole
 };
 void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
-                        std::span<const Tensor> weights, Tensor factor, Updates& updates, SharedUpdates& shared);
+                        std::span<const Tensor> weights, Tensor factor, Updates& updates, SharedUpdates& shared,
+                        const NormChain& chain = {});
 
 }  // namespace plimsoll::autodiff

@@ -94,6 +94,8 @@ struct Arguments {
   // Ranks.
   std::string ranks;                    // how many to start: "4", "auto"; empty: none
   double rank_timeout = 300;            // seconds after which a rank that does not answer ends all
+  std::vector<std::string> pipeline;    // layers that begin the stages of ranks; none: all ranks have all layers
+  int64_t micro_batches = 0;            // of a batch in a pipeline; 0: chosen
   int64_t restarts = 0;                 // of all ranks, from the last checkpoint, when one was lost
   std::vector<std::string> words = {};  // the command line itself
   std::string network_text = {};        // plan: the speed between ranks, "10Gb/s,50us"

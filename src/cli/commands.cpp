@@ -217,6 +217,7 @@ void add_plan_verb(CLI::App& app, Command& command) {
   verb->add_flag("--all", s.all, "Every decision");
   verb->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
   verb->add_option("--dump", s.dump, "Write problem and plan as text to this file")->option_text("FILE");
+  add_pipeline_flags(*verb, s);
   verb->footer(kGlossary);
   choose(verb, command, train::Purpose::Train, run_plan);
 }

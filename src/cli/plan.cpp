@@ -61,9 +61,34 @@ void dump(const train::Training& training, const std::string& path) {
   report::write_plan(step.limits, step.program.problem, step.plan, name, path);
 }
 
+// The plan of every rank of a pipeline, without the ranks: planning sends nothing.
+int run_plan_stages(const Arguments& given) {
+  const auto all = ranks::make_replicas(static_cast<int>(given.pipeline.size()) + 1);
+  std::string refusals;
+  for (const auto& communicator : all) {
+    Arguments arguments = given;
+    if (!given.memory.empty()) arguments.memory = line_of_rank(given.memory, *communicator);
+    train::Spec spec = spec_to_plan(arguments);
+    spec.communicator = communicator;
+    try {
+      const auto training = train::make_sized_training(spec, is_stop_asked);
+      const report::PlanFacts facts = train::plan_facts(*training);
+      const size_t most = arguments.all ? std::numeric_limits<size_t>::max() : 3;
+      if (!arguments.json) fmt::print("rank {} of {}\n", communicator->rank(), communicator->size());
+      fmt::print("{}", arguments.json ? report::plan_json(facts) + "\n" : report::plan_text(facts, {most, "--all"}));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::DoesNotFit) throw;
+      refusals += fmt::format("{}rank {}: {}", refusals.empty() ? "" : "\n", communicator->rank(), e.what());
+    }
+  }
+  if (!refusals.empty()) throw Error(refusals, ErrorKind::DoesNotFit);
+  return 0;
+}
+
 }  // namespace
 
 int run_plan(const Arguments& arguments) {
+  if (!arguments.pipeline.empty()) return run_plan_stages(arguments);
   const int ranks = paper_ranks(arguments);
   if (arguments.curve) return run_curve(arguments);
   train::Spec spec = spec_to_plan(arguments);

@@ -18,7 +18,7 @@ int profile_as(const Arguments& arguments, const std::shared_ptr<ranks::Communic
   const bool writes = !communicator || communicator->rank() == 0;
   train::Spec spec;
   std::unique_ptr<train::Training> training;
-  run_together(communicator.get(), [&] {
+  train::run_together(communicator.get(), [&] {
     spec = spec_with_data(arguments, train::Purpose::Profile);
     spec.communicator = communicator;
     training = train::make_sized_training(spec, is_stop_asked);

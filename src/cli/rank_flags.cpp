@@ -31,6 +31,25 @@ void add_paper_rank_flags(CLI::App& app, Arguments& s) {
       ->option_text("SPEED");
 }
 
+namespace {
+
+void add_pipeline_options(CLI::App& app, Arguments& s) {
+  app.add_option("--pipeline", s.pipeline,
+                 "Layers on ranks: each of these layers begins the stage of the next rank, so one less than ranks")
+      ->delimiter(',')
+      ->option_text("LAYER[,LAYER]");
+  app.add_option("--micro-batches", s.micro_batches,
+                 "With --pipeline: cut a batch into so many, which the ranks work through one after another")
+      ->check(positive_number());
+}
+
+}  // namespace
+
+void add_pipeline_flags(CLI::App& app, Arguments& s) {
+  start_group(app, kRanksGroup, Listing::Rare);
+  add_pipeline_options(app, s);
+}
+
 void add_rank_flags(CLI::App& app, Arguments& s) {
   add_number(app, s, "Train with so many processes, each with its own --memory; auto: as Slurm says");
   app.add_option(
@@ -44,6 +63,7 @@ void add_rank_flags(CLI::App& app, Arguments& s) {
          "that fits")
       ->option_text("none|state|gradients|weights|auto")
       ->check(CLI::IsMember({"none", "state", "gradients", "weights", "auto"}));
+  add_pipeline_options(app, s);
   add_timeout(app, s);
   app.add_option("--restarts", s.restarts,
                  "With --run: start all ranks again from the last checkpoint, so often at most, when one was lost")

@@ -13,5 +13,7 @@ void add_rank_number_flags(CLI::App& app, Arguments& arguments);
 void add_paper_rank_flags(CLI::App& app, Arguments& arguments);
 // Of a training.
 void add_rank_flags(CLI::App& app, Arguments& arguments);
+// Of these, the ones that a plan for such ranks takes.
+void add_pipeline_flags(CLI::App& app, Arguments& arguments);
 
 }  // namespace plimsoll::cli

@@ -1,12 +1,11 @@
 // Training with several ranks: starting them, joining them, agreeing before the first step, and ending together.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 
 #include "cli/arguments.h"
-#include "train/training.h"
+#include "train/agreement.h"
 
 namespace plimsoll::cli {
 
@@ -21,22 +20,14 @@ int start_ranks(const Arguments& arguments);
 // print nothing from then on. Sets what a rank has of its own: its line, and its share of the cores.
 std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments);
 
-// What all ranks throw together: the first one prints it.
-class AgreedError : public Error {
- public:
-  using Error::Error;
-};
-
-// Runs what may fail on one rank and not on others, such as planning; it returns what to say of a rank where it went
-// well. When it fails anywhere, all ranks throw AgreedError: with the message itself where all have the same, else with
-// what all ranks say, by number. Alone, it throws what it threw.
-void run_together(ranks::Communicator* communicator, const std::function<std::string()>& work);
+// Of "256MiB,512MiB": one for each rank, or one for all. Throws Error(Usage) for another number of lines.
+std::string line_of_rank(const std::string& lines, const ranks::Communicator& communicator);
 
 // Throws AgreedError(Usage) with what differs when the ranks were given different trainings.
 void expect_same_training(const Arguments& arguments, const train::Training& training);
 
-// Does the work of a verb: alone; as one of the ranks that were started, whose failure ends all; or, when ranks are asked
-// for and this process is none, by starting them. Returns the exit code.
+// Does the work of a verb: alone; as one of the ranks that were started, whose failure ends all; or, when ranks are
+// asked for and this process is none, by starting them. Returns the exit code.
 int run_with_ranks(const Arguments& given,
                    const std::function<int(const Arguments&, const std::shared_ptr<ranks::Communicator>&)>& work);
 

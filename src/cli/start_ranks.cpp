@@ -210,6 +210,7 @@ bool is_started_by_mpi() {
 int count_ranks(const Arguments& arguments) {
   int count = 0;
   const std::string& text = arguments.ranks;
+  if (text.empty()) return static_cast<int>(arguments.pipeline.size()) + 1;  // one for each stage
   if (text == "auto") {
     count = ranks::slurm_tasks([](const char* name) { return std::getenv(name); });
     return count > 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -220,7 +221,9 @@ int count_ranks(const Arguments& arguments) {
   return count;
 }
 
-bool must_start_ranks(const Arguments& arguments) { return !arguments.ranks.empty() && !is_started_by_mpi(); }
+bool must_start_ranks(const Arguments& arguments) {
+  return (!arguments.ranks.empty() || !arguments.pipeline.empty()) && !is_started_by_mpi();
+}
 
 int start_ranks(const Arguments& arguments) {
   const int count = count_ranks(arguments);

@@ -22,6 +22,7 @@
 #include "train/improvement.h"
 #include "train/loop.h"
 #include "train/model_file.h"
+#include "train/pipeline_weights.h"
 #include "train/run_directory.h"
 #include "train/sharding_search.h"
 
@@ -78,6 +79,21 @@ train::LoopOptions loop_options_of(const Arguments& arguments, const train::Spec
 void print_plan(const train::Training& training, bool as_json) {
   const report::PlanFacts facts = train::plan_facts(training);
   print_now(stdout, as_json ? report::plan_json(facts) + "\n" : report::plan_text(facts, {3, "--all"}));
+}
+
+// What lies on each rank; all of them call it.
+void print_stages(const train::Training& training, bool as_json) {
+  const model::StagePlace& place = training.place;
+  if (place.stages == 1) return;
+  const std::string own =
+      fmt::format("{} weights, the plan takes {} of {}", count_weights(training.graph),
+                  format_bytes(training.session->peak_bytes()), format_bytes(training.line->limit()));
+  std::string text = fmt::format("stages  {} micro-batches of {}\n", place.micro_batches, place.samples);
+  const std::vector<std::string> all = training.communicator->gather_texts(own);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    text += fmt::format("        rank {}{}: {}\n", rank,
+                        rank > 0 ? fmt::format(", from {}", place.first_layers[rank - 1]) : "", all[rank]);
+  if (!as_json) print_now(stdout, text);
 }
 
 const char* name_of(train::StartingPoint::RateOrigin origin) {
@@ -190,13 +206,22 @@ bool writes_adapter(const Arguments& arguments) {
   return !arguments.output.empty() && (arguments.rank != 0 || !arguments.adapter.empty());
 }
 
+// Checkpoints and model directories are written from the variables of one rank.
+void expect_pipeline_fits(const Arguments& arguments) {
+  if (arguments.pipeline.empty()) return;
+  if (!arguments.run.empty())
+    throw Error("a pipeline keeps no checkpoints yet: give --save FILE instead of --run", ErrorKind::Usage);
+  if (!arguments.save_model.empty() || writes_adapter(arguments))
+    throw Error("a pipeline writes its weights alone: give --save FILE, and make a model of that", ErrorKind::Usage);
+}
+
 [[noreturn]] void throw_stopped(const Arguments& arguments) {
   const std::string kept = describe_kept(arguments);
   if (const int failure = output_failure(); failure != 0 && failure != EPIPE) {
     print_error(fmt::format("plimsoll: {}\n", kept));
     expect_output();
   }
-  throw AgreedError(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
+  throw train::AgreedError(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
 }
 
 }  // namespace
@@ -212,19 +237,20 @@ void choose_sharding(train::Spec& spec) {
 // What does not fit on some rank may fit where ranks share more.
 void run_with_sharding(const train::Spec& spec, const std::function<std::string()>& plan) {
   try {
-    run_together(spec.communicator.get(), plan);
-  } catch (const AgreedError& e) {
+    train::run_together(spec.communicator.get(), plan);
+  } catch (const train::AgreedError& e) {
     if (e.kind() != ErrorKind::DoesNotFit || spec.sharding == autodiff::Sharding::Weights) throw;
     const auto next = static_cast<autodiff::Sharding>(static_cast<int>(spec.sharding) + 1);
     const train::ShardingChoice choice = train::choose_sharding(spec, next, is_stop_asked);
     if (!choice.found) throw;
-    throw AgreedError(fmt::format("{}\ntry --shard {}, which fits on every rank: {}", e.what(), name_of(*choice.found),
-                                  choice.reason),
-                      ErrorKind::DoesNotFit);
+    throw train::AgreedError(fmt::format("{}\ntry --shard {}, which fits on every rank: {}", e.what(),
+                                         name_of(*choice.found), choice.reason),
+                             ErrorKind::DoesNotFit);
   }
 }
 
 int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicator>& communicator) {
+  expect_pipeline_fits(arguments);
   const bool writes = !communicator || communicator->rank() == 0;  // files and words are those of the first rank
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
   std::optional<train::RunDirectory> run;
@@ -233,7 +259,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
     throw Error("--resume needs the folder of a run: give --run DIR", ErrorKind::Usage);
   const std::optional<EarlyStopping> stopping = early_stopping_of(arguments);
   train::Spec spec;
-  run_together(communicator.get(), [&] {
+  train::run_together(communicator.get(), [&] {
     spec = spec_with_training_data(arguments);
     spec.communicator = communicator;
     return std::string("has its data");
@@ -245,7 +271,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
                 ErrorKind::Usage);
   if (arguments.sharding == "auto") choose_sharding(spec);
   if (spec.sharding == autodiff::Sharding::Weights && (!arguments.save_model.empty() || writes_adapter(arguments)))
-    throw AgreedError(
+    throw train::AgreedError(
         "weights that ranks share are not saved as a model or an adapter; give --save FILE or --run DIR, "
         "and make the model of that with plimsoll save",
         ErrorKind::Usage);
@@ -261,6 +287,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   });
   if (communicator) expect_same_training(arguments, *training);
   print_plan(*training, arguments.json);
+  print_stages(*training, arguments.json);
   stop_if_asked();
   const auto screen = std::make_shared<Screen>(form);
   Callbacks callbacks{screen};
@@ -277,7 +304,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   if (stopping) callbacks.push_back(early_stopping(*stopping));
   train::TrainingLoop loop(*training, options, callbacks);
   bool is_resumed = false;
-  run_together(communicator.get(), [&] {
+  train::run_together(communicator.get(), [&] {
     loop.open();
     is_resumed = arguments.resume && resume(loop, train::RunDirectory::checkpoints_of(arguments.run), arguments);
     return std::string("is ready");
@@ -297,7 +324,9 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
-  if (!arguments.save.empty())
+  if (!arguments.save.empty() && communicator && training->place.is_set())
+    train::save_stage_weights(*training, arguments.save);
+  else if (!arguments.save.empty())
     session::save_weights(*training->session, training->graph, arguments.save, {.slices = &training->slices});
   if (writes_adapter(arguments) && writes) {
     shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),

@@ -12,13 +12,45 @@ namespace plimsoll::dataset {
 namespace {
 
 struct Blocks {
-  int64_t period, first, count;
+  Blocks(const BlockCut& of, int64_t elements) : cut(of), all(elements), count(taken_of(cut.period)) {}
 
-  int64_t count_of(int64_t all) const {
-    return all / period * count + std::clamp<int64_t>(all % period - first, 0, count);
+  int64_t place_of_part(int64_t part, int64_t size) const {
+    return part * (size / cut.parts) + std::min(part, size % cut.parts);
   }
-  int64_t place_of(int64_t element) const { return element / count * period + first + element % count; }
-  int64_t left_in_block(int64_t element) const { return count - element % count; }
+  // Parts that follow each other are one run.
+  int64_t runs() const { return cut.stride == 1 ? 1 : cut.count; }
+  int64_t begin_of(int64_t run, int64_t size) const { return place_of_part(cut.first + run * cut.stride, size); }
+  int64_t end_of(int64_t run, int64_t size) const {
+    return place_of_part(cut.first + run * cut.stride + (cut.stride == 1 ? cut.count : 1), size);
+  }
+  // Of a period of so many elements.
+  int64_t taken_of(int64_t size) const {
+    int64_t taken = 0;
+    for (int64_t run = 0; run < runs(); ++run) taken += end_of(run, size) - begin_of(run, size);
+    return taken;
+  }
+
+  int64_t size() const { return all / cut.period * count + taken_of(all % cut.period); }
+  struct Spot {
+    int64_t place;  // in the whole
+    int64_t left;   // elements from there to the end of the run
+  };
+  Spot find(int64_t element) const {
+    const int64_t begin = element / count * cut.period, size = std::min(cut.period, all - begin);
+    int64_t rest = element % count;
+    for (int64_t run = 0; run < runs(); ++run) {
+      const int64_t of_run = end_of(run, size) - begin_of(run, size);
+      if (rest < of_run) return {begin + begin_of(run, size) + rest, of_run - rest};
+      rest -= of_run;
+    }
+    return {all, 0};
+  }
+  int64_t place_of(int64_t element) const { return find(element).place; }
+  int64_t left_in_block(int64_t element) const { return find(element).left; }
+
+  BlockCut cut;
+  int64_t all;    // elements
+  int64_t count;  // that are taken of a whole period
 };
 
 class IndexedBlocks final : public IndexedOver {
@@ -26,7 +58,7 @@ class IndexedBlocks final : public IndexedOver {
   IndexedBlocks(Meter& meter, std::unique_ptr<Stream> input, const Blocks& blocks)
       : IndexedOver(meter, std::move(input)), blocks_(blocks) {}
 
-  int64_t count() const override { return blocks_.count_of(from_.count()); }
+  int64_t count() const override { return blocks_.size(); }
   void read(int64_t first, const Rows& rows) const override {
     for (int64_t row = 0; row < rows.count();) {
       const int64_t now = std::min(rows.count() - row, blocks_.left_in_block(first + row));
@@ -75,6 +107,7 @@ class StreamedBlocks final : public Stream {
   }
   // A row about to be filled is scratch until then.
   bool pass_to_next(const Rows& scratch) {
+    if (taken_ >= blocks_.size()) return false;
     const int64_t gap = blocks_.place_of(taken_) - place_;
     if (gap > 0) place_ += input_->skip(gap, scratch);
     return place_ == blocks_.place_of(taken_);
@@ -91,9 +124,10 @@ class BlocksRecipe final : public SameElements {
   BlocksRecipe(const RecipePtr& input, const Blocks& blocks) : SameElements(input), blocks_(blocks) {}
 
   std::string text() const override {
-    return fmt::format("blocks({},{},{})", blocks_.period, blocks_.first, blocks_.count);
+    return fmt::format("blocks({},{},{},{},{})", blocks_.cut.period, blocks_.cut.parts, blocks_.cut.first,
+                       blocks_.cut.count, blocks_.cut.stride);
   }
-  int64_t size() const override { return input().size() < 0 ? input().size() : blocks_.count_of(input().size()); }
+  int64_t size() const override { return blocks_.size(); }
   bool is_random_access() const override { return input().is_random_access(); }
   int64_t wanted_rows() const override { return input().wanted_rows(); }
 
@@ -110,11 +144,15 @@ class BlocksRecipe final : public SameElements {
 
 }  // namespace
 
-Dataset take_blocks(const Dataset& dataset, int64_t period, int64_t first, int64_t count) {
-  if (first < 0 || count < 1 || first + count > period)
-    throw Error(fmt::format("blocks({}, {}, {}): a block must lie within its period", period, first, count),
+Dataset take_blocks(const Dataset& dataset, const BlockCut& cut) {
+  if (cut.first < 0 || cut.count < 1 || cut.stride < 1 || cut.first + (cut.count - 1) * cut.stride + 1 > cut.parts ||
+      cut.parts > cut.period)
+    throw Error(fmt::format("blocks({}, {}, {}, {}, {}): a block must lie within its period", cut.period, cut.parts,
+                            cut.first, cut.count, cut.stride),
                 ErrorKind::Usage);
-  return make_dataset(std::make_shared<BlocksRecipe>(recipe_of(dataset), Blocks{period, first, count}));
+  if (dataset.size() < 0)
+    throw Error("only a dataset whose number of elements is known can be cut into blocks", ErrorKind::Usage);
+  return make_dataset(std::make_shared<BlocksRecipe>(recipe_of(dataset), Blocks(cut, dataset.size())));
 }
 
 }  // namespace plimsoll::dataset

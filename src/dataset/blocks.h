@@ -7,8 +7,14 @@
 
 namespace plimsoll::dataset {
 
-// Of each `period` elements those from `first` on, `count` of them. Elements keep their place in the whole: what random
-// maps before it do to them stays the same.
-Dataset take_blocks(const Dataset& dataset, int64_t period, int64_t first, int64_t count);
+// Of each `period` elements, cut into parts, those of `count` parts from part `first` on, each `stride` after the
+// other. Where elements can't be divided equally, the first parts have one more: so the last elements, when they are
+// fewer than a period. Elements keep their place in the whole: what random maps before it do to them stays the same.
+struct BlockCut {
+  int64_t period = 1, parts = 1;
+  int64_t first = 0, count = 1;  // parts
+  int64_t stride = 1;
+};
+Dataset take_blocks(const Dataset& dataset, const BlockCut& cut);
 
 }  // namespace plimsoll::dataset

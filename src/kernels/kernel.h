@@ -63,6 +63,7 @@ struct StepState {
   uint64_t seed = 0;
   int64_t step = 0;
   int64_t first_sample = 0;      // of this micro-batch within the batch: random operators are keyed by sample
+  bool counts_samples = true;    // false: a rank without samples takes part in exchanges; what it computes counts 0
   StepStatus* status = nullptr;  // null: not reported
   Network* network = nullptr;    // of the ranks that train together; null: alone
 };

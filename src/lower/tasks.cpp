@@ -63,8 +63,18 @@ void TaskBuilder::set_time(plan::Task& task, const graph::Cost& cost, const grap
   task.per_sample_ns = time.per_sample_ns;
 }
 
-void TaskBuilder::set_exchange(plan::Task& task, double bytes) const {
+// One rank is sent the inputs but the first, and gives the outputs; else all ranks exchange.
+void TaskBuilder::set_exchange(plan::Task& task, const DraftNode& node, const ProgramTask& work,
+                               std::span<const kernels::ConcreteType> in) const {
   task.lane = plan::Lane::Network;
+  task.peer = static_cast<int32_t>(node.attrs->i("peer", -1));
+  double bytes = exchanged_bytes(node, work, in[0]);
+  if (task.peer >= 0) {
+    Bytes sent = 0, received = 0;
+    for (const kernels::ConcreteType& input : in.subspan(1)) sent += input.bytes();
+    for (const ValueId value : node.out) received += sizes_.type(value).bytes();
+    bytes = static_cast<double>(std::max(sent, received));
+  }
   task.fixed_ns = options_.exchange_ns ? options_.exchange_ns(bytes) : 0;
   task.per_sample_ns = 0;
 }
@@ -153,7 +163,7 @@ void TaskBuilder::add_single(const DraftNode& node, const std::vector<kernels::C
     task.fixed_ns = predict_ns(work.own.cost, options_.speed);
   else
     set_time(task, work.own.cost, cost_of_sample(node), 1);
-  if (node.op->traits.exchanges) set_exchange(task, exchanged_bytes(node, work, in[0]));
+  if (node.op->traits.exchanges) set_exchange(task, node, work, in);
   if (chosen.slim) add_variant(node, std::move(*chosen.slim), task, work);
   add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
 }
@@ -202,7 +212,7 @@ void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::Concrete
     MachineSpeed from_memory = options_.speed;
     from_memory.cache_bytes = 0;
     task.fixed_ns = predict_ns(work.own.cost, from_memory);
-    if (node.op->traits.exchanges) set_exchange(task, exchanged_bytes(node, work, in[0]));
+    if (node.op->traits.exchanges) set_exchange(task, node, work, in);
     add_task(std::move(task), std::move(work), chosen.own.workspace_bytes);
   }
   forget_copies(node);

@@ -33,7 +33,8 @@ class TaskBuilder {
   void add_sharing(const DraftNode& node, plan::Task& task, const ProgramTask& work) const;
   void forget_copies(const DraftNode& node);
   void set_time(plan::Task& task, const graph::Cost& cost, const graph::Cost& fewer_cost, int64_t fewer) const;
-  void set_exchange(plan::Task& task, double bytes) const;
+  void set_exchange(plan::Task& task, const DraftNode& node, const ProgramTask& work,
+                    std::span<const kernels::ConcreteType> in) const;
   graph::Cost cost_of_sample(const DraftNode& node) const;
   void add_task(plan::Task task, ProgramTask work, Bytes workspace_bytes);
 

@@ -8,23 +8,20 @@
 #include <plimsoll/ops.h>
 #include "autodiff/shards.h"
 #include "model/freeze.h"
+#include "model/passes.h"
 
 namespace plimsoll::model {
-namespace {
 
-struct Pass {
-  NamedTensors outputs;
-  Objective objective;
-};
-
-Pass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
-                bool training) {
+BuiltPass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
+                     bool training) {
   const NamedTensors outputs = spec.model(inputs, training);
   // The objective may share variables of the model, such as an embedding that is also the last layer.
   const Scope scope(graph, spec.name(), Scope::Mode::Reuse);
   const auto& objective = training && spec.training_objective ? spec.training_objective : spec.objective;
   return {outputs, objective(outputs, of.targets)};
 }
+
+namespace {
 
 NamedTensors add_placeholders(Graph& graph, const std::vector<NamedType>& types) {
   NamedTensors tensors;
@@ -63,7 +60,8 @@ NamedTensors convert(Graph& graph, const NamedTensors& inputs, const ModelSpec& 
   return converted;
 }
 
-// Placeholders for what is fed; gives the inputs of the model that are made of them.
+}  // namespace
+
 NamedTensors add_fed(Graph& graph, const ModelSpec& spec, const InputConversion& conversion, TrainingGraph& to) {
   std::vector<NamedType> fed = spec.inputs;
   for (size_t i = 0; i < conversion.stored.size(); ++i) fed.at(i).type.dtype = conversion.stored[i];
@@ -74,17 +72,19 @@ NamedTensors add_fed(Graph& graph, const ModelSpec& spec, const InputConversion&
 }
 
 void add_evaluation(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, TrainingGraph& to) {
-  const Pass inference = build_pass(graph, spec, inputs, to, false);
+  const BuiltPass inference = build_pass(graph, spec, inputs, to, false);
   to.outputs = inference.outputs;
   to.eval_loss = inference.objective.loss;
   to.eval_sums = inference.objective.sums;
 }
 
+namespace {
+
 // Forward, backward and update.
 void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser, const NamedTensors& inputs,
                          int64_t accumulate, const Freeze& freeze, int shard_levels,
                          const autodiff::SharedTensors& shared, TrainingGraph& result) {
-  const Pass training = build_pass(graph, spec, inputs, result, true);
+  const BuiltPass training = build_pass(graph, spec, inputs, result, true);
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
   const std::vector<Tensor> trained = freeze.is_empty() ? std::vector<Tensor>() : list_trained(graph, freeze);

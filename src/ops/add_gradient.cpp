@@ -57,8 +57,9 @@ Prepared prepare(const Facts& facts) {
   const auto samples = static_cast<float>(facts.whole_batch);
   return {.kernel = make_kernel([=](const Args& args) {
             auto* sum = args.updated<float>(0);
+            const float times = args.state->counts_samples ? samples : 0;
             update.run(args, true, [&](int64_t first, int64_t count, const float* g) {
-              HWY_DYNAMIC_DISPATCH(add_scaled)(samples, g, sum + first, count);
+              HWY_DYNAMIC_DISPATCH(add_scaled)(times, g, sum + first, count);
             });
           }),
           .in = update.layouts,

@@ -46,7 +46,8 @@ void infer_samples(Infer& n) {
 
 Prepared prepare_samples(const Facts& facts) {
   const auto samples = static_cast<float>(facts.whole_batch);
-  return {.kernel = make_kernel([=](const Args& args) { *args.updated<float>(0) += samples; })};
+  return {.kernel = make_kernel(
+              [=](const Args& args) { *args.updated<float>(0) += args.state->counts_samples ? samples : 0; })};
 }
 
 std::vector<Sample> samples_of_samples() {

@@ -65,12 +65,14 @@ HWY_INLINE void drop(const float* x, float* y, size_t count, uint64_t key, uint6
 }
 
 void dropout_tile(const Tile& t) {
-  uint32_t params[6];
+  uint32_t params[8];
   std::memcpy(params, t.params, sizeof params);
   const uint64_t node = params[0] | static_cast<uint64_t>(params[1]) << 32;
   const uint64_t per_sample = params[2] | static_cast<uint64_t>(params[3]) << 32;
   const uint64_t key = mix_bits(mix_bits(t.state->seed, static_cast<uint64_t>(t.state->step)), node);
-  const uint64_t index = static_cast<uint64_t>(t.state->first_sample) * per_sample + static_cast<uint64_t>(t.index);
+  const uint64_t before_node = params[6] | static_cast<uint64_t>(params[7]) << 32;
+  const uint64_t index =
+      (static_cast<uint64_t>(t.state->first_sample) + before_node) * per_sample + static_cast<uint64_t>(t.index);
   const uint64_t to_edge = (uint64_t{1} << 32) - (index & 0xffffffffU);
   const size_t before = to_edge < t.count ? static_cast<size_t>(to_edge) : t.count;
   const auto threshold = static_cast<int32_t>(params[4]);
@@ -97,9 +99,13 @@ void fill_params(const Attrs& attrs, float* params) {
   params[3] = std::bit_cast<float>(static_cast<uint32_t>(per_sample >> 32));
   params[4] = std::bit_cast<float>(limit >= 0x1.0p31 ? uint32_t{0x7fffffff} : static_cast<uint32_t>(limit));
   params[5] = rate < 1 ? static_cast<float>(1 / (1 - rate)) : 0.0F;
+  // Samples of the batch that other nodes of the same step take: those of a pipeline's micro-batches before this one.
+  const auto first = static_cast<uint64_t>(attrs.i("first_sample"));
+  params[6] = std::bit_cast<float>(static_cast<uint32_t>(first));
+  params[7] = std::bit_cast<float>(static_cast<uint32_t>(first >> 32));
 }
 
-PLIMSOLL_TILE(dropout, 6, fill_params, true)
+PLIMSOLL_TILE(dropout, 8, fill_params, true)
 
 void infer(Infer& n) {
   const double rate = n.attrs.f("rate");

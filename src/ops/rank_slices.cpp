@@ -111,8 +111,9 @@ Prepared prepare_add(const Facts& facts) {
   const int64_t count = facts.in[2].count(), length = facts.in[0].count(), buffer = facts.in[1].count();
   const auto samples = static_cast<float>(facts.whole_batch);
   return {.kernel = make_kernel([=](const Args& args) {
-            sum_into_slices(args.state->network, args.input<float>(2), count, length, samples, args.updated<float>(0),
-                            args.updated<float>(1), buffer);
+            sum_into_slices(args.state->network, args.input<float>(2), count, length,
+                            args.state->counts_samples ? samples : 0, args.updated<float>(0), args.updated<float>(1),
+                            buffer);
           }),
           .in = {Layout(), Layout(), Layout()}};
 }

@@ -73,6 +73,7 @@ struct Variant : Work {
 struct Task : Work {
   std::string name;
   Lane lane = Lane::Compute;
+  int32_t peer = -1;          // on the network lane: the one rank that it exchanges with; -1: all
   bool recomputable = false;  // running it again on the same values gives the same bits
   BatchRule batch_rule = BatchRule::Mixes;
   std::vector<Variant> variants;  // alternatives to the Work above

@@ -97,6 +97,16 @@ std::vector<std::string> Communicator::gather_texts(const std::string& mine) {
   return texts;
 }
 
+void Communicator::broadcast(std::span<std::byte> bytes) {
+  // A tree: who has it hands it on to the rank at half the distance.
+  const int low = rank_ & -rank_, all = static_cast<int>(std::bit_ceil(static_cast<unsigned>(size_)));
+  const auto count = static_cast<Bytes>(bytes.size());
+  if (rank_ > 0) exchange(rank_ - low, nullptr, 0, bytes.data(), count);
+  for (int distance = (rank_ > 0 ? low : all) / 2; distance > 0; distance /= 2)
+    if (rank_ + distance < size_) exchange(rank_ + distance, bytes.data(), count, nullptr, 0);
+  expect_good();
+}
+
 void Communicator::meet() {
   const std::byte here{1};
   std::vector<std::byte> all(static_cast<size_t>(size_));

@@ -30,6 +30,8 @@ class Communicator : public kernels::Network {
   void gather(std::span<const std::byte> mine, std::span<std::byte> all);
   // A text of every rank, which may differ in length.
   std::vector<std::string> gather_texts(const std::string& mine);
+  // Every rank gets what the first one has. Throws Error when a rank does not answer.
+  void broadcast(std::span<std::byte> bytes);
   // Returns when all ranks have called it.
   void meet();
 
@@ -39,12 +41,15 @@ class Communicator : public kernels::Network {
 
   // Ends all ranks because this one failed: what it says and its exit code count for all. May not return.
   virtual void abort(const std::string& message, int exit_code) noexcept = 0;
+  // The same for a program that goes on: the others throw this error when they wait for a message next.
+  virtual void announce(const std::string& message, int exit_code) noexcept { abort(message, exit_code); }
 
   Bytes sent_bytes() const noexcept { return sent_bytes_; }
   int64_t gathered_ns() const noexcept { return gathered_ns_; }  // spent in gather, for which the caller stands still
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
+  void set_failed(std::exception_ptr failure) { failure_ = std::move(failure); }
   // Throws Error that names the rank which does not answer in time.
   virtual void transfer(int peer, const void* send, Bytes send_bytes, void* receive, Bytes receive_bytes) = 0;
 

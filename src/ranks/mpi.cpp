@@ -26,12 +26,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-enum Tag : int { kData = 1, kQuestion = 2, kAnswer = 3 };
+enum Tag : int { kData = 1, kQuestion = 2, kAnswer = 3, kFailure = 4 };
 enum RequestNumber : int { kSend = 0, kReceive = 1, kControl = 2 };
 constexpr Bytes kMostBytes = Bytes{1} << 30;  // of one message: MPI counts in int
 constexpr milliseconds kTimeToAnswer{2000};   // of a rank that is asked whether it is there
 
 constexpr milliseconds kTimeToStop{200};  // of a message, after this rank was told to end
+
+// What a rank that fails tells the others: so short that it needs no receiver.
+struct FailureNote {
+  int32_t exit_code = 0;
+  char text[1020] = {};
+};
 
 constexpr const char* kModuleName = "libplimsoll_mpi.so";
 
@@ -67,6 +73,18 @@ class MpiRank final : public Communicator {
   }
 
   void abort(const std::string& /*message*/, int exit_code) noexcept override { mpi_.abort(exit_code); }
+  void announce(const std::string& message, int exit_code) noexcept override {
+    FailureNote note{.exit_code = exit_code};
+    message.copy(note.text, sizeof note.text - 1);
+    const Clock::time_point begin = Clock::now();
+    for (int other = 0; other < size(); ++other) {
+      if (other == rank() || mpi_.start_send(kControl, &note, sizeof note, other, kFailure) != 0) continue;
+      int is_done = 0;
+      while (mpi_.test(kControl, &is_done) == 0 && is_done == 0 && Clock::now() - begin < kTimeToAnswer)
+        ::sched_yield();
+    }
+    set_failed(std::make_exception_ptr(Error(message, static_cast<ErrorKind>(exit_code))));
+  }
 
  protected:
   void transfer(int peer, const void* send, Bytes send_bytes, void* receive, Bytes receive_bytes) override {
@@ -134,8 +152,19 @@ class MpiRank final : public Communicator {
     return true;
   }
 
+  void expect_nobody_failed() {
+    int source = -1;
+    if (mpi_.probe(kMpiAnySource, kFailure, &source) != 0 || source < 0) return;
+    FailureNote note;
+    expect(mpi_.start_receive(kControl, &note, sizeof note, source, kFailure), source);
+    while (!is_over(kControl, source)) ::sched_yield();
+    note.text[sizeof note.text - 1] = 0;
+    throw Error(note.text, static_cast<ErrorKind>(note.exit_code));
+  }
+
   // A rank that waits itself tells so to one that waits for it.
   void answer_questions() {
+    expect_nobody_failed();
     int source = -1;
     if (mpi_.probe(kMpiAnySource, kQuestion, &source) != 0 || source < 0) return;
     char question = 0;

@@ -123,4 +123,8 @@ double predict_sum_ns(double bytes, int ranks, const NetworkSpeed& speed) {
   return 2 * predict_half_sum_ns(bytes, ranks, speed);
 }
 
+double predict_message_ns(double bytes, const NetworkSpeed& speed) {
+  return speed.bytes_per_s > 0 ? speed.message_ns + bytes * 1e9 / speed.bytes_per_s : 0;
+}
+
 }  // namespace plimsoll::ranks

@@ -29,4 +29,7 @@ double predict_half_sum_ns(double bytes, int ranks, const NetworkSpeed& speed);
 // The time of adding up so many bytes over so many ranks: both.
 double predict_sum_ns(double bytes, int ranks, const NetworkSpeed& speed);
 
+// The time of a message of so many bytes from one rank to another.
+double predict_message_ns(double bytes, const NetworkSpeed& speed);
+
 }  // namespace plimsoll::ranks

@@ -54,7 +54,7 @@ std::string line_row(const PlanFacts& facts) {
                      facts.line_reason);
 }
 
-std::string ranks_row(const RankFacts& ranks) {
+std::string ranks_row(const SharingFacts& ranks) {
   const std::string shared = ranks.sharding == "none" ? "share nothing" : "share " + ranks.sharding;
   std::string text =
       fmt::format("ranks   {} {} · each holds weights {} · gradients {} · optimiser {} · receives in {}\n", ranks.ranks,

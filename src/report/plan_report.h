@@ -26,7 +26,7 @@ struct FrozenFacts {
 };
 
 // What a rank holds between steps, where several train together.
-struct RankFacts {
+struct SharingFacts {
   int ranks = 1;
   std::string sharding = {};  // what they share: "state"
   std::string reason = {};    // when that was searched for
@@ -43,7 +43,7 @@ struct PlanFacts {
   std::string batch_reason = {};                         // when the batch was searched for
   int64_t weights = 0;                                   // numbers of the model
   FrozenFacts frozen = {};                               // of them, those that are not trained
-  RankFacts ranks = {};                                  // that train it together
+  SharingFacts ranks = {};                               // that train it together
   Bytes line_bytes = std::numeric_limits<Bytes>::max();  // that: no line
   std::string line_reason = {};
   Bytes limit_bytes = std::numeric_limits<Bytes>::max();  // that the plan was made under: of arena and actions

@@ -70,6 +70,7 @@ class Engine {
   void set_step_count(int64_t steps) { state_.step = steps; }
   // Where the samples of the next runs stand in their batch: random operators are keyed by sample.
   void set_first_sample(int64_t sample) { state_.first_sample = sample; }
+  void set_counts_samples(bool counts) { state_.counts_samples = counts; }
   // The ranks that steps exchange with, beside their computation; null: alone. Before it opens. A step whose exchange
   // failed throws nothing: its caller asks the network.
   void set_network(kernels::Network* network);

@@ -92,6 +92,16 @@ std::span<const Feed> BatchFeeds::of(const ElementView& batch) {
   return feeds_;
 }
 
+std::span<const Feed> BatchFeeds::of(const ElementView& batch, int64_t first, int64_t count) {
+  const int64_t samples = samples_of(batch);
+  for (size_t i = 0; i < feeds_.size(); ++i) {
+    const Bytes sample = batch.bytes(components_[i]) / samples;
+    feeds_[i].data = static_cast<const std::byte*>(batch.data(components_[i])) + first * sample;
+    feeds_[i].bytes = count * sample;
+  }
+  return feeds_;
+}
+
 int64_t samples_of(const ElementView& batch) { return batch.dims(size_t{0})[0]; }
 
 }  // namespace plimsoll::train

@@ -40,6 +40,8 @@ class BatchFeeds {
   BatchFeeds(const std::vector<FedTensor>& fed, const ElementSpec& batches);
   // Valid until the next call.
   std::span<const Feed> of(const ElementView& batch);
+  // Some of its samples.
+  std::span<const Feed> of(const ElementView& batch, int64_t first, int64_t count);
 
  private:
   std::vector<size_t> components_;

@@ -248,7 +248,7 @@ CheckpointFacts checkpoint_facts(const Training& training) {
                         {"number of batches for each update", std::to_string(training.accumulate)},
                         {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
                         {"step (operators and their settings)",
-                         training.step_hash.empty() ? hash_of_step(training.graph) : training.step_hash}};
+                         training.step_hash.empty() ? hash_of_step(training.whole_graph()) : training.step_hash}};
   if (training.shards.is_fixed) facts.emplace_back("number of shards", std::to_string(training.shards.total));
   return facts;
 }

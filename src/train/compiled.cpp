@@ -19,6 +19,7 @@
 #include "session/weights_file.h"
 #include "train/inputs.h"
 #include "train/model_file.h"
+#include "train/pipeline_weights.h"
 
 namespace plimsoll::train {
 namespace {
@@ -116,7 +117,14 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.optimiser = options_.optimiser;
   spec.seed = options_.seed;
   spec.purpose = need.purpose;
-  spec.predicts = true;
+  spec.communicator = need.communicator;
+  spec.network = need.network;
+  spec.shards = need.shards;
+  spec.stages = need.stages;
+  spec.threads = need.threads;
+  spec.shares_batches = need.shares_batches;
+  spec.predicts = need.shards == 0 && !need.stages.is_set() &&
+                  !need.communicator;  // a session of several does nothing after the training
   spec.loads_weights = true;
   if (need.purpose == Purpose::Predict && !is_in_file_) spec.weights_file = given_weights_;
   spec.batches = need.data;
@@ -149,6 +157,8 @@ bool Compiled::knows_last_batch(const Dataset& dataset,
 bool Compiled::serves(const SessionNeed& need) const {
   if (!training_ || !(need.line == made_for_->line) || need.scratch != made_for_->scratch) return false;
   if (need.callback_bytes > made_for_->callback_bytes) return false;
+  if (need.communicator || need.shards > 0 || training_->shards.is_cut) return false;
+  if (need.stages.is_set() || training_->place.is_set()) return false;
   const Purpose can = made_for_->purpose;
   if (need.purpose == Purpose::Train && (can != Purpose::Train || !(need.weights == made_for_->weights))) return false;
   if (need.purpose == Purpose::Evaluate && can == Purpose::Predict) return false;
@@ -191,6 +201,15 @@ Training& Compiled::ready(const SessionNeed& need) {
   return *training_;
 }
 
+// As this process would do it alone.
+void Compiled::remember(const SessionNeed& need) {
+  last_.emplace(need);
+  last_->communicator = nullptr;
+  last_->shards = last_->threads = 0;
+  last_->stages = {};
+  last_->shares_batches = false;
+}
+
 void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
 
 void Compiled::take(const std::string& path) {
@@ -226,9 +245,17 @@ void Compiled::reset_state(std::string_view prefix) {
   }
 }
 
+void Compiled::keep_stages() {
+  make_file();
+  save_stage_weights(*training_, file_.path(), true);
+  is_in_file_ = true;
+}
+
 void Compiled::release() {
   if (!training_) return;
-  if (training_->session->is_open() && !is_in_file_) {
+  // A stage that failed has a part of the weights: the newest whole ones are those before it.
+  const bool is_part = training_->place.stages > 1;
+  if (training_->session->is_open() && !is_in_file_ && !is_part) {
     make_file();
     session::save_weights(*training_->session, training_->graph, file_.path());
     is_in_file_ = true;

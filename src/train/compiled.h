@@ -22,6 +22,13 @@ struct SessionNeed {
   SampleWeights weights = {};
   std::string scratch = {};
   Bytes callback_bytes = 0;
+  // Of a training that several do together: see Spec.
+  std::shared_ptr<ranks::Communicator> communicator = {};
+  ranks::NetworkSpeed network = {};
+  int64_t shards = 0;
+  StageOptions stages = {};
+  int threads = 0;
+  bool shares_batches = false;
 
   const Dataset& main_data() const { return data.train ? *data.train : *data.test; }
 };
@@ -45,6 +52,8 @@ class Compiled {
   Training* open_training() { return training_.get(); }
   bool serves(const SessionNeed& need) const;
   void release();
+  void keep_stages();                 // of a pipeline: all ranks write the weights of all
+  void drop() { training_.reset(); }  // without its weights: the newest are those before it
   void set_trained() { is_in_file_ = false; }
 
   void save_weights(const std::string& path);
@@ -65,7 +74,7 @@ class Compiled {
   };
 
   const std::optional<SessionNeed>& last_need() const { return last_; }  // to train
-  void remember(const SessionNeed& need) { last_.emplace(need); }
+  void remember(const SessionNeed& need);
 
  private:
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;

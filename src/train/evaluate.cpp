@@ -9,6 +9,7 @@
 #include "session/bad_data.h"
 #include "train/epoch_sums.h"
 #include "train/no_samples.h"
+#include "train/pipeline.h"
 
 namespace plimsoll::train {
 
@@ -17,20 +18,20 @@ double Score::value(std::string_view name) const {
 }
 
 void plan_last_batch(Training& training, const Inputs& inputs) {
+  if (training.shards.is_cut) return;  // planned with the others
   const int64_t rest = inputs.last_batch().value_or(0);
+  if (training.place.is_set()) return plan_last_micro_batch(training, rest);
   if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
-  if (training.shared.weights && rest != 1) training.session->plan(evaluate_request(training.passes, 1));
 }
 
 namespace {
 
-std::span<const View> evaluate_batch(Training& training, BatchFeeds& batches, const ElementView& batch, int64_t first) {
-  const auto feeds = batches.of(batch);
+std::span<const View> evaluate_batch(Training& training, std::span<const Feed> feeds, int64_t first, int64_t samples) {
   const auto views = training.session->run_like(training.evaluate_step, feeds);
   const auto batch_loss = static_cast<double>(views[0].floats()[0]);
   if (!std::isfinite(batch_loss))
     session::throw_bad_loss(batch_loss, feeds,
-                            fmt::format("while samples {} to {} were evaluated", first, first + samples_of(batch) - 1),
+                            fmt::format("while samples {} to {} were evaluated", first, first + samples - 1),
                             "the weights are not finite, or as large as from training that diverged");
   return views;
 }
@@ -42,17 +43,21 @@ void evaluate_shards(Training& training, Inputs& inputs, const EvaluateOptions& 
   ShardRecords records(shards, training.communicator.get(), sums.width());
   BatchFeeds batches(training.fed, inputs.element());
   std::optional<ZeroSample> zeros;
-  const int64_t all = inputs.steps_per_epoch();
-  const int64_t steps = options.most_steps > 0 ? std::min(options.most_steps, all) : all;
-  for (int64_t step = 0; step < steps && !score.stopped; ++step) {
+  for (int64_t step = 0; (options.most_steps == 0 || step < options.most_steps) && !score.stopped; ++step) {
+    const BatchPart part = inputs.next_part();
+    if (part.samples == 0) break;
     records.clear();
     if (options.is_stop_asked()) records.set_stop_asked();
-    for (int64_t i = 0; i < shards.own; ++i)
-      if (const ElementView* batch = inputs.next())
-        sums.write(evaluate_batch(training, batches, *batch, step * training.batch + shards.first_sample(i)),
-                   samples_of(*batch), records.own(i));
-      else if (training.shared.weights)
+    for (int64_t i = 0; i < shards.own; ++i) {
+      const int64_t number = shards.number_of(i), first = shards.begin_of(number, part.samples);
+      const int64_t count = shards.size_of(number, part.samples);
+      if (count > 0) {
+        const auto feeds = batches.of(*part.view, part.is_whole ? first : shards.place_of(i, part.samples), count);
+        sums.write(evaluate_batch(training, feeds, step * training.batch + first, count), count, records.own(i));
+      } else if (training.shared.weights) {
         training.session->run_like(training.evaluate_step, (zeros ? *zeros : zeros.emplace(training)).feeds());
+      }
+    }
     records.exchange();
     score.stopped = records.is_stop_asked();
     records.add_to(sums);
@@ -67,13 +72,15 @@ Score evaluate(Training& training, Inputs& inputs, const EvaluateOptions& option
   EpochSums sums(training.model, training.passes.eval_sums);
   int64_t steps = 0;
   inputs.start_epoch(0);
+  const bool is_together = training.shards.is_cut || training.place.is_set();
   if (training.shards.is_cut) evaluate_shards(training, inputs, options, sums, score);
+  if (training.place.is_set()) evaluate_stages(training, inputs, options, sums, score);
   BatchFeeds batches(training.fed, inputs.element());
-  while (const ElementView* batch = training.shards.is_cut ? nullptr : inputs.next()) {
+  while (const ElementView* batch = is_together ? nullptr : inputs.next()) {
     score.stopped = options.is_stop_asked();
     if (score.stopped) break;
     const int64_t samples_here = samples_of(*batch);
-    sums.add(evaluate_batch(training, batches, *batch, score.samples), samples_here);
+    sums.add(evaluate_batch(training, batches.of(*batch), score.samples, samples_here), samples_here);
     score.samples += samples_here;
     if (options.most_steps > 0 && ++steps >= options.most_steps) break;
   }

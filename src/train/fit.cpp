@@ -11,8 +11,10 @@
 #include <plimsoll/train.h>
 #include "train/compiled.h"
 #include "train/evaluate.h"
+#include "train/fit_together.h"
 #include "train/forecast.h"
 #include "train/loop.h"
+#include "train/strategy.h"
 #include "train/summary.h"
 
 namespace plimsoll {
@@ -137,6 +139,8 @@ Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOp
   const train::Compiled::Turn turn(compiled);
   const train::SessionNeed need = train::need_of(dataset, line, options);
   compiled.remember(need);
+  if (options.strategy.contents().kind != train::StrategyKind::Alone)
+    return train::plan_together(compiled, need, options.strategy.contents());
   compiled.release();  // what its session holds will be free for the one that is planned
   return train::forecast(compiled.spec_for(need));
 }
@@ -147,7 +151,7 @@ History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOpti
   const Model alive = *this;  // a callback may let go of the last handle
   train::Compiled& compiled = train::expect_compiled(*this);
   const train::Compiled::Turn turn(compiled);
-  train::Training& training = compiled.ready(train::need_of(dataset, line, options));
+  const train::SessionNeed need = train::need_of(dataset, line, options);
   Callbacks callbacks = options.callbacks;
   if (options.verbose) callbacks.insert(callbacks.begin(), std::make_shared<train::EpochLines>());
   train::LoopOptions loop_options{.epochs = options.epochs,
@@ -157,6 +161,10 @@ History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOpti
                                   .validation_frequency = options.validation_frequency,
                                   .seed = options.seed,
                                   .schedule = compiled.options().schedule};
+  const train::StrategyContents& strategy = options.strategy.contents();
+  if (strategy.kind != train::StrategyKind::Alone)
+    return train::fit_together(compiled, need, strategy, loop_options, std::move(callbacks));
+  train::Training& training = compiled.ready(need);
   compiled.set_trained();
   return train::TrainingLoop(training, loop_options, std::move(callbacks)).run();
 }

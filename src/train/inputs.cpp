@@ -131,17 +131,15 @@ std::vector<report::StageRow> rows_of(const std::vector<StageReport>& stages) {
   return rows;
 }
 
-// Samples that the shards of this rank are made of, in whole batches to train.
-Dataset take_shards(const Dataset& samples, const InputOptions& options) {
-  const Shards& shards = options.shards;
-  const int64_t batch = shards.total * shards.samples, count = samples.size();
-  if (count < 0) throw Error("ranks and shards need data whose number of samples is known", ErrorKind::Usage);
-  const Dataset all = options.trains ? samples.take(count / batch * batch) : samples;
-  if (shards.own == shards.total) return all;
-  if (shards.stride > 1)
-    return dataset::take_blocks(all, shards.stride * shards.samples, shards.first_sample(0), shards.samples);
-  return dataset::take_blocks(all, batch, shards.first_sample(0), shards.own * shards.samples);
+// Samples of this rank.
+Dataset take_shards(const Dataset& samples, const Shards& shards, int64_t batch) {
+  if (samples.size() < 0) throw Error("ranks and shards need data whose number of samples is known", ErrorKind::Usage);
+  if (shards.own == shards.total) return samples;
+  return dataset::take_blocks(samples, {batch, shards.total, shards.first, shards.own, shards.stride});
 }
+
+// Replicas beside the first one take no memory for batches.
+bool reads_itself(const Training& training) { return !training.shares_batches || training.communicator->rank() == 0; }
 
 InputOptions with_shards(InputOptions options, const Shards& shards) {
   options.shards = shards;
@@ -149,10 +147,9 @@ InputOptions with_shards(InputOptions options, const Shards& shards) {
 }
 
 uint64_t hash_of_whole(const Training& training, const Samples& samples, InputOptions options) {
-  options.shards = training.shards;
-  options.shards.own = options.shards.total;
-  return hash_text(to_string(make_batches(samples, training.model, training.pipeline, fed_types(training.passes),
-                                          training.step_batch(), options)));
+  options.shards = {};
+  return hash_text(to_string(
+      make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch, options)));
 }
 
 }  // namespace
@@ -179,8 +176,9 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
     all = all.random_map(spec, std::move(converter), options.seed);
   }
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
-  if (options.shards.is_cut) all = take_shards(all, options);
-  all = all.batch(batch, options.trains);
+  const Shards& shards = options.shards;
+  if (shards.is_cut) all = take_shards(all, shards, batch);
+  all = shards.is_cut ? all.batch(shards.own_size(batch)) : all.batch(batch, options.trains);
   if (options.repeats) all = all.repeat();
   return all.prefetch(kBatchesAhead);
 }
@@ -188,11 +186,14 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
 Inputs::Inputs(const Training& training, const Samples& samples, const InputOptions& options)
     : share_(training.session->data_line()),
       samples_(samples.elements.size()),
-      steps_(options.trains ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
-      own_shards_(training.shards.is_cut ? training.shards.own : 1),
-      last_batch_(options.trains ? 0 : samples_ % training.step_batch()),
-      batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes),
-                            training.step_batch(), with_shards(options, training.shards))) {
+      steps_(options.trains && !training.shards.is_cut ? samples_ / training.batch
+                                                       : (samples_ + training.batch - 1) / training.batch),
+      batch_(training.batch),
+      shards_(training.shards),
+      reads_part_(training.shards.is_cut),
+      last_batch_(options.trains ? 0 : samples_ % training.batch),
+      batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch,
+                            with_shards(options, training.shards))) {
   whole_ = hash_of_whole(training, samples, options);
   if (options.trains && training.batch > samples_)
     throw Error(fmt::format("{} has {} samples, fewer than a batch of {}, and remainders are dropped; give a smaller "
@@ -204,23 +205,32 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
 }
 
 Inputs::Inputs(const Training& training, const Dataset& batches)
-    : share_(training.session->data_line()), samples_(0), steps_(batches.size()), batches_(batches) {
+    : share_(reads_itself(training) ? training.session->data_line() : *training.line),
+      samples_(0),
+      steps_(batches.size()),
+      batches_(batches) {
+  if (training.shares_batches) sharer_ = training.communicator.get();
   const BatchCount count = count_batches(batches);
   samples_ = count.samples();
   last_batch_ = count.rest;
 }
 
 void Inputs::start_epoch(int64_t epoch) {
+  if (!reads()) return;
   stop();
+  position_ = 0;
   iteration_.emplace(batches_.on(share_, share_.free()));
   iteration_->start_epoch(static_cast<uint64_t>(epoch));
 }
 
 void Inputs::start_at(const DatasetState& state) {
+  if (!reads()) return;
   stop();
+  position_ = state.position;
   iteration_.emplace(batches_.on(share_, share_.free()));
   DatasetState own = state;
-  own.position *= own_shards_;
+  // A rank may have no sample of the last batch.
+  if (reads_part_ && batches_.size() >= 0) own.position = std::min(own.position, batches_.size());
   if (whole_ != 0 && state.dataset == whole_) own.dataset = iteration_->state().dataset;
   iteration_->seek(own);
 }
@@ -228,7 +238,7 @@ void Inputs::start_at(const DatasetState& state) {
 DatasetState Inputs::state() const { return iteration_ ? shared(iteration_->state()) : stopped_at_; }
 
 DatasetState Inputs::shared(DatasetState own) const {
-  own.position /= own_shards_;
+  if (reads_part_) own.position = position_;
   if (whole_ != 0) own.dataset = whole_;
   return own;
 }
@@ -238,6 +248,30 @@ const ElementView* Inputs::next() {
   const ElementView* const batch = iteration_->next();
   waited_ns_ += std::chrono::nanoseconds(Clock::now() - asked).count();
   return batch;
+}
+
+BatchPart Inputs::next_part() {
+  if (sharer_ != nullptr) return share_part();
+  if (!reads_part_) {
+    const ElementView* const batch = next();
+    return batch == nullptr ? BatchPart() : BatchPart{batch, samples_of(*batch)};
+  }
+  if (position_ >= steps_ && batches_.size() >= 0) return {};
+  const int64_t samples = std::min(batch_, samples_ - position_ % steps_ * batch_);
+  BatchPart part{nullptr, samples, false};
+  if (shards_.own_size(samples) > 0) {
+    part.view = next();
+    if (part.view == nullptr) throw Error("the data ended within a batch", ErrorKind::BadData);
+  }
+  ++position_;
+  return part;
+}
+
+// The others read where the first one has it, until they have told each other what came out.
+BatchPart Inputs::share_part() {
+  const ElementView* batch = reads() ? next() : nullptr;
+  sharer_->broadcast(std::as_writable_bytes(std::span(&batch, 1)));
+  return batch == nullptr ? BatchPart() : BatchPart{batch, samples_of(*batch)};
 }
 
 void Inputs::stop() {
@@ -311,7 +345,7 @@ bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch) {
 Bytes useful_bytes(const Training& training, Bytes room) {
   const auto useful = [&](const std::optional<Samples>& half, bool trains) -> Bytes {
     if (!half) return 0;
-    return make_batches(*half, training.model, training.pipeline, fed_types(training.passes), training.step_batch(),
+    return make_batches(*half, training.model, training.pipeline, fed_types(training.passes), training.input_batch(),
                         {.trains = trains})
         .useful_bytes(room);
   };

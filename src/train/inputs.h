@@ -22,6 +22,13 @@ struct InputOptions {
 Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline,
                      const std::vector<DType>& fed, int64_t batch, const InputOptions& options);
 
+// A batch as far as this rank reads it.
+struct BatchPart {
+  const ElementView* view = nullptr;  // in place until the next one; null: this rank has no sample of the batch
+  int64_t samples = 0;                // of the whole batch; 0: the epoch is over
+  bool is_whole = true;               // the view has all samples, not those of this rank alone
+};
+
 // Reads ahead in the data share, which training and test data use in turn.
 class Inputs {
  public:
@@ -34,6 +41,8 @@ class Inputs {
   void start_at(const DatasetState& state);
   // The next batch, in place until the following call; null at the end of the epoch.
   const ElementView* next();
+  // The same where several ranks or shards take a batch. All know how many batches an epoch has.
+  BatchPart next_part();
   void stop();
   // After the last batch that was handed out.
   DatasetState state() const;
@@ -52,12 +61,18 @@ class Inputs {
  private:
   MemoryLine share_;  // of the line, held by the session
   DatasetState shared(DatasetState own) const;
+  bool reads() const { return sharer_ == nullptr || sharer_->rank() == 0; }
+  BatchPart share_part();
 
   int64_t samples_, steps_;
-  // A rank reads some of the shards of each batch. Its place in the data is told as that of all ranks: so many batches
+  int64_t batch_ = 0;
+  Shards shards_;
+  // A rank reads its samples of each batch alone. Its place in the data is told as that of all ranks: so many batches
   // of this dataset.
-  int64_t own_shards_ = 1;
+  bool reads_part_ = false;
+  int64_t position_ = 0;
   uint64_t whole_ = 0;
+  ranks::Communicator* sharer_ = nullptr;  // replicas of one process, of which the first reads for all
   std::optional<int64_t> last_batch_;
   Dataset batches_;
   std::optional<Iteration> iteration_;

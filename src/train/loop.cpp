@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "autodiff/shards.h"
 #include "session/bad_data.h"
 
 namespace plimsoll::train {
@@ -45,6 +44,11 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
     throw Error("the training data has no end; say how many steps make an epoch, or leave out repeat()",
                 ErrorKind::Usage);
   if (training.shards.is_cut) records_.emplace(training.shards, training.communicator.get(), sums_.width());
+  if (training.place.is_set()) {
+    records_.emplace(shards_of_stages(training, training.place.micro_batches), training.communicator.get(),
+                     sums_.width());
+    stages_ = std::make_unique<StageRunner>(training, train_.element());
+  }
   for (const std::string& name : sums_.names()) logs_.push_back({name});
   logs_.push_back({"learning_rate"});
   if (test_)
@@ -125,12 +129,14 @@ void TrainingLoop::begin() {
 
 History TrainingLoop::run() {
   tell(&Callback::prepare);
+  if (options_.follows_first_rank) take_start();
   begin();
   while (!is_cut() && !is_stopping() && epoch_ + (is_epoch_over_ ? 1 : 0) <= options_.epochs) run_epoch();
   history_.skipped = train_.skipped() + (test_ ? test_->skipped() : 0);
   history_.last_skipped = train_.skipped() > 0 || !test_ ? train_.last_skipped() : test_->last_skipped();
   tell(&Callback::after_training);
   tell(&Callback::finish);
+  if (options_.follows_first_rank) take_order();
   return history_;
 }
 
@@ -162,7 +168,8 @@ void TrainingLoop::run_epoch() {
   start_data();
   bool has_more = !has_epoch_steps();
   while (has_more && !is_cut() && !is_stopping()) {
-    const bool was_taken = records_ ? take_shards() : take_batch();
+    if (options_.follows_first_rank && !take_order()) break;
+    const bool was_taken = stages_ ? take_stages() : records_ ? take_shards() : take_batch();
     if (was_taken) tell(&Callback::after_step);
     has_more = was_taken && !has_epoch_steps();
   }
@@ -238,74 +245,6 @@ bool TrainingLoop::take_batch() {
   return batch != nullptr;
 }
 
-// All ranks know how many batches an epoch has, so that none waits for one that has ended.
-bool TrainingLoop::take_shards() {
-  if (train_.state().position >= train_.steps_per_epoch()) {
-    if (options_.steps_per_epoch == 0) return false;
-    train_.start_epoch(static_cast<int64_t>(train_.state().epoch) + 1);
-  }
-  if (options_.schedule) follow_schedule();
-  session::Engine& session = *training_.session;
-  const int64_t steps = session.step_count();
-  const Shards& shards = training_.shards;
-  records_->clear();
-  for (int64_t i = 0; i < shards.own; ++i) {
-    const ElementView* const batch = train_.next();
-    if (batch == nullptr) throw Error("the data ended within a batch", ErrorKind::BadData);
-    run_shard(i, *batch);
-    if (i + 1 == shards.own) break;
-    session.run_step(training_.first_merge_step + static_cast<size_t>(autodiff::trailing_ones(i)), {});
-    session.set_step_count(steps);
-  }
-  if (!asked_to_stop_.empty()) records_->set_stop_asked();
-  records_->exchange();
-  session.set_step_count(steps + 1);
-  step_samples_ = static_cast<int64_t>(records_->samples());
-  const bool is_whole = step_samples_ == training_.batch;
-  skipped_in_a_row_ = is_whole ? 0 : skipped_in_a_row_ + 1;
-  if (skipped_in_a_row_ > kMostSkippedSteps)
-    throw Error(fmt::format("the loss is not finite for {} steps in a row; {}", skipped_in_a_row_, options_.advice),
-                ErrorKind::BadNumbers);
-  records_->add_to(sums_);
-  if (is_whole) history_.last_loss = records_->loss();
-  ++epoch_steps_;
-  ++run_steps_;
-  update_means();
-  if (records_->is_stop_asked()) settle_stop();
-  return true;
-}
-
-void TrainingLoop::run_shard(int64_t shard, const ElementView& batch) {
-  session::Engine& session = *training_.session;
-  session.set_first_sample(training_.shards.first_sample(shard));
-  const auto feeds = feeds_.of(batch);
-  const bool is_last = shard + 1 == training_.shards.own;
-  const int64_t steps = session.step_count();
-  const auto views = session.run_like(is_last ? Training::kTrain : training_.shard_step, feeds);
-  if (is_last && training_.communicator) training_.communicator->expect_good();
-  const auto loss = static_cast<double>(views[0].floats()[0]);
-  session.set_first_sample(0);
-  session.set_step_count(steps);
-  if (std::isfinite(loss))
-    sums_.write(views, samples_of(batch), records_->own(shard));
-  else if (!training_.passes.updates.loss_scale.is_set())
-    session::throw_bad_loss(loss, feeds, fmt::format("at step {}", steps + 1), options_.advice);
-}
-
-void TrainingLoop::agree_to_stop() {
-  if (!has_other_ranks()) return;
-  const double mine = asked_to_stop_.empty() ? 0 : 1;
-  std::vector<double> all(static_cast<size_t>(training_.communicator->size()));
-  training_.communicator->gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  if (std::ranges::any_of(all, [](double asked) { return asked != 0; })) settle_stop();
-}
-
-void TrainingLoop::settle_stop() {
-  if (!has_other_ranks() || is_stopping()) return;
-  was_stopped_elsewhere_ = asked_to_stop_.empty();
-  history_.stop_reason = was_stopped_elsewhere_ ? "stopped by another rank" : asked_to_stop_;
-}
-
 void TrainingLoop::take_step(const ElementView& batch) {
   if (options_.schedule) follow_schedule();
   const auto feeds = feeds_.of(batch);
@@ -373,6 +312,7 @@ void TrainingLoop::save_weights(const std::string& path) {
 }
 
 void TrainingLoop::load_weights(const std::string& path) {
+  has_changed_variables_ = true;
   session::load_weights(*training_.session, training_.graph, path, {.slices = slices_for(path)});
   read_learning_rate();
 }

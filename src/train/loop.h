@@ -11,6 +11,7 @@
 #include "session/weights_file.h"
 #include "train/epoch_sums.h"
 #include "train/evaluate.h"
+#include "train/pipeline.h"
 #include "train/run_state.h"
 
 namespace plimsoll::train {
@@ -28,6 +29,7 @@ struct LoopOptions {
   int64_t validation_frequency = 1;           // each so many epochs
   int64_t most_history = 0;                   // the newest so many epochs are remembered; 0: all
   uint64_t seed = 1;                          // of the order of samples
+  bool follows_first_rank = false;            // what callbacks of the first rank do counts for all: others have none
   std::optional<RateSchedule> schedule = {};  // of the learning rate
   // How an error ends that says that the loss is not finite though the data is.
   std::string advice = "try a smaller learning rate, or clip gradients by their global norm";
@@ -81,11 +83,18 @@ class TrainingLoop final : public FitRun {
   const ElementView* next_batch();
   void take_step(const ElementView& batch);
   void prune_at_start();
-  void apply_group();                                       // updates the weights from the gradients that were added up
-  bool take_batch();                                        // false at the end of the data
-  bool take_shards();                                       // the same for a batch that is cut
-  void run_shard(int64_t shard, const ElementView& batch);  // of this rank
+  void apply_group();  // updates the weights from the gradients that were added up
+  bool take_batch();   // false at the end of the data
+  bool take_shards();  // the same for a batch that is cut
+  const ElementView* next_whole_batch();
+  bool take_stages();                                     // the same in a pipeline
+  void run_shard(int64_t shard, const BatchPart& batch);  // of this rank
   const session::VariableSlices* slices_for(const std::string& path);
+  void run_empty_shard(int64_t shard);
+  BatchPart next_part();
+  void take_start();  // from the first rank: where the run is, and all variables
+  bool take_order();  // what its callbacks did since; false: it stops
+  void take_variables();
   bool has_other_ranks() const { return training_.communicator && training_.communicator->size() > 1; }
   void agree_to_stop();  // between two epochs: all ranks stop where one does
   void settle_stop();    // a rank asked for it, and all know
@@ -105,7 +114,9 @@ class TrainingLoop final : public FitRun {
   std::unique_ptr<Inputs> test_;
   BatchFeeds feeds_;
   EpochSums sums_;
-  std::optional<ShardRecords> records_;  // where the batch is cut into shards
+  std::optional<ZeroSample> zeros_;
+  std::optional<ShardRecords> records_;  // where the batch is cut into shards or micro-batches
+  std::unique_ptr<StageRunner> stages_;  // in a pipeline
   std::vector<LogValue> logs_;           // the means of sums_, the rate, then those of validation
   std::optional<RunState> resumed_;
 
@@ -121,6 +132,7 @@ class TrainingLoop final : public FitRun {
   int64_t skipped_in_a_row_ = 0;
   std::string asked_to_stop_;  // the reason, until all ranks know
   bool was_stopped_elsewhere_ = false;
+  bool has_changed_variables_ = false;  // a callback has, since the other ranks took them
 };
 
 // The loop behind a run, for what must know more than FitRun shows. Throws Error for a run of another kind.

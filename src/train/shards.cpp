@@ -12,6 +12,16 @@ namespace plimsoll::train {
 
 int Shards::levels() const { return is_cut ? std::countr_zero(static_cast<uint64_t>(own)) : -1; }
 
+std::vector<int64_t> list_shard_sizes(const Shards& shards, std::initializer_list<int64_t> batches) {
+  std::vector<int64_t> sizes;
+  for (const int64_t batch : batches)
+    if (batch > 0)
+      for (int64_t shard = 0; shard < shards.total; ++shard) sizes.push_back(shards.size_of(shard, batch));
+  std::ranges::sort(sizes, std::greater());
+  sizes.erase(std::ranges::unique(sizes).begin(), sizes.end());
+  return sizes;
+}
+
 Shards cut_into_shards(const Spec& spec, int64_t batch) {
   const int ranks = spec.communicator ? spec.communicator->size() : 1;
   const auto refuse = [](const std::string& why) { throw Error(why, ErrorKind::Usage); };
@@ -24,9 +34,9 @@ Shards cut_into_shards(const Spec& spec, int64_t batch) {
   if (shards.total % ranks != 0)
     refuse(fmt::format("{} shards can't be shared by {} ranks; give a number of ranks that divides them", shards.total,
                        ranks));
-  if (batch % shards.total != 0)
-    refuse(fmt::format("a batch of {} can't be cut into {} equal shards; try a batch of {}", batch, shards.total,
-                       (batch + shards.total - 1) / shards.total * shards.total));
+  if (batch < shards.total)
+    refuse(
+        fmt::format("a batch of {} can't be cut into {} shards; try a batch of {}", batch, shards.total, shards.total));
   if (spec.accumulate > 1)
     refuse(fmt::format("{} batches for each update can't be combined with shards; give a batch of {} instead",
                        spec.accumulate, batch * spec.accumulate));
@@ -39,7 +49,7 @@ Shards cut_into_shards(const Spec& spec, int64_t batch) {
     shards.first = spec.communicator->rank();
     shards.stride = ranks;
   }
-  shards.samples = batch / shards.total;
+  shards.samples = shards.size_of(0, batch);
   return shards;
 }
 

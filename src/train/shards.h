@@ -1,7 +1,9 @@
 // How the batch of a training is cut into shards, and which of them this rank takes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -18,15 +20,32 @@ struct Shards {
   int64_t own = 1;        // of this rank, one after another
   int64_t first = 0;      // of those
   int64_t stride = 1;     // from one of those to the next
-  int64_t samples = 0;    // of a shard
+  int64_t samples = 0;    // of the largest shard of a full batch
   bool is_cut = false;    // false: the batch is one step
   bool is_fixed = false;  // their number was given: it does not follow that of the ranks
   int levels() const;     // of sums that a rank keeps; -1 where nothing is cut
-  int64_t first_sample(int64_t shard) const { return (first + shard * stride) * samples; }  // of one of its own
+  // In a batch of so many samples, where a shard of all begins: the first shards have one more where it does not
+  // divide, and the last ones may have none.
+  int64_t begin_of(int64_t shard, int64_t batch) const {
+    return shard * (batch / total) + std::min(shard, batch % total);
+  }
+  int64_t size_of(int64_t shard, int64_t batch) const { return begin_of(shard + 1, batch) - begin_of(shard, batch); }
+  // Of this rank.
+  int64_t number_of(int64_t own_shard) const { return first + own_shard * stride; }
+  int64_t own_size(int64_t batch) const { return place_of(own, batch); }
+  // Where one of its shards begins among its own samples.
+  int64_t place_of(int64_t own_shard, int64_t batch) const {
+    int64_t place = 0;
+    for (int64_t i = 0; i < own_shard; ++i) place += size_of(number_of(i), batch);
+    return place;
+  }
 };
 
+// Sizes of shards of batches of so many samples, the largest first; 0 where a shard has no sample.
+std::vector<int64_t> list_shard_sizes(const Shards& shards, std::initializer_list<int64_t> batches);
+
 // Throws Error(Usage) for numbers that can't be: shards must be a power of two and a multiple of the ranks, and the
-// batch a multiple of the shards.
+// batch must have a sample for each.
 Shards cut_into_shards(const Spec& spec, int64_t batch);
 
 // What the shards of a batch fetched, on all ranks. Summed in the order of shards, so that metrics have the same bits

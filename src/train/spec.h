@@ -41,6 +41,15 @@ struct LastBatches {
   bool operator==(const LastBatches&) const = default;
 };
 
+// Layers on ranks: each of these begins the stage of the next rank. Each stage works through the micro-batches of a
+// batch in turn; 0: as many as there are ranks four times, where that divides the batch.
+struct StageOptions {
+  std::vector<std::string> first_layers = {};
+  int64_t micro_batches = 0;
+  bool is_set() const { return !first_layers.empty() || micro_batches > 0; }
+  bool operator==(const StageOptions&) const = default;
+};
+
 struct Spec {
   // The step.
   std::string model;  // a built-in one, or the directory of a stored one
@@ -72,7 +81,8 @@ struct Spec {
   int64_t accumulate = 1;  // batches whose gradients are added up for each update
   Freeze freeze = {};      // weights that are not trained
   std::optional<Pruning> pruning = {};
-  int64_t shards = 0;                       // of a batch, whose sums are taken in a fixed tree; 0: one for each rank
+  int64_t shards = 0;  // of a batch, whose sums are taken in a fixed tree; 0: one for each rank
+  StageOptions stages = {};
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // The other ranks that train the same; null: there are none. Data and batch are those of all together.
@@ -80,6 +90,7 @@ struct Spec {
   ranks::NetworkSpeed network = {};
   autodiff::Sharding sharding = autodiff::Sharding::None;  // what they share
   std::string sharding_reason = {};                        // when that was searched for
+  bool shares_batches = false;  // these are replicas in this process, of which the first reads `batches` for all
 
   // What it may use.
   Bytes line = 0;  // of the whole process; 0: `own_line`, else what the machine and its limits allow

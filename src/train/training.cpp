@@ -17,6 +17,7 @@
 #include "train/checkpoint_store.h"
 #include "train/inputs.h"
 #include "train/no_samples.h"
+#include "train/pipeline.h"
 #include "train/roles.h"
 
 namespace plimsoll::train {
@@ -82,21 +83,25 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
     options.caller_bytes = training.weights_file_bytes;
   options.caller_bytes += spec.log_bytes;
   if (spec.communicator) options.caller_bytes += run::Exchanges::kBytes;
-  if (training.shared.weights) options.caller_bytes += ZeroSample::bytes_of(training.fed);
+  if (training.exchanges_each_shard()) options.caller_bytes += ZeroSample::bytes_of(training.fed);
   options.finds_bad_numbers = spec.finds_bad_numbers;
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
-  if (training.shared.weights) ++options.later_plans;        // or there is none for this rank
   options.data_bytes = training.data_bytes;
-  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.step_batch());  // slots of the last stage
+  // Slots of the last stage are aligned, shards within them are not.
+  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.input_batch()) &&
+                                 micro_batches_lie_aligned(training) &&
+                                 (!training.shards.is_cut || (spec.batches.is_empty() && training.shards.own == 1));
   options.seed = spec.seed;
-  if (spec.communicator)
+  if (training.place.is_set())
+    options.exchange_ns = [speed = spec.network](double bytes) { return ranks::predict_message_ns(bytes, speed); };
+  else if (spec.communicator)
     options.exchange_ns = [ranks = spec.communicator->size(), speed = spec.network](double bytes) {
       return ranks::predict_sum_ns(bytes, ranks, speed);
     };
   options.levers = spec.levers;
   // Sums within a shard are those of one step, whatever the line: more shards take less memory.
-  if (training.shards.is_fixed) options.levers.micro_batch = false;
+  if (training.shards.is_fixed || training.place.is_set()) options.levers.micro_batch = false;
   options.masks = spec.masks;
   options.policy = spec.policy;
   // A graph that does not train updates nothing: what would be trained must not be packed either.
@@ -137,8 +142,44 @@ void take_line(Training& training, const Spec& spec) {
     training.others = training.line->reserve(Tag::Runtime, spec.own_line->used() - spec.own_line->process_bytes());
 }
 
+// Each kind of step for all sizes that shards have, on every rank: so all have the same list.
+std::vector<session::Request> list_shard_requests(Training& training, const Spec& spec) {
+  const model::TrainingGraph& passes = training.passes;
+  const auto sizes_of = [&](const std::optional<Samples>& half, int64_t rest) {
+    auto sizes =
+        list_shard_sizes(training.shards, {training.batch, half ? half->elements.size() % training.batch : rest});
+    // In place of none, a sample that does not count.
+    if (training.exchanges_each_shard() && sizes.back() == 0) {
+      sizes.back() = 1;
+      sizes.erase(std::ranges::unique(sizes).begin(), sizes.end());
+    }
+    return sizes;
+  };
+  const std::vector<int64_t> sizes = sizes_of(spec.data.train, spec.last_batches.train);
+  std::vector<session::Request> requests;
+  const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), const std::vector<int64_t>& of) {
+    for (const int64_t size : of)
+      if (size > 0) requests.push_back(make(passes, size));
+  };
+  add(last_shard_request, sizes);
+  training.evaluate_step = requests.size();
+  add(evaluate_request, sizes_of(spec.data.test, spec.last_batches.evaluate));
+  training.shard_step = requests.size();
+  if (training.shards.own > 1) add(train_request, sizes);
+  training.first_merge_step = requests.size();
+  for (const Updates& merge : passes.merges) requests.push_back({{}, merge.nodes, training.step_batch()});
+  training.apply_step = requests.size();
+  if (sizes.back() == 0) requests.push_back(apply_request(passes, training.step_batch()));
+  if (training.pruned.nodes.empty()) return requests;
+  training.prune_step = requests.size();
+  requests.push_back(prune_request(training.pruned, training.step_batch()));
+  return requests;
+}
+
 // The step that needs the most comes first.
 std::vector<session::Request> list_requests(Training& training, const Spec& spec) {
+  if (training.shards.is_cut && spec.purpose == Purpose::Train) return list_shard_requests(training, spec);
+  if (training.place.is_set()) return list_stage_requests(training, spec);
   const model::TrainingGraph& passes = training.passes;
   std::vector<session::Request> requests;
   const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), int64_t last_batch) {
@@ -203,10 +244,15 @@ report::FrozenFacts count_frozen(const Training& training) {
   return facts;
 }
 
-model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Spec& spec, const Training& training) {
+model::TrainingGraph build_passes(Training& training, const ModelSpec& model, const Spec& spec) {
+  Graph& graph = training.graph;
   if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
   const model::InputConversion conversion = input_conversion(spec, model);
   if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
+  if (training.place.is_set()) {
+    training.stage = model::build_stage(graph, model, optimiser_of(spec), conversion, spec.freeze, training.place);
+    return training.stage.passes;
+  }
   return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze,
                                training.shards.levels(), training.shared);
 }
@@ -215,14 +261,14 @@ model::TrainingGraph build_passes(Graph& graph, const ModelSpec& model, const Sp
 model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
   autodiff::SharedTensors& shared = training.shared;
   if (shared.ranks == 1 || shared.sharding != autodiff::Sharding::Weights || !trains(spec))
-    return build_passes(training.graph, training.model, spec, training);
+    return build_passes(training, training.model, spec);
   if (spec.pruning)
     throw Error("weights that ranks share can't be pruned; let them share gradients alone", ErrorKind::Usage);
   Training whole;  // the step as others know it
   whole.shards = training.shards;
-  build_passes(whole.graph, training.model, spec, whole);
+  build_passes(whole, training.model, spec);
   training.step_hash = hash_of_step(whole.graph);
-  return build_passes(training.graph, model::share_weights(training.model, shared), spec, training);
+  return build_passes(training, model::share_weights(training.model, shared), spec);
 }
 
 session::VariableSlices list_slices(const Training& training) {
@@ -232,8 +278,8 @@ session::VariableSlices list_slices(const Training& training) {
   return slices;
 }
 
-report::RankFacts rank_facts(const Training& training) {
-  report::RankFacts facts;
+report::SharingFacts sharing_facts(const Training& training) {
+  report::SharingFacts facts;
   if (!training.communicator) return facts;
   facts.ranks = training.communicator->size();
   facts.sharding = name_of(training.shared.sharding);
@@ -324,7 +370,10 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->starts_fresh = training->model.model.state()->starts_fresh;
   training->communicator = spec.communicator;
   training->network = spec.network;
-  training->shards = cut_into_shards(spec, training->batch);
+  training->place = place_in_pipeline(spec, training->batch);
+  training->shards =
+      training->place.is_set() ? Shards{.samples = training->place.samples} : cut_into_shards(spec, training->batch);
+  training->shares_batches = spec.shares_batches;
   training->data = spec.data;
   training->pipeline = spec.pipeline;
   training->batches = spec.batches;
@@ -339,7 +388,8 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->line_origin = resolve_line(spec);
   take_line(*training, spec);
 
-  training->data_stages = planned_stages(spec, training->model, training->step_batch());
+  if (!spec.shares_batches || spec.communicator->rank() == 0)
+    training->data_stages = planned_stages(spec, training->model, training->input_batch());
   training->data_bytes = bytes_of(training->data_stages);
   training->weights_file_bytes = weights_file_bytes(spec);
   const std::vector<session::Request> requests = list_requests(*training, spec);
@@ -378,7 +428,7 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.batch = training.batch;
   facts.batch_reason = training.batch_reason;
   facts.weights = count_weights(training);
-  facts.ranks = rank_facts(training);
+  facts.ranks = sharing_facts(training);
   facts.frozen = count_frozen(training);
   facts.line_bytes = training.line->limit();
   facts.line_reason = training.line_origin.reason;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <plimsoll/memory_line.h>
+#include "model/pipeline.h"
 #include "model/pruning.h"
 #include "model/training.h"
 #include "report/curve.h"
@@ -46,7 +47,10 @@ struct Training {
   std::unique_ptr<session::Engine> session;
   int64_t batch = 0;                                  // of all ranks
   Shards shards;                                      // of it
+  model::StagePlace place;                            // of this rank in a pipeline
+  model::StageGraph stage;                            // its part, there
   std::shared_ptr<ranks::Communicator> communicator;  // null: there are no other ranks
+  bool shares_batches = false;                        // the first of these reads for all, in this process
   ranks::NetworkSpeed network;                        // between them
   autodiff::SharedTensors shared;                     // with them
   session::VariableSlices slices;                     // what this rank holds of shared variables
@@ -62,6 +66,11 @@ struct Training {
 
   // The step that needs the most: training where there is any.
   int64_t step_batch() const { return shards.samples; }  // of a run of the session
+  // Samples that the input hands out at once.
+  int64_t input_batch() const { return shards.is_cut && batches.is_empty() ? shards.own_size(batch) : batch; }
+  // A rank that has no samples of a shard must still take part in it.
+  bool exchanges_each_shard() const { return shared.ranks > 1 && shared.sharding >= autodiff::Sharding::Gradients; }
+  const Graph& whole_graph() const { return place.is_set() ? *stage.whole : graph; }  // of all ranks
   const session::PlannedStep& main_step() const { return session->steps().front(); }
 };
 

@@ -154,6 +154,18 @@ TEST_F(Ranks, MayBePlannedOnPaper) {
   EXPECT_THAT(refusal("--network 10Gb/s"), HasSubstr("give --ranks N"));
 }
 
+TEST_F(Ranks, UseEachSampleOfBatchesThatDoNotDivide) {
+  // Shards of 2 and 1 samples, and in the last batch of an epoch some of none.
+  const std::string net_of_ten = net() + " --batch 10";
+  const std::string one = weights_of("one", net_of_ten, "--shards 8 --epochs 2");
+  ASSERT_FALSE(one.empty());
+  const auto tested = last_.event("end")["test_samples"];
+  EXPECT_EQ(weights_of("several", net_of_ten, "--shards 8 --ranks 8 --epochs 2"), one);
+  EXPECT_EQ(last_.event("end")["test_samples"], tested);
+  EXPECT_EQ(weights_of("several", net_of_ten, "--shards 8 --ranks 4 --epochs 2"), one);
+  EXPECT_NE(weights_of("three", net_of_ten, "--ranks 3 --epochs 2"), "");
+}
+
 TEST_F(Ranks, MayBeStartedByMpirunItself) {
   const Outcome outcome =
       run_program(fmt::format("train {} --epochs 1 --threads 1 --progress none", net()),
@@ -170,12 +182,25 @@ TEST_F(Ranks, RefuseWhatCanNotBeCut) {
     return outcome.errors;
   };
   EXPECT_EQ(refusal("--shards 3"), "plimsoll: 3 shards make no tree; give a power of two: 2 or 4\n");
-  EXPECT_EQ(refusal("--shards 16"), "plimsoll: a batch of 8 can't be cut into 16 equal shards; try a batch of 16\n");
-  EXPECT_EQ(refusal("--ranks 3"), "plimsoll: a batch of 8 can't be cut into 3 equal shards; try a batch of 9\n")
+  EXPECT_EQ(refusal("--shards 16"), "plimsoll: a batch of 8 can't be cut into 16 shards; try a batch of 16\n");
+  EXPECT_EQ(refusal("--ranks 3 --batch 2"), "plimsoll: a batch of 2 can't be cut into 3 shards; try a batch of 3\n")
       << "once for all ranks";
   EXPECT_THAT(refusal("--ranks none"), HasSubstr("--ranks 'none' is no number of ranks"));
   EXPECT_THAT(refusal("--ranks 2 --restarts 1"), HasSubstr("give --run DIR"));
   EXPECT_THAT(refusal("--shards 4 --accumulate 2"), HasSubstr("give a batch of 16 instead"));
+}
+
+// As in a build without MPI: its library can't be loaded.
+TEST_F(Ranks, AreMissedWithASentenceWithoutMpi) {
+  std::ofstream(small.in("libmpi.so.40")) << "no library";
+  const std::string hidden = fmt::format("env LD_LIBRARY_PATH={}", small.in(""));
+  const std::string words = fmt::format("train {} --epochs 1 --threads 1 --progress none", net());
+  const Outcome ranks = run_program(words + " --ranks 2", hidden);
+  EXPECT_EQ(ranks.exit_code, 2);
+  EXPECT_EQ(ranks.errors,
+            "plimsoll: this build has no ranks: it was made without MPI; run ./plimsoll with --ranks, which installs "
+            "and builds it\n");
+  EXPECT_EQ(run_program(words, hidden).exit_code, 0) << "all else works";
 }
 
 TEST_F(Ranks, WithDifferentTrainingsAreRefused) {

@@ -30,10 +30,10 @@ Dataset mapped(const Dataset& numbers) {
 
 TEST(Blocks, AreThoseOfEachPeriod) {
   const Dataset numbers = Dataset::range(11);
-  EXPECT_THAT(numbers_of(dataset::take_blocks(numbers, 4, 0, 2)), ElementsAre(0, 1, 4, 5, 8, 9));
-  EXPECT_THAT(numbers_of(dataset::take_blocks(numbers, 4, 2, 2)), ElementsAre(2, 3, 6, 7, 10));
-  EXPECT_EQ(dataset::take_blocks(numbers, 4, 2, 2).size(), 5);
-  EXPECT_TRUE(dataset::take_blocks(numbers, 4, 2, 2).is_random_access());
+  EXPECT_THAT(numbers_of(dataset::take_blocks(numbers, {4, 2, 0, 1})), ElementsAre(0, 1, 4, 5, 8, 9));
+  EXPECT_THAT(numbers_of(dataset::take_blocks(numbers, {4, 2, 1, 1})), ElementsAre(2, 3, 6, 7, 10));
+  EXPECT_EQ(dataset::take_blocks(numbers, {4, 2, 1, 1}).size(), 5);
+  EXPECT_TRUE(dataset::take_blocks(numbers, {4, 2, 1, 1}).is_random_access());
 }
 
 TEST(Blocks, KeepWhatRandomMapsDoAndSkipInBoth) {
@@ -41,7 +41,7 @@ TEST(Blocks, KeepWhatRandomMapsDoAndSkipInBoth) {
   for (const Dataset& all : {shuffled, mapped(shuffled)}) {
     const std::vector<int64_t> whole = numbers_of(all);
     for (int64_t rank = 0; rank < 3; ++rank) {
-      const Dataset own = dataset::take_blocks(all, 6, rank * 2, 2);
+      const Dataset own = dataset::take_blocks(all, {6, 6, rank * 2, 2});
       std::vector<int64_t> expected;
       for (size_t i = 0; i < whole.size(); ++i)
         if (static_cast<int64_t>(i % 6) / 2 == rank) expected.push_back(whole[i]);
@@ -53,8 +53,27 @@ TEST(Blocks, KeepWhatRandomMapsDoAndSkipInBoth) {
 }
 
 TEST(Blocks, MustLieInTheirPeriod) {
-  EXPECT_THROW(dataset::take_blocks(Dataset::range(9), 4, 3, 2), Error);
-  EXPECT_THROW(dataset::take_blocks(Dataset::range(9), 4, 0, 0), Error);
+  EXPECT_THROW(dataset::take_blocks(Dataset::range(9), {4, 4, 3, 2}), Error);
+  EXPECT_THROW(dataset::take_blocks(Dataset::range(9), {4, 4, 0, 0}), Error);
+  EXPECT_THROW(dataset::take_blocks(Dataset::range(9), {4, 5, 0, 1}), Error);
+}
+
+// 10 of 4 parts are 3, 3, 2, 2; the last 3 are 1, 1, 1, 0.
+TEST(Blocks, DivideWhatDoesNotDivide) {
+  const Dataset numbers = Dataset::range(23);
+  for (const Dataset& all : {numbers, mapped(numbers)}) {
+    const std::vector<int64_t> whole = numbers_of(all);
+    std::vector<std::vector<size_t>> expected{
+        {0, 1, 2, 10, 11, 12, 20}, {3, 4, 5, 13, 14, 15, 21}, {6, 7, 16, 17, 22}, {8, 9, 18, 19}};
+    for (int64_t part = 0; part < 4; ++part) {
+      std::vector<int64_t> own;
+      for (const size_t i : expected[static_cast<size_t>(part)]) own.push_back(whole[i]);
+      const Dataset block = dataset::take_blocks(all, {10, 4, part, 1});
+      EXPECT_EQ(numbers_of(block), own);
+      EXPECT_EQ(block.size(), std::ssize(own));
+      EXPECT_EQ(numbers_of(block, 2), std::vector<int64_t>(own.begin() + 2, own.end()));
+    }
+  }
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ const std::map<std::string_view, std::string_view> kWithout{
     {"add_to_slices", "no output; tests/cli/sharding.cpp compares ranks with one process"},
     {"sum_ranks", "no output; tests/cli/ranks.cpp compares ranks with one process"},
     {"add_into", "no output; tests/cli/ranks.cpp compares ranks with one process"},
+    {"exchange_peer", "receives zeros alone; tests/train/pipeline.cpp compares ranks with one process"},
     {"unpack", "bytes; tests/ops/packed_weights.cpp has its definition"},
     {"gather/packed", "is gather of unpacked rows; tests/session/frozen.cpp compares them"},
     {"prune", "no output; tests/ops/prune.cpp has golden masks of its own"},

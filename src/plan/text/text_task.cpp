@@ -59,6 +59,7 @@ void print_task(std::string& text, std::string_view keyword, const Task& task, c
   text += fmt::format("{} {}", keyword, quote(task.name));
   print_work(text, task, buffers);
   if (task.lane != Lane::Compute) text += fmt::format(" lane {}", name_of(task.lane));
+  if (task.peer >= 0) text += fmt::format(" peer {}", task.peer);
   if (task.batch_rule != BatchRule::Mixes) text += fmt::format(" batch {}", name_of(task.batch_rule));
   text += task.recomputable ? " recomputable\n" : "\n";
   for (const Variant& variant : task.variants) {
@@ -77,6 +78,8 @@ Task parse_task(WordReader& reader, const Names& buffers) {
       task.batch_rule = parse_enum<BatchRule>(reader, "batch rule", 3);
     } else if (reader.take("lane")) {
       task.lane = parse_enum<Lane>(reader, "lane", static_cast<int>(kLaneCount));
+    } else if (reader.take("peer")) {
+      task.peer = reader.small_integer("the rank");
     } else if (reader.take("recomputable")) {
       task.recomputable = true;
     } else {

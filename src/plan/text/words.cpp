@@ -11,8 +11,8 @@ namespace plimsoll::plan {
 namespace {
 
 // Words that end a list of names. Names that look like them are quoted.
-constexpr std::array<std::string_view, 10> kKeywords{"reads", "writes", "updates",      "workspace", "cost",
-                                                     "share", "batch",  "recomputable", "variant",   "lane"};
+constexpr std::array<std::string_view, 11> kKeywords{"reads", "writes",       "updates", "workspace", "cost", "share",
+                                                     "batch", "recomputable", "variant", "lane",      "peer"};
 
 bool is_keyword(std::string_view word) {
   return std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end();

@@ -1,0 +1,35 @@
+// What ranks agree on before the first step: that all of them can start, and that they train the same.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ranks/communicator.h"
+#include "train/training.h"
+
+namespace plimsoll::train {
+
+// What all ranks throw together: one of them has to say it.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Runs what may fail on one rank and not on others, such as planning; it returns what to say of a rank where it went
+// well. When it fails anywhere, all ranks throw AgreedError: with the message itself where all have the same, else with
+// what all ranks say, by number. Alone, it throws what it threw.
+void run_together(ranks::Communicator* communicator, const std::function<std::string()>& work);
+
+// A name for people, and a value.
+using RankFacts = std::vector<std::pair<std::string, std::string>>;
+// What must be the same on all ranks of a training, whoever started it.
+RankFacts rank_facts(const Training& training);
+// Throws AgreedError(Usage) with what differs.
+void expect_same_facts(ranks::Communicator& communicator, const RankFacts& facts);
+// Exchanges must be the same on all ranks; in a pipeline those of two ranks differ, and must meet. A rank that waits
+// for a message which nobody sends would hang until the deadline. Throws AgreedError where they do not match.
+void expect_matching_exchanges(const Training& training);
+
+}  // namespace plimsoll::train

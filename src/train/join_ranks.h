@@ -1,0 +1,23 @@
+// Joins the ranks that mpirun or srun started, as the program and the library both do.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "ranks/network_speed.h"
+
+namespace plimsoll::train {
+
+// Whether this process was started as one of several ranks.
+bool is_one_of_several();
+
+struct JoinedRanks {
+  std::shared_ptr<ranks::Communicator> communicator;
+  ranks::NetworkSpeed network;
+  Bytes bytes = 0;  // what MPI holds beside the heap
+  int threads = 1;  // the share of this rank in those of its machine
+};
+// For a process that is one of several. Once: MPI can't be started again. Throws Error.
+JoinedRanks join_ranks(double timeout_s, const std::function<bool()>& is_end_asked = {});
+
+}  // namespace plimsoll::train
