@@ -2,9 +2,9 @@
 #pragma once
 
 #include <plimsoll/forecast.h>
-#include <plimsoll/strategy.h>
 #include "train/compiled.h"
 #include "train/loop.h"
+#include "train/strategy.h"
 
 namespace plimsoll::train {
 

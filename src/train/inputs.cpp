@@ -178,7 +178,8 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
   const Shards& shards = options.shards;
   if (shards.is_cut) all = take_shards(all, shards, batch);
-  all = shards.is_cut ? all.batch(shards.own_size(batch)) : all.batch(batch, options.trains);
+  // Without end, all batches are alike.
+  all = all.batch(shards.is_cut ? shards.own_size(batch) : batch, options.repeats);
   if (options.repeats) all = all.repeat();
   return all.prefetch(kBatchesAhead);
 }
@@ -186,22 +187,20 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
 Inputs::Inputs(const Training& training, const Samples& samples, const InputOptions& options)
     : share_(training.session->data_line()),
       samples_(samples.elements.size()),
-      steps_(options.trains && !training.shards.is_cut ? samples_ / training.batch
-                                                       : (samples_ + training.batch - 1) / training.batch),
+      steps_(options.repeats ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
       batch_(training.batch),
       shards_(training.shards),
       reads_part_(training.shards.is_cut),
-      last_batch_(options.trains ? 0 : samples_ % training.batch),
+      last_batch_(options.repeats ? 0 : samples_ % training.batch),
       batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch,
                             with_shards(options, training.shards))) {
   whole_ = hash_of_whole(training, samples, options);
   if (options.trains && training.batch > samples_)
-    throw Error(fmt::format("{} has {} samples, fewer than a batch of {}, and remainders are dropped; give a smaller "
-                            "batch",
-                            samples.paths.front(), samples_, training.batch),
+    throw Error(fmt::format("{} has {} samples, fewer than a batch of {}; give a smaller batch", samples.paths.front(),
+                            samples_, training.batch),
                 ErrorKind::Usage);
   // Where bad samples are passed over, nobody knows what is left.
-  if (training.pipeline.most_corrupt > 0 && !options.trains) last_batch_.reset();
+  if (training.pipeline.most_corrupt > 0 && !options.repeats) last_batch_.reset();
 }
 
 Inputs::Inputs(const Training& training, const Dataset& batches)

@@ -11,8 +11,8 @@
 namespace plimsoll::train {
 
 struct InputOptions {
-  bool trains = false;   // shuffled as the pipeline says; a last batch that is not full is dropped
-  bool repeats = false;  // epochs without end
+  bool trains = false;   // shuffled as the pipeline says
+  bool repeats = false;  // epochs without end, of full batches alone
   uint64_t seed = 1;
   Shards shards = {};  // which of them are read; those of a step are batches of their own
 };
@@ -32,7 +32,7 @@ struct BatchPart {
 // Reads ahead in the data share, which training and test data use in turn.
 class Inputs {
  public:
-  // Throws Error(Usage) when the batch is larger than the half and remainders are dropped.
+  // Throws Error(Usage) when the batch to train with is larger than the half.
   Inputs(const Training& training, const Samples& samples, const InputOptions& options = {});
   // Batches that are made already.
   Inputs(const Training& training, const Dataset& batches);

@@ -11,6 +11,7 @@
 #include "session/weights_file.h"
 #include "train/epoch_sums.h"
 #include "train/evaluate.h"
+#include "train/no_samples.h"
 #include "train/pipeline.h"
 #include "train/run_state.h"
 

@@ -75,7 +75,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   const bool profiles = spec.purpose == Purpose::Profile;
   SessionOptions options;
   // All steps are planned before the session opens, unless nobody knows how many samples are left for the last one.
-  options.plans_other_batches = spec.plans_other_batches || (spec.data.test && spec.pipeline.most_corrupt > 0);
+  options.plans_other_batches = spec.plans_other_batches || (!spec.data.is_empty() && spec.pipeline.most_corrupt > 0);
   options.keeps_plans = profiles;
   if (profiles)
     options.caller_step_bytes = spec.profile_steps * Bytes{sizeof(int64_t)};
@@ -188,7 +188,9 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
     if (last_batch > 0) requests.push_back(make(passes, last_batch));
     return number;
   };
-  const LastBatches& last = spec.last_batches;
+  LastBatches last = spec.last_batches;
+  if (spec.data.train && spec.purpose == Purpose::Train && spec.pipeline.most_corrupt == 0)
+    last.train = spec.data.train->elements.size() % training.batch;
   if (trains(spec)) add(training.shards.is_cut ? last_shard_request : train_request, last.train);
   if (spec.purpose != Purpose::Predict) training.evaluate_step = add(evaluate_request, last.evaluate);
   if (spec.predicts || spec.purpose == Purpose::Predict) training.predict_step = add(predict_request, last.predict);
