@@ -67,7 +67,7 @@ class PaperWalk {
     double& network = lane(plan::Lane::Network);
     network = wait_for_operands(task, std::max(network, lane(plan::Lane::Compute)));
     const double bytes = task.updates.empty() ? 0 : bytes_of(problem_, task.updates.front());
-    exchange(bytes, part_ == SharedPart::None ? 2 : 1);
+    exchange(bytes, part_ >= SharedPart::Gradients ? 1 : 2);
     for (const plan::BufferId id : task.updates) ready_[static_cast<size_t>(id)] = network;
   }
 
