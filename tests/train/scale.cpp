@@ -73,8 +73,8 @@ TEST(PaperStep, SendsTheVolumesOfEachSharing) {
   };
   const double p = 4.0 * (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10), part = 0.75;
   EXPECT_NEAR(sent(SharedPart::None), 2 * part * p, 0.001 * p) << "summed and gathered";
-  EXPECT_NEAR(sent(SharedPart::State), 2 * part * p, 0.001 * p) << "gradients summed, weights gathered";
-  EXPECT_NEAR(sent(SharedPart::Gradients), sent(SharedPart::State), 1);
+  EXPECT_NEAR(sent(SharedPart::State), 3 * part * p, 0.001 * p) << "the same, and weights gathered";
+  EXPECT_NEAR(sent(SharedPart::Gradients), 2 * part * p, 0.001 * p) << "summed into slices, weights gathered";
   EXPECT_NEAR(sent(SharedPart::Weights), 3 * part * p, 0.001 * p) << "weights gathered for both passes as well";
 }
 
