@@ -222,8 +222,13 @@ TEST(TrainPipeline, HasTheSameBitsUnderTheSmallestLines) {
   spec.stages = {{"block3"}, 4};
   const Trained wide = train_pipeline(spec, 1);
   expect_same_bits(train_pipeline(spec, 1, Line::Smallest), wide);
+  const testing::TemporaryDirectory scratch;
+  Spec spilling = spec;
+  spilling.scratch_folder = scratch.path();
+  expect_same_bits(train_pipeline(spilling, 1, Line::Smallest), wide);
   const auto ranks = ranks::make_replicas(2);
   for (const auto& rank : ranks) {
+    EXPECT_LT(smallest_line(spilling, rank), smallest_line(spec, rank)) << rank->rank();
     const auto tight = make_rank(spec, rank, smallest_line(spec, rank));
     EXPECT_LT(tight->session->arena_bytes(), make_rank(spec, rank)->session->arena_bytes()) << rank->rank();
   }
@@ -269,7 +274,7 @@ TEST(TrainPipeline, ThatCanNotBeIsRefused) {
     return error_of([&] { make_rank(spec, ranks[1]); });
   };
   EXPECT_THAT(refusal([](Spec& spec) { spec.stages.first_layers.clear(); }),
-              HasSubstr("a pipeline of 1 stages needs 1 ranks, one for each, and there are 2"));
+              HasSubstr("a pipeline of 1 stage needs 1 rank, one for each, and there are 2"));
   EXPECT_THAT(refusal([](Spec& spec) { spec.stages.micro_batches = 3; }), HasSubstr("try a batch of 9"));
   EXPECT_THAT(refusal([](Spec& spec) { spec.shards = 2; }), HasSubstr("not shards"));
   EXPECT_THAT(refusal([](Spec& spec) { spec.accumulate = 2; }), HasSubstr("can't be combined with a pipeline"));
