@@ -5,6 +5,7 @@
 #include <plimsoll/strategy.h>
 #include "train/compiled.h"
 #include "train/loop.h"
+#include "train/strategy.h"
 
 namespace plimsoll::train {
 
