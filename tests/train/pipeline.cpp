@@ -222,13 +222,8 @@ TEST(TrainPipeline, HasTheSameBitsUnderTheSmallestLines) {
   spec.stages = {{"block3"}, 4};
   const Trained wide = train_pipeline(spec, 1);
   expect_same_bits(train_pipeline(spec, 1, Line::Smallest), wide);
-  const testing::TemporaryDirectory scratch;
-  Spec spilling = spec;
-  spilling.scratch_folder = scratch.path();
-  expect_same_bits(train_pipeline(spilling, 1, Line::Smallest), wide);
   const auto ranks = ranks::make_replicas(2);
   for (const auto& rank : ranks) {
-    EXPECT_LT(smallest_line(spilling, rank), smallest_line(spec, rank)) << rank->rank();
     const auto tight = make_rank(spec, rank, smallest_line(spec, rank));
     EXPECT_LT(tight->session->arena_bytes(), make_rank(spec, rank)->session->arena_bytes()) << rank->rank();
   }
