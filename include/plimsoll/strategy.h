@@ -2,6 +2,7 @@
 //
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::mirrored(2)});
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::ranks({.shards = 8})});
+//   net.fit(train, line, {.epochs = 10, .strategy = Strategy::pipeline({"block6"}, 8)});
 #pragma once
 
 #include <cstdint>

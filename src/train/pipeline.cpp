@@ -45,8 +45,8 @@ model::StagePlace place_in_pipeline(const Spec& spec, int64_t batch) {
   place.first_layers = spec.stages.first_layers;
   place.stages = static_cast<int>(place.first_layers.size()) + 1;
   if (place.stages != ranks)
-    refuse_pipeline(fmt::format("a pipeline of {} stages needs {} ranks, one for each, and there {} {}", place.stages,
-                                place.stages, ranks == 1 ? "is" : "are", ranks));
+    refuse_pipeline(fmt::format("a pipeline of {0} stage{1} needs {0} rank{1}, one for each, and there {2} {3}",
+                                place.stages, place.stages == 1 ? "" : "s", ranks == 1 ? "is" : "are", ranks));
   place.stage = spec.communicator ? spec.communicator->rank() : 0;
   place.micro_batches =
       spec.stages.micro_batches > 0 ? spec.stages.micro_batches : choose_micro_batches(batch, place.stages);

@@ -269,7 +269,7 @@ TEST(TrainPipeline, ThatCanNotBeIsRefused) {
     return error_of([&] { make_rank(spec, ranks[1]); });
   };
   EXPECT_THAT(refusal([](Spec& spec) { spec.stages.first_layers.clear(); }),
-              HasSubstr("a pipeline of 1 stages needs 1 ranks, one for each, and there are 2"));
+              HasSubstr("a pipeline of 1 stage needs 1 rank, one for each, and there are 2"));
   EXPECT_THAT(refusal([](Spec& spec) { spec.stages.micro_batches = 3; }), HasSubstr("try a batch of 9"));
   EXPECT_THAT(refusal([](Spec& spec) { spec.shards = 2; }), HasSubstr("not shards"));
   EXPECT_THAT(refusal([](Spec& spec) { spec.accumulate = 2; }), HasSubstr("can't be combined with a pipeline"));
