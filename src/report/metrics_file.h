@@ -47,7 +47,7 @@ class MetricsCsv {
   std::vector<std::string> columns_;  // after epoch and step
 };
 
-// {"epoch":1,"step":468,"loss":0.5,"val_loss":null}: one object a line, null for what was not measured.
+// {"epoch":1,"step":469,"loss":0.5,"val_loss":null}: one object a line, null for what was not measured.
 class MetricsJson {
  public:
   static constexpr Bytes kBytes = LineFile::kBytes;

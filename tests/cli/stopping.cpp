@@ -152,9 +152,9 @@ TEST(Stopping, AFullOutputIsExitCodeFive) {
 TEST(Stopping, AStoppedEpochHasALine) {
   const Outcome steps = run_program(fmt::format("train mlp {} --steps 3", kData));
   EXPECT_EQ(steps.exit_code, 0);
-  EXPECT_THAT(steps.errors, HasSubstr("epoch 1/1  3 of 468 steps  loss "));
+  EXPECT_THAT(steps.errors, HasSubstr("epoch 1/1  3 of 469 steps  loss "));
   const Outcome signal = run_program(fmt::format("train fashion {} --epochs 500", kData), "timeout -s TERM 5");
-  EXPECT_THAT(signal.errors, ::testing::ContainsRegex("epoch [0-9]+/500  [0-9]+ of 468 steps  loss "));
+  EXPECT_THAT(signal.errors, ::testing::ContainsRegex("epoch [0-9]+/500  [0-9]+ of 469 steps  loss "));
   const Outcome json = run_program(fmt::format("train mlp {} --steps 3 --json", kData));
   EXPECT_EQ(json.event("epoch").value("steps", 0), 3);
 }

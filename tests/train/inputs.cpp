@@ -133,8 +133,8 @@ TEST(Inputs, BatchesAreAlignedAndPadded) {
     const auto* const y = static_cast<const std::byte*>(batch->data(size_t{1}));
     EXPECT_GE(y - x, round_up(batch->bytes(size_t{0}), kAlignment));
   }
-  EXPECT_EQ(batches, 5);
-  EXPECT_EQ(inputs.steps_per_epoch(), 5);
+  EXPECT_EQ(batches, 6);
+  EXPECT_EQ(inputs.steps_per_epoch(), 6);
 }
 
 // The first pixel of each sample, in the order of an epoch.
