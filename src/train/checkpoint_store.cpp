@@ -34,7 +34,9 @@ constexpr StoredPart kParts[] = {{"weights.safetensors", WeightsPart::Model},
                                  {"optimiser.safetensors", WeightsPart::Optimiser}};
 
 // Ranks write what they hold, each in a file of its own; the first one names all of them in the manifest.
-int parts_of(const Training& training) { return training.communicator ? training.communicator->size() : 1; }
+int parts_of(const Training& training) {
+  return training.communicator && !training.first_rank_saves ? training.communicator->size() : 1;
+}
 bool writes_manifest(const Training& training) { return !training.communicator || training.communicator->rank() == 0; }
 
 std::string path_in(const std::string& folder, const std::string& name) { return folder + "/" + name; }

@@ -43,6 +43,7 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
   if (train_.steps_per_epoch() == Dataset::kInfinite && options.steps_per_epoch == 0)
     throw Error("the training data has no end; say how many steps make an epoch, or leave out repeat()",
                 ErrorKind::Usage);
+  training.first_rank_saves = options.follows_first_rank;
   if (training.shards.is_cut) records_.emplace(training.shards, training.communicator.get(), sums_.width());
   if (training.place.is_set()) {
     records_.emplace(shards_of_stages(training, training.place.micro_batches), training.communicator.get(),

@@ -51,6 +51,7 @@ struct Training {
   model::StageGraph stage;                            // its part, there
   std::shared_ptr<ranks::Communicator> communicator;  // null: there are no other ranks
   bool shares_batches = false;                        // the first of these reads for all, in this process
+  bool first_rank_saves = false;                      // alone: it alone has callbacks
   ranks::NetworkSpeed network;                        // between them
   autodiff::SharedTensors shared;                     // with them
   session::VariableSlices slices;                     // what this rank holds of shared variables
