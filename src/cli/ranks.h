@@ -35,8 +35,8 @@ void run_together(ranks::Communicator* communicator, const std::function<std::st
 // Throws AgreedError(Usage) with what differs when the ranks were given different trainings.
 void expect_same_training(const Arguments& arguments, const train::Training& training);
 
-// Does the work of a verb: alone; as one of the ranks that were started, whose failure ends all; or, when ranks are asked
-// for and this process is none, by starting them. Returns the exit code.
+// Does the work of a verb: alone; as one of the ranks that were started, whose failure ends all; or, when ranks are
+// asked for and this process is none, by starting them. Returns the exit code.
 int run_with_ranks(const Arguments& given,
                    const std::function<int(const Arguments&, const std::shared_ptr<ranks::Communicator>&)>& work);
 
