@@ -17,7 +17,8 @@ namespace plimsoll::report {
 
 // What each rank holds a part of, where without it all ranks hold the same.
 enum class SharedPart : uint8_t { None, State, Gradients, Weights };  // each with those before it
-inline constexpr std::array kSharedParts{SharedPart::None, SharedPart::State, SharedPart::Gradients, SharedPart::Weights};
+inline constexpr std::array kSharedParts{SharedPart::None, SharedPart::State, SharedPart::Gradients,
+                                         SharedPart::Weights};
 std::string_view name_of(SharedPart part);  // "gradients"
 
 // Predicted for one step.

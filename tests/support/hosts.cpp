@@ -19,7 +19,9 @@ namespace {
 
 constexpr const char* kPath = "PATH=$PATH:/sbin:/usr/sbin";
 
-bool succeeds(const std::string& command) { return std::system(("{ " + command + "; } > /dev/null 2>&1").c_str()) == 0; }
+bool succeeds(const std::string& command) {
+  return std::system(("{ " + command + "; } > /dev/null 2>&1").c_str()) == 0;
+}
 
 }  // namespace
 
