@@ -97,7 +97,7 @@ RankFacts rank_facts(const Training& training) {
   return facts;
 }
 
-void expect_same_facts(ranks::Communicator& communicator, const RankFacts& facts) {
+void expect_same_on_ranks(ranks::Communicator& communicator, const RankFacts& facts) {
   const std::vector<std::string> all = communicator.gather_texts(join_facts(facts));
   const RankFacts first = split_facts(all.front());
   std::string differences;

@@ -27,6 +27,6 @@ using RankFacts = std::vector<std::pair<std::string, std::string>>;
 // What must be the same on all ranks of a training, whoever started it.
 RankFacts rank_facts(const Training& training);
 // Throws AgreedError(Usage) with what differs.
-void expect_same_facts(ranks::Communicator& communicator, const RankFacts& facts);
+void expect_same_on_ranks(ranks::Communicator& communicator, const RankFacts& facts);
 
 }  // namespace plimsoll::train

@@ -254,7 +254,7 @@ History fit_as_rank(Compiled& compiled, SessionNeed need, const StrategyContents
                          format_bytes(training.line->limit()));
     });
     Training& training = *compiled.open_training();
-    if (ranks != nullptr) expect_same_facts(*ranks, fit_facts(training, options, compiled.options().seed));
+    if (ranks != nullptr) expect_same_on_ranks(*ranks, fit_facts(training, options, compiled.options().seed));
     TrainingLoop loop(training, options, std::move(callbacks));
     compiled.set_trained();
     return loop.run();
