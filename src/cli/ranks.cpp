@@ -63,7 +63,7 @@ std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments) {
 }
 
 void expect_same_training(const Arguments& arguments, const train::Training& training) {
-  train::expect_same_facts(*training.communicator, facts_of(arguments, training));
+  train::expect_same_on_ranks(*training.communicator, facts_of(arguments, training));
   train::expect_matching_exchanges(training);
 }
 

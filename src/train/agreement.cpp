@@ -118,7 +118,7 @@ void expect_matching_exchanges(const Training& training) {
                       ErrorKind::Usage);
 }
 
-void expect_same_facts(ranks::Communicator& communicator, const RankFacts& facts) {
+void expect_same_on_ranks(ranks::Communicator& communicator, const RankFacts& facts) {
   const std::vector<std::string> all = communicator.gather_texts(join_facts(facts));
   const RankFacts first = split_facts(all.front());
   std::string differences;

@@ -27,7 +27,7 @@ using RankFacts = std::vector<std::pair<std::string, std::string>>;
 // What must be the same on all ranks of a training, whoever started it.
 RankFacts rank_facts(const Training& training);
 // Throws AgreedError(Usage) with what differs.
-void expect_same_facts(ranks::Communicator& communicator, const RankFacts& facts);
+void expect_same_on_ranks(ranks::Communicator& communicator, const RankFacts& facts);
 // Exchanges must be the same on all ranks; in a pipeline those of two ranks differ, and must meet. A rank that waits
 // for a message which nobody sends would hang until the deadline. Throws AgreedError where they do not match.
 void expect_matching_exchanges(const Training& training);

@@ -256,7 +256,7 @@ History fit_as_rank(Compiled& compiled, SessionNeed need, const StrategyContents
     });
     Training& training = *compiled.open_training();
     if (ranks != nullptr) {
-      expect_same_facts(*ranks, fit_facts(training, options, compiled.options().seed));
+      expect_same_on_ranks(*ranks, fit_facts(training, options, compiled.options().seed));
       expect_matching_exchanges(training);
     }
     TrainingLoop loop(training, options, std::move(callbacks));

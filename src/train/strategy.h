@@ -4,22 +4,20 @@
 #include <plimsoll/strategy.h>
 #include "train/spec.h"
 
-namespace plimsoll {
-namespace train {
+namespace plimsoll::train {
 
 enum class StrategyKind { Alone, Ranks, Mirrored, Pipeline };
 
-}  // namespace train
+}  // namespace plimsoll::train
 
-struct Strategy::Contents {
+// Public headers name no namespace of a folder, so that a program's own `train` is not ambiguous.
+struct plimsoll::Strategy::Contents {
   train::StrategyKind kind = train::StrategyKind::Alone;
   int replicas = 1;  // of a mirrored one
   StrategyOptions options = {};
   train::StageOptions stages = {};  // of a pipeline
 };
 
-namespace train {
+namespace plimsoll::train {
 using StrategyContents = Strategy::Contents;
-}
-
-}  // namespace plimsoll
+}  // namespace plimsoll::train
