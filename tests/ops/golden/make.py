@@ -137,11 +137,8 @@ def padded(a, x, value=0.0):
 def _(a, x, kernel, *more):
     more = list(more)
     residual = more.pop() if a.get("residual") else 0
-    gamma, beta, mean, variance = [more.pop(0) for _ in range(4)] if a.get("normed") else [None] * 4
     y = F.conv2d(padded(a, x), kernel, more[0] if more else None, a.get("strides", [1, 1]), 0,
                  a.get("dilations", [1, 1]), a.get("groups", 1))
-    if gamma is not None:
-        y = F.batch_norm(y, mean, variance, gamma, beta, False, 0.0, a["epsilon"])
     return activate(a, y + residual)
 
 
