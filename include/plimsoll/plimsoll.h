@@ -24,6 +24,7 @@
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/policy.h>
+#include <plimsoll/predictor.h>
 #include <plimsoll/pruning.h>
 #include <plimsoll/schedule.h>
 #include <plimsoll/session.h>

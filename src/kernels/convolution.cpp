@@ -7,7 +7,6 @@
 #include "kernels/half_product.h"
 #include "kernels/image_order.h"
 #include "kernels/kernel_grad_pieces.h"
-#include "kernels/norm_factors.h"
 #include "kernels/one_channel_filter_grad.h"
 #include "kernels/parallel.h"
 #include "kernels/thread_count.h"
@@ -109,25 +108,21 @@ bool lies_in_blocks(const ConvolutionSizes& sizes, const Forward::primitive_desc
 Prepared prepare_winograd(const Facts& facts, const Winograd& winograd, const Forward::primitive_desc& plain,
                           bool is_backward) {
   const bool has_residual = facts.attrs.i("residual") != 0;
-  const NormFactors norm(facts);
   const size_t others = facts.in.size() - 2;
   const bool has_bias = others == (has_residual ? 2U : 1U);
   const Layout image(plain.src_desc()), result(plain.dst_desc());
   std::vector<Layout> in{is_backward ? result : image, Layout(plain.weights_desc())};
   if (has_bias) in.emplace_back();
-  if (norm.is_set()) in.resize(in.size() + NormFactors::kInputs);
   if (has_residual) in.push_back(result);
   const size_t residual_at = facts.in.size() - 1;
   return {.kernel = make_kernel([=](const Args& args) {
-            if (norm.is_set()) norm.fill(args);
-            const float* terms = norm.is_set() ? norm.terms(args) : has_bias ? args.input<float>(2) : nullptr;
-            winograd.run({args.input<float>(0), args.input<float>(1), norm.is_set() ? norm.factors(args) : nullptr,
-                          terms, has_residual ? args.input<float>(residual_at) : nullptr, args.output<float>(0)},
-                         static_cast<std::byte*>(args.workspace) + norm.bytes());
+            winograd.run({args.input<float>(0), args.input<float>(1), has_bias ? args.input<float>(2) : nullptr,
+                          has_residual ? args.input<float>(residual_at) : nullptr, args.output<float>(0)},
+                         args.workspace);
           }),
           .in = std::move(in),
           .out = {is_backward ? image : result},
-          .workspace_bytes = norm.bytes() + winograd.workspace_bytes()};
+          .workspace_bytes = winograd.workspace_bytes()};
 }
 
 // The sizes for our own filter gradient for one channel, where oneDNN wants result and filter in the layouts that it
@@ -378,18 +373,12 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
                             false);
   const bool residual = facts.attrs.i("residual") != 0;
   const bool has_bias = facts.in.size() == (residual ? 4 : 3);
-  const NormFactors norm(facts);
-  const Desc by_channel = plain_desc(DType::F32, {1, norm.channels(), 1, 1});
   const Desc bias = has_bias ? plain_desc(DType::F32, facts.in[2].dims) : Desc();
   const auto residual_at = static_cast<int>(facts.in.size()) - 1;
 
   const auto make = [&](const Desc& x, const Desc& kernel, const Desc& y) {
     dnnl::primitive_attr attr = user_scratchpad();
     dnnl::post_ops post;
-    if (norm.is_set()) {
-      post.append_binary(dnnl::algorithm::binary_mul, by_channel);
-      post.append_binary(dnnl::algorithm::binary_add, by_channel);
-    }
     if (residual) post.append_binary(dnnl::algorithm::binary_add, y);
     append_activation(post, facts.attrs.s("activation"));
     attr.set_post_ops(post);
@@ -408,24 +397,14 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
     bindings.push_back({{DNNL_ARG_BIAS, bias, Binding::From::In, 2}, false});
     in.emplace_back();
   }
-  const auto post_op = [](int number) { return DNNL_ARG_ATTR_MULTIPLE_POST_OP(number) | DNNL_ARG_SRC_1; };
-  if (norm.is_set()) {
-    for (const int i : {0, 1})
-      bindings.push_back({{post_op(i), by_channel, Binding::From::Workspace, 0, i * norm.terms_at()}, false});
-    in.resize(in.size() + NormFactors::kInputs);
-  }
   if (residual) {
-    bindings.push_back({{post_op(norm.is_set() ? 2 : 0), pd.dst_desc(), Binding::From::In, residual_at}, true});
+    bindings.push_back(
+        {{DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, pd.dst_desc(), Binding::From::In, residual_at}, true});
     in.emplace_back(pd.dst_desc());
   }
-  Prepared prepared = prepare_by_samples<Forward>(
-      pd, bindings, in, Layout(pd.dst_desc()),
-      [&](int64_t samples) {
-        return make(with_samples(pd.src_desc(), samples), pd.weights_desc(), with_samples(pd.dst_desc(), samples));
-      },
-      norm.bytes());
-  if (norm.is_set()) prepared.kernel = norm.filled_before(prepared.kernel);
-  return prepared;
+  return prepare_by_samples<Forward>(pd, bindings, in, Layout(pd.dst_desc()), [&](int64_t samples) {
+    return make(with_samples(pd.src_desc(), samples), pd.weights_desc(), with_samples(pd.dst_desc(), samples));
+  });
 }
 
 Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {

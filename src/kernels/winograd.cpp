@@ -20,7 +20,7 @@ namespace {
 struct TileOut {
   const float* from;
   int64_t stride;
-  const float *factors, *bias, *residual;  // residual: as `plane`
+  const float *bias, *residual;  // residual: as `plane`
   float* plane;
   int64_t height, width, row, column;
   Activation activation;
@@ -62,7 +62,6 @@ void transform_out(const TileOut& t) {
   Floats in[kPoints], half[kResult * kSide];
   for (int64_t i = 0; i < kPoints; ++i) in[i] = hn::LoadU(d, t.from + i * t.stride);
   for (int64_t j = 0; j < kSide; ++j) change_result<kSide, kSide>(in + j, half + j);
-  const Floats factor = t.factors != nullptr ? hn::LoadU(d, t.factors) : hn::Set(d, 1.0f);
   const Floats bias = t.bias != nullptr ? hn::LoadU(d, t.bias) : hn::Zero(d);
   const int64_t rows = std::min(kResult, t.height - t.row), columns = std::min(kResult, t.width - t.column);
   for (int64_t i = 0; i < rows; ++i) {
@@ -70,7 +69,7 @@ void transform_out(const TileOut& t) {
     change_result<1, 1>(half + i * kSide, out);
     const int64_t at = ((t.row + i) * t.width + t.column) * block;
     for (int64_t j = 0; j < columns; ++j) {
-      Floats y = hn::MulAdd(out[j], factor, bias);
+      Floats y = hn::Add(out[j], bias);
       if (t.residual != nullptr) y = hn::Add(y, hn::LoadU(d, t.residual + at + j * block));
       hn::StoreU(activate(y, t.activation), d, t.plane + at + j * block);
     }
@@ -181,9 +180,9 @@ void Winograd::run_tiles(const Operands& in, int64_t first_tile, int64_t tiles, 
       const int64_t channel = first_output + output;
       const int64_t plane = (sample * n.outputs + channel) * n.out_height * n.out_width;
       HWY_DYNAMIC_DISPATCH(transform_out)
-      ({held.product + t * outputs + output, product_stride, in.factors != nullptr ? in.factors + channel : nullptr,
-        in.bias != nullptr ? in.bias + channel : nullptr, in.residual != nullptr ? in.residual + plane : nullptr,
-        in.y + plane, n.out_height, n.out_width, row, column, activation_});
+      ({held.product + t * outputs + output, product_stride, in.bias != nullptr ? in.bias + channel : nullptr,
+        in.residual != nullptr ? in.residual + plane : nullptr, in.y + plane, n.out_height, n.out_width, row, column,
+        activation_});
     }
   }
 }

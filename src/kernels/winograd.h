@@ -42,8 +42,7 @@ class Winograd {
 
   struct Operands {
     const float *x, *kernel;
-    const float* factors;   // for each output, or null
-    const float* bias;      // the same, added after that
+    const float* bias;      // for each output, or null
     const float* residual;  // added to the result, or null
     float* y;
   };

@@ -8,9 +8,6 @@ namespace plimsoll::lower {
 // y = act(matmul(...)), act(conv2d(...)), act(batch_norm(...)): the activation runs while the result is in cache.
 void fuse_activation(Draft& draft);
 
-// Inference: a convolution norms its result itself, and adds what is added to it then.
-void fuse_norm_forward(Draft& draft);
-
 // The backward of batch_norm with a fused activation masks its gradient itself.
 void fuse_norm_backward(Draft& draft);
 

@@ -15,7 +15,6 @@ namespace {
 void rewrite(Draft& draft, const LowerOptions& options) {
   if (options.fuse) {
     fuse_loss(draft);
-    if (!options.half_products) fuse_norm_forward(draft);  // products of bf16 give plain results
     fuse_activation(draft);
     fuse_norm_backward(draft);
     fuse_pool_backward(draft);

@@ -1,5 +1,4 @@
-// conv2d: y = norm(x * kernel) (+ bias) (+ residual), images [N,C,H,W], filters [O,C/groups,h,w]; and its two
-// gradients.
+// conv2d: y = x * kernel (+ bias) (+ residual), images [N,C,H,W], filters [O,C/groups,h,w]; and its two gradients.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,11 +15,7 @@ namespace {
 
 void infer(Infer& n) {
   const bool residual = n.attrs.i("residual") != 0;
-  const bool normed = n.attrs.i("normed") != 0;  // gamma, beta, mean and variance instead of a bias
-  if (normed)
-    n.expect_inputs(residual ? 7 : 6, residual ? 7 : 6);
-  else
-    n.expect_inputs(residual ? 3 : 2, residual ? 4 : 3);
+  n.expect_inputs(residual ? 3 : 2, residual ? 4 : 3);
   for (const size_t i : {0, 1}) n.expect_rank(i, 4);
   parse_activation(n.attrs.s("activation"));
   const Shape& x = n.in[0].shape;
@@ -33,9 +28,6 @@ void infer(Infer& n) {
         groups < 1 || x[1].fixed() % groups != 0 ? "a whole part of them" : std::to_string(x[1].fixed() / groups)));
   if (kernel[0].fixed() % groups != 0)
     n.fail(fmt::format("{} output channels can't be divided among {} groups", to_string(kernel[0]), groups));
-  for (size_t i = 2; normed && i < 6; ++i)
-    if (!(n.in[i].shape == Shape{kernel[0]}))
-      n.fail(fmt::format("what norms the result must be [{}] but is {}", to_string(kernel[0]), to_string(n.in[i])));
   if (n.in.size() == (residual ? 4 : 3) && !(n.in[2].shape == Shape{kernel[0]}))
     n.fail(fmt::format("bias must be [{}] but is {}", to_string(kernel[0]), to_string(n.in[2])));
   const auto size = output_size(n, {x[2].fixed(), x[3].fixed()}, {kernel[2].fixed(), kernel[3].fixed()});
@@ -49,7 +41,6 @@ ConvolutionSizes sizes_of(const Facts& facts) {
 }
 
 void grad(Backward& b) {
-  if (b.attrs.has("normed")) throw Error("conv2d: a batch norm is folded in for inference alone");
   if (b.attrs.has("activation")) throw Error("conv2d: activations are fused after the gradients are made, not before");
   const Window window = window_of(b.attrs);
   const bool residual = b.attrs.i("residual") != 0;
@@ -128,7 +119,7 @@ std::optional<HalfCompute> half_compute_of(const ConvolutionSizes& sizes, Convol
 }
 
 std::optional<HalfCompute> half_compute(const Facts& facts) {
-  if (facts.attrs.i("residual") != 0 || facts.attrs.i("normed") != 0) return std::nullopt;
+  if (facts.attrs.i("residual") != 0) return std::nullopt;
   const ConvolutionSizes sizes = sizes_of(facts);
   return half_compute_of(sizes, ConvolutionPass::Forward, uses_winograd(facts, sizes, false),
                          {.takes = 0b1, .needs = 0b1, .gives = true});
@@ -163,26 +154,7 @@ std::vector<Sample> samples() {
                   },
                   1e-4, false};
   };
-  const auto normed = [=](std::string name, Shape x, Shape kernel, Window window, bool residual) {
-    return Sample{std::move(name),
-                  [=](SampleBuilder& s) {
-                    const Shape channels{kernel[0]};
-                    std::vector<Tensor> in{s.input(x),        s.input(kernel),   s.input(channels, 0.5, 1.5),
-                                           s.input(channels), s.input(channels), s.input(channels, 0.5, 2)};
-                    if (residual) in.push_back(s.input({batch, kernel[0], x[2], x[3]}));
-                    Attrs attrs = attrs_of(window);
-                    attrs.set("normed", int64_t{1});
-                    if (residual) attrs.set("residual", int64_t{1});
-                    attrs.set("epsilon", 1e-3);
-                    attrs.set("activation", std::string("relu"));
-                    return std::vector<Tensor>{apply(*find_op("conv2d"), in, attrs)};
-                  },
-                  1e-4, false};
-  };
   return {
-      normed("normed", {batch, 3, 4, 3}, {8, 3, 3, 3}, Window::padded(1), false),
-      normed("normed, padded channels", {batch, 8, 2, 3}, {10, 8, 1, 1}, {}, true),
-      normed("normed depthwise", {batch, 8, 3, 3}, {8, 1, 3, 3}, {{1, 1}, {1, 1, 1, 1}, {1, 1}, 8}, true),
       sample("plain", {batch, 3, 4, 5}, {2, 3, 3, 2}, {}, false),
       sample("bias", {batch, 3, 4, 4}, {5, 3, 3, 3}, Window::padded(1), true),
       sample("1x1", {batch, 8, 3, 2}, {8, 8, 1, 1}, {}, true),
@@ -276,8 +248,6 @@ Tensor conv2d(Tensor x, Tensor kernel, Tensor bias, const Window& window, Name n
   if (!bias.is_set()) return apply(kConv2d, {x, kernel}, attrs_of(window), name);
   return apply(kConv2d, {x, kernel, bias}, attrs_of(window), name);
 }
-
-bool applies_norm(const Op& host, const Op& norm) { return &host == &kConv2d && norm.name == "batch_norm_inference"; }
 
 Tensor conv2d_input_grad(Tensor dy, Tensor kernel, const Shape& x, const Window& window) {
   Attrs attrs = attrs_of(window);

@@ -1,14 +1,10 @@
-// The gradients of a convolution as nodes, shared by conv2d and conv2d_transpose, and what it takes into itself.
+// The gradients of a convolution as nodes, shared by conv2d and conv2d_transpose.
 #pragma once
 
 #include "kernels/window.h"
 #include "ops/ops.h"
 
 namespace plimsoll::ops {
-
-// Whether `host` is a convolution that applies `norm` to its result itself, with the setting `normed`: the inputs of
-// the norm follow its own.
-bool applies_norm(const Op& host, const Op& norm);
 
 Tensor conv2d_input_grad(Tensor dy, Tensor kernel, const Shape& x, const Window& window);
 struct KernelGrad {

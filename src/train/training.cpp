@@ -326,7 +326,7 @@ session::Request predict_request(const model::TrainingGraph& passes, int64_t bat
 }
 
 int64_t count_weights(const Training& training) {
-  int64_t weights = plimsoll::count_weights(training.graph);
+  int64_t weights = plimsoll::count_weights(training.whole_graph());
   if (training.shared.weights)
     for (const autodiff::SharedWeight& weight : training.shared.weights->all)
       weights += element_count(weight.whole).fixed() - element_count(weight.slice.shape()).fixed();

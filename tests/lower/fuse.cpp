@@ -4,7 +4,6 @@
 #include <cmath>
 #include <span>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <plimsoll/optimiser.h>
@@ -81,64 +80,6 @@ TEST(Fuse, ActivationIntoTheInferenceOfBatchNorm) {
         batch_norm(x, parameter("gamma"), parameter("beta"), parameter("mean"), mul(deviation, deviation), false);
     expect_better(graph, {activation(y, {})}, 1);
   }
-}
-
-// With a residual, as in a block of a resnet: the later of the two convolutions adds the result of the earlier one.
-TEST(Fuse, BatchNormOfInferenceAndASumIntoConvolution) {
-  struct Case {
-    int64_t in, out, side;
-    Window window;
-  };
-  for (const Case& c : {Case{16, 24, 1, {}}, Case{32, 32, 3, Window::padded(1)}, Case{3, 10, 3, Window::padded(1)}}) {
-    Graph graph;
-    const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), c.in, 9, 7});
-    int number = 0;
-    const auto weights = [&](Shape shape) {
-      return graph.variable(fmt::format("w{}", ++number), DType::F32, std::move(shape), Init::zeros());
-    };
-    const auto normed = [&] {
-      const Tensor deviation = weights({c.out});  // squares are variances: the test's numbers may be negative
-      const Tensor variance = mul(deviation, deviation);
-      const Tensor y = conv2d(x, weights({c.out, c.in, c.side, c.side}), Tensor(), c.window);
-      return batch_norm(y, weights({c.out}), weights({c.out}), weights({c.out}), variance, false, 0.9, 0.5);
-    };
-    const Tensor shortcut = normed();
-    const Ran plain = run(graph, {relu(normed() + shortcut)}, false);
-    const Ran fused = run(graph, {relu(normed() + shortcut)}, true);
-    EXPECT_EQ(fused.count("batch_norm_inference"), 0);
-    EXPECT_EQ(fused.count("conv2d"), 2);
-    EXPECT_EQ(fused.count("relu") + fused.count("add") + fused.count("fused"), 0);
-    EXPECT_EQ(plain.count("batch_norm_inference"), 2);
-    EXPECT_LT(fused.buffer_bytes, plain.buffer_bytes);
-  }
-}
-
-TEST(Fuse, BatchNormOfInferenceIntoConvolutionGivesTheSameNumbers) {
-  for (const int64_t groups : {1, 16}) {
-    Graph graph;
-    const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 16, 9, 7});
-    const auto parameter = [&](const char* name) { return graph.variable(name, DType::F32, {16}, Init::zeros()); };
-    const Tensor deviation = parameter("deviation");
-    const Tensor variance = mul(deviation, deviation);
-    const Tensor w = graph.variable("w", DType::F32, {16, 16 / groups, 3, 3}, Init::zeros());
-    const Tensor y = conv2d(x, w, Tensor(), {{1, 1}, {1, 1, 1, 1}, {1, 1}, groups});
-    const Tensor normed =
-        batch_norm(y, parameter("gamma"), parameter("beta"), parameter("mean"), variance, false, 0.9, 0.5);
-    expect_better(graph, {relu(normed + x)}, 3);
-  }
-}
-
-// The value between is wanted too, or is scaled by numbers that are not there yet.
-TEST(Fuse, BatchNormStaysWhereItsInputIsReadByOthers) {
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 8, 5, 5});
-  const auto parameter = [&](const char* name) { return graph.variable(name, DType::F32, {8}, Init::zeros()); };
-  const Tensor y = conv2d(x, graph.variable("w", DType::F32, {8, 8, 3, 3}, Init::zeros()));
-  const Tensor deviation = parameter("deviation");
-  const Tensor late = mul(deviation, deviation);
-  const Tensor normed = batch_norm(y, parameter("gamma"), parameter("beta"), parameter("mean"), late, false);
-  EXPECT_EQ(run(graph, {normed, y}, true).count("batch_norm_inference"), 1);
-  EXPECT_EQ(run(graph, {normed}, true).count("batch_norm_inference"), 1);
 }
 
 TEST(Fuse, MaskOfTheActivationBeforePoolingIsSpread) {
