@@ -15,6 +15,7 @@
 #include "memory/file.h"
 #include "session/weights_file.h"
 #include "session/weights_parts.h"
+#include "train/agreement.h"
 
 namespace plimsoll::train {
 namespace {
@@ -290,8 +291,11 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
     std::string folder = folder_ ? folder_->begin() : "";
     if (parts_of(training) > 1) folder = training.communicator->gather_texts(folder).front();
     CheckpointManifest manifest{steps, checkpoint_facts(training), run, {}};
-    for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part));
     // The files of all ranks are on the disk before the manifest names them.
+    run_together(parts_of(training) > 1 ? training.communicator.get() : nullptr, [&] {
+      for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part));
+      return std::string("has written its part");
+    });
     if (parts_of(training) > 1) manifest.files = gather_files(*training.communicator, manifest.files);
     if (folder_) {
       manifest.files.push_back(save_history(history, folder));
@@ -303,8 +307,10 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
     if (parts_of(training) > 1) training.communicator->meet();
   } catch (const Error& e) {
     if (folder_) folder_->abandon();
-    throw Error(fmt::format("no checkpoint is written at step {}: {}; {}", steps, e.what(), name_last(list())),
-                e.kind());
+    const std::string text =
+        fmt::format("no checkpoint is written at step {}: {}; {}", steps, e.what(), name_last(list()));
+    if (dynamic_cast<const AgreedError*>(&e) != nullptr) throw AgreedError(text, e.kind());
+    throw Error(text, e.kind());
   }
   if (folder_) folder_->keep_newest(keep_);
   return place;
