@@ -112,10 +112,11 @@ class Differentiator {
     }
   }
 
-  // A value that came from other ranks is gathered again for the backward pass, so that nobody holds it until then.
+  // A weight whose slices ranks hold is gathered again for the backward pass, so that nobody holds it until then.
   Tensor gathered_again(Tensor value) {
     const NodeId producer = body_.value(value.id()).producer;
     if (producer < 0 || !body_.node(producer).op->traits.exchanges) return value;
+    if (body_.attrs(body_.node(producer)).i("slices", 0) == 0) return value;
     Tensor& again = gathered_[value.id()];
     if (!again.is_set()) {
       const Node node = body_.node(producer);

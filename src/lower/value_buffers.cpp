@@ -28,7 +28,7 @@ std::vector<bool> find_gradients(const Draft& draft) {
 std::vector<bool> find_gathered(const Draft& draft) {
   std::vector<bool> is_gathered(draft.value_count(), false);
   for (const DraftNode& node : draft.nodes)
-    if (node.op->traits.exchanges)
+    if (node.op->traits.exchanges && node.attrs->i("slices", 0) > 0)
       for (const ValueId value : node.out) is_gathered[static_cast<size_t>(value)] = true;
   return is_gathered;
 }
