@@ -75,7 +75,7 @@ Bytes resident_bytes_of(const Mapping& mapping) {
 // Whether every resident page is the file's own: none was written to and so copied.
 bool is_unchanged(const Mapping& mapping, int pagemap) {
   constexpr uint64_t kIsPresent = uint64_t{1} << 63, kIsFile = uint64_t{1} << 61;
-  std::array<uint64_t, 512> pages;
+  std::array<uint64_t, 4096> pages;
   for (uintptr_t at = mapping.first; at < mapping.last; at += pages.size() * kPageBytes) {
     const size_t count = std::min<size_t>(pages.size(), (mapping.last - at) / kPageBytes);
     const auto bytes = static_cast<ssize_t>(count * sizeof(uint64_t));
@@ -120,8 +120,10 @@ ProcessMemory measure_process_memory() {
 void drop_code_pages() {
   const Descriptor pagemap = Descriptor::open("/proc/self/pagemap", O_RDONLY);
   if (!pagemap.is_open()) return;
+  constexpr uintptr_t kWorthALook = 128 * KiB;
   for_each_mapping([&](const Mapping& mapping) {
-    if (mapping.writes || !mapping.has_file || !is_unchanged(mapping, pagemap)) return;
+    if (mapping.writes || !mapping.has_file || mapping.last - mapping.first < kWorthALook) return;
+    if (!is_unchanged(mapping, pagemap)) return;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses come as text
     ::madvise(reinterpret_cast<void*>(mapping.first), mapping.last - mapping.first, MADV_DONTNEED);
   });
