@@ -1,7 +1,7 @@
 // The worker of the script small: a stored model answers one sample at a time in a process of its own.
 //
-//   bench_small make MODEL FOLDER    writes MODEL-f32 and MODEL-int8 there: initial weights, calibrated on random
-//   images bench_small run DIRECTORY        the last line that it prints is a JSON object
+//   bench_small make MODEL FOLDER    writes MODEL-f32 and MODEL-int8 there: initial weights, random images
+//   bench_small run DIRECTORY        the last line that it prints is a JSON object
 #include <omp.h>
 
 #include <chrono>
@@ -43,7 +43,7 @@ std::vector<float> random_numbers(int64_t count) {
 void make(const Arguments& arguments) {
   constexpr int64_t kBatch = 4, kSamples = 16;
   const ModelSpec spec = find_model(arguments.model);
-  const Shape images = at_batch(spec.input().shape, kSamples);
+  const Dims images = at_batch(spec.input().shape, kSamples);
   const auto numbers = std::make_shared<std::vector<float>>(random_numbers(element_count(images)));
   const Dataset data = Dataset::slices({NamedArray(spec.model.inputs()[0], DType::F32, images, numbers->data(),
                                                    static_cast<Bytes>(numbers->size() * sizeof(float)), numbers)})
