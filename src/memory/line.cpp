@@ -98,7 +98,7 @@ class Ledger {
     const Bytes known = process_bytes_, now = needed_for(memory::measure_process_memory());
     if (now <= known) return;
     hold_process(now);
-    if (used_ <= limit_ + kLittle) return;
+    if (used_ - kLittle <= limit_) return;
     Refusal refused = refusal(Tag::Runtime, 0);
     refused.reason = fmt::format("the process holds {} that this line did not know of when its steps were planned",
                                  format_bytes(now - known));
