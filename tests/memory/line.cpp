@@ -141,6 +141,13 @@ TEST(MemoryLine, SharesHaveBooksOfTheirOwn) {
   EXPECT_THROW(line.share(Tag::Data, 11 * MiB), DoesNotFit);
 }
 
+TEST(MemoryLine, OfAProcessWithoutALimitIsNeverPassed) {
+  MemoryLine line = MemoryLine::process(MemoryLine::kUnlimited);
+  const std::vector<char> grown(static_cast<size_t>(64 * MiB), 'x');
+  line.expect_no_growth();
+  EXPECT_GE(line.process_bytes(), std::ssize(grown));
+}
+
 TEST(Tag, NamesEachOne) {
   EXPECT_EQ(name_of(Tag::Weights), "weights");
   EXPECT_EQ(name_of(Tag(kTagCount - 1)), "eager");
