@@ -12,6 +12,12 @@ constexpr int64_t kFinest = 64;
 
 int64_t finest_step(int64_t batch) { return std::max<int64_t>(1, batch / kFinest); }
 
+// A batch is cut evenly over a pipeline's micro-batches and over shards: only multiples of their number are tried.
+int64_t batch_unit(const Spec& spec) {
+  if (spec.stages.is_set()) return std::max<int64_t>(1, spec.stages.micro_batches);
+  return std::max<int64_t>({1, spec.shards, spec.communicator ? spec.communicator->size() : 1});
+}
+
 }  // namespace
 
 Attempt attempt(const Spec& spec, const StopQuestion& is_stop_asked) {
@@ -26,8 +32,16 @@ LargestBatch find_largest_batch(const Spec& spec, int64_t at_most, const std::fu
                                 const StopQuestion& is_stop_asked) {
   LargestBatch found;
   Spec probe = spec;
+  const int64_t unit = batch_unit(spec);
+  // From here on to the end, batches are counted in units.
+  at_most /= unit;
+  const auto in_samples = [unit](LargestBatch result) {
+    result.batch *= unit;
+    result.refused_batch *= unit;
+    return result;
+  };
   const auto fits = [&](int64_t batch) {
-    probe.batch = batch;
+    probe.batch = batch * unit;
     const Attempt tried = attempt(probe, is_stop_asked);
     if (tried.refusal) {
       found.refused_batch = batch;
@@ -40,9 +54,9 @@ LargestBatch find_largest_batch(const Spec& spec, int64_t at_most, const std::fu
   };
   if (at_most < 1) return found;
   // Fewer samples mostly need less memory, but not always: a kernel for one sample may take more workspace.
-  int64_t next = std::min<int64_t>(at_most, 16);
+  int64_t next = std::clamp<int64_t>(16 / unit, 1, at_most);
   while (!fits(next)) {
-    if (next == 1 || !may_go_on()) return found;
+    if (next == 1 || !may_go_on()) return in_samples(found);
     next = std::max<int64_t>(1, next / 4);
   }
   bool is_higher = true;
@@ -58,7 +72,7 @@ LargestBatch find_largest_batch(const Spec& spec, int64_t at_most, const std::fu
                 found.batch + found.batch / 8 > found.refused_batch && fits(found.batch + found.batch / 8);
     if (!is_higher) found = below;
   }
-  return found;
+  return in_samples(found);
 }
 
 std::unique_ptr<Training> make_sized_training(const Spec& spec, const StopQuestion& is_stop_asked) {
@@ -70,12 +84,14 @@ std::unique_ptr<Training> make_sized_training(const Spec& spec, const StopQuesti
   const int64_t at_most = spec.batch > 0 ? spec.batch : kLargest;
   const LargestBatch found = find_largest_batch(
       whole, at_most, [] { return true; }, is_stop_asked);
+  const int64_t unit = batch_unit(spec);
+  if (at_most < unit) return make_training(sized, is_stop_asked);  // which refuses it
   if (found.batch == 0) throw DoesNotFit(*found.nearest);
   sized.batch = found.batch;
   // The process may have grown a little since the batch was tried.
   Attempt made = attempt(sized, is_stop_asked);
-  while (made.refusal && sized.batch > 1) {
-    sized.batch -= finest_step(sized.batch);
+  while (made.refusal && sized.batch > unit) {
+    sized.batch -= finest_step(sized.batch / unit) * unit;
     made = attempt(sized, is_stop_asked);
   }
   if (made.refusal) throw DoesNotFit(*made.refusal);

@@ -11,11 +11,14 @@
 namespace plimsoll::train {
 namespace {
 
+constexpr Bytes kQuantum = MiB / 2;  // equal plans need equal numbers
+
 std::optional<ranks::Launch> own_launch() {
   return ranks::find_launch([](const char* name) { return std::getenv(name); });
 }
 
-// Shared memory and code: libraries that a process loads late are in no estimate of it.
+// Shared memory and code: libraries that a process loads late are in no estimate of it. Code that only starts them is
+// not used again, and how much of it is resident differs from run to run: the caller drops its pages before.
 Bytes bytes_beside_heap() {
   const memory::ProcessMemory now = memory::measure_process_memory();
   return now.private_bytes + now.file_bytes - now.heap_bytes;
@@ -30,11 +33,13 @@ bool is_one_of_several() {
 
 JoinedRanks join_ranks(double timeout_s, const std::function<bool()>& is_end_asked) {
   JoinedRanks joined;
+  memory::drop_code_pages();
   const Bytes before = bytes_beside_heap();
   const std::chrono::milliseconds timeout(static_cast<int64_t>(timeout_s * 1000));
   joined.communicator = ranks::open_mpi(timeout, is_end_asked);
+  memory::drop_code_pages();
   joined.network = ranks::measure_network(*joined.communicator);
-  joined.bytes = std::max<Bytes>(0, bytes_beside_heap() - before);
+  joined.bytes = round_up(std::max<Bytes>(0, bytes_beside_heap() - before), kQuantum);
   const auto launch = own_launch();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   joined.threads = std::max(1, cores / (launch ? launch->local_size : 1));

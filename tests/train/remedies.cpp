@@ -153,6 +153,30 @@ TEST(LargestBatch, IsTheMostThatWasAllowed) {
   EXPECT_EQ(find_largest_batch(lenet_spec(), 0, [] { return true; }).batch, 0);
 }
 
+TEST(LargestBatch, IsAMultipleOfMicroBatchesAndShards) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
+  for (const bool is_pipeline : {true, false}) {
+    Spec spec = lenet_spec();
+    if (is_pipeline)
+      spec.stages.micro_batches = 4;
+    else
+      spec.shards = 8;
+    const int64_t unit = is_pipeline ? 4 : 8;
+    spec.batch = 64;
+    spec.line = smallest_line(spec) + MiB / 4;
+    const LargestBatch found = find_largest_batch(spec, 203, [] { return true; });
+    EXPECT_GE(found.batch, 64);
+    EXPECT_EQ(found.batch % unit, 0) << found.batch;
+    EXPECT_EQ(found.refused_batch % unit, 0) << found.refused_batch;
+    EXPECT_EQ(find_largest_batch(spec, unit - 1, [] { return true; }).batch, 0);
+    spec.finds_batch = true;
+    EXPECT_EQ(make_sized_training(spec)->batch % unit, 0);
+    spec.line = MiB;
+    spec.finds_batch = false;
+    EXPECT_NO_THROW(find_remedies(spec, attempt(spec).refusal.value()));
+  }
+}
+
 TEST(LargestBatch, RefusesWithTheNearest) {
   Spec spec = lenet_spec();
   spec.finds_batch = true;
