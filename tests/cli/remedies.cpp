@@ -72,7 +72,7 @@ TEST(Remedies, HalfStorageIsTheLastAndSaysThatItIsLossy) {
 }
 
 TEST(Remedies, FrozenWeightsInFewerBits) {
-  const std::string command = "plan mlp --width 2048 --train-only '*/head/*'";
+  const std::string command = "plan dense-chain --layers 30 --width 512 --train-only '*/dense_29/*'";
   const auto needs = [&](const std::string& flags) {
     const Outcome refused = run_program(fmt::format("{} --json --memory 1MiB {}", command, flags));
     return nlohmann::json::parse(refused.output, nullptr, false)["need_bytes"].get<int64_t>();
