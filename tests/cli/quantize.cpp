@@ -70,9 +70,9 @@ TEST_F(Quantize, RefusesClearly) {
 
 // Either of the two makes a model that the other has nothing to do with: one error each, and nothing is written.
 TEST_F(Quantize, StrippedModelsAreRefusedAndQuantisedOnesAreNotStripped) {
-  const Outcome pruned = run_program(fmt::format(
-      "prune {} -b 8 --data {} --epochs 4 --prune to=0.8,begin=0,end=8,frequency=2 --progress none --save-model {}",
-      in("net.plimsoll"), data_.folder(), in("pruned")));
+  const Outcome pruned = run_program(
+      fmt::format("prune {} -b 8 --data {} --epochs 4 --to 0.8 --frequency 2 --progress none --save-model {}",
+                  in("net.plimsoll"), data_.folder(), in("pruned")));
   ASSERT_EQ(pruned.exit_code, 0) << pruned.errors;
   ASSERT_EQ(run_program(fmt::format("strip {} -o {}", in("pruned"), in("stripped"))).exit_code, 0);
   ASSERT_EQ(quantize("pruned", "--all").exit_code, 0);
