@@ -20,6 +20,7 @@ using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+constexpr double kAloneFlops = 1e6;  // less is not worth waking threads
 
 void append_activation(dnnl::post_ops& post, std::string_view name) {
   switch (parse_activation(name)) {
@@ -371,6 +372,9 @@ bool uses_winograd(const Facts& facts, const ConvolutionSizes& sizes, Convolutio
 
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) {
   if (computes_in_bf16(facts.attrs)) return prepare_half_forward(facts, sizes);
+  // oneDNN cuts the work by the number of threads when the primitive is made.
+  const bool is_small = sizes.flops() < kAloneFlops;
+  const ThreadCount threads(is_small ? 1 : thread_slots());
   const auto plain = plain_forward(sizes);
   if (const auto found = winograd_sizes(facts, sizes, ConvolutionPass::Forward); found && lies_in_blocks(sizes, plain))
     return prepare_winograd(facts, Winograd(*found, false, parse_activation(facts.attrs.s("activation"))), plain,
@@ -406,9 +410,11 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
         {{DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, pd.dst_desc(), Binding::From::In, residual_at}, true});
     in.emplace_back(pd.dst_desc());
   }
-  return prepare_by_samples<Forward>(pd, bindings, in, Layout(pd.dst_desc()), [&](int64_t samples) {
+  Prepared prepared = prepare_by_samples<Forward>(pd, bindings, in, Layout(pd.dst_desc()), [&](int64_t samples) {
     return make(with_samples(pd.src_desc(), samples), pd.weights_desc(), with_samples(pd.dst_desc(), samples));
   });
+  if (is_small) prepared.kernel = make_alone(std::move(prepared.kernel));
+  return prepared;
 }
 
 Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
