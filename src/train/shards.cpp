@@ -45,7 +45,7 @@ Shards cut_into_shards(const Spec& spec, int64_t batch) {
   shards.own = shards.total / ranks;
   shards.first = spec.communicator ? spec.communicator->rank() * shards.own : 0;
   // Where sums over ranks come before those over shards of a rank, neighbours in the tree are on different ranks.
-  if (ranks > 1 && spec.sharding >= autodiff::Sharding::Gradients) {
+  if (ranks > 1 && spec.sharding >= Sharding::Gradients) {
     shards.first = spec.communicator->rank();
     shards.stride = ranks;
   }

@@ -56,8 +56,8 @@ TEST_F(Sharding, HasTheBitsOfOneProcess) {
   }
 }
 
-// 43 samples in batches of 10: the last 3 leave five of eight shards empty, and with four ranks one has no sample at all.
-// It still gathers weights and sums gradients with the others.
+// 43 samples in batches of 10: the last 3 leave five of eight shards empty, and with four ranks one has no sample at
+// all. It still gathers weights and sums gradients with the others.
 TEST_F(Sharding, HasTheBitsOfOneProcessWhereShardsAreEmpty) {
   std::ifstream table(small.in("train.csv"));
   std::ofstream few(small.in("few.csv"));
