@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "support/sanitizer.h"
 #include "train/paper_step.h"
 #include "train/training.h"
 
@@ -98,6 +99,7 @@ TEST(Scale, HasARowForEachNumberAndSaysWhereItEnds) {
 }
 
 TEST(Scale, ASlowerNetworkEndsItEarlier) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec slow = wide_spec();
   slow.network = {12.5e6, 200'000};
   Spec fast = wide_spec();
@@ -114,6 +116,7 @@ TEST(Scale, ASlowerNetworkEndsItEarlier) {
 }
 
 TEST(Scale, SharingFitsWhereHoldingAllDoesNot) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec spec = wide_spec();
   spec.model_options.width = 2048;  // 92 MiB with Adam
   spec.line = 80 * MiB;
