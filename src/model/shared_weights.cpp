@@ -12,7 +12,6 @@
 namespace plimsoll::model {
 namespace {
 
-using autodiff::Sharding;
 using autodiff::SharedWeight;
 using autodiff::SharedWeights;
 
@@ -65,7 +64,7 @@ class Sharing {
           node.graph.variable("received", DType::F32, {buffer_elements_}, Init::zeros(), VariableRole::Gradient);
     const std::string name = node.input_name(input);
     const Tensor slice = slices_.at(name);
-    const Tensor whole = ops::gather_slices(slice, weights.turn, shared_.ranks, stored.type.shape, name + "/whole");
+    Tensor whole = ops::gather_slices(slice, weights.turn, shared_.ranks, stored.type.shape, name + "/whole");
     const auto known = std::ranges::find(weights.all, slice, &SharedWeight::slice);
     if (known == weights.all.end())
       weights.all.push_back({slice, stored.type.shape, {whole}});

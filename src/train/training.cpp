@@ -262,7 +262,7 @@ model::TrainingGraph build_passes(Training& training, const ModelSpec& model, co
 // Where ranks share weights, the model is built over slices of them.
 model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
   autodiff::SharedTensors& shared = training.shared;
-  if (shared.ranks == 1 || shared.sharding != autodiff::Sharding::Weights || !trains(spec))
+  if (shared.ranks == 1 || shared.sharding != Sharding::Weights || !trains(spec))
     return build_passes(training, training.model, spec);
   if (spec.pruning)
     throw Error("weights that ranks share can't be pruned; let them share gradients alone", ErrorKind::Usage);
