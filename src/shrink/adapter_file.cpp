@@ -340,7 +340,7 @@ void save_adapter(const Model& model, const std::string& folder) {
 }
 
 Model load_adapter(const Model& model, const std::string& folder) {
-  const Model adapted = model.adapt(shrink::read_adapter(folder));
+  Model adapted = model.adapt(shrink::read_adapter(folder));
   train::compiled_of(adapted).change_weights([folder](train::Training& training) {
     shrink::load_adapter(*training.session, training.graph, training.model, folder);
   });
