@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include <plimsoll/graph.h>
 
 namespace plimsoll::autodiff {
 
@@ -27,6 +28,11 @@ Sharding parse_sharding(std::string_view name) {
     if (name_of(one) == name) return one;
   throw Error(fmt::format("ranks can't share '{}'; what they can share is none, state, gradients or weights", name),
               ErrorKind::Usage);
+}
+
+Tensor ExchangeBuffer::in(Graph& graph) {
+  if (!turn.is_set()) turn = graph.variable("received", DType::F32, {elements}, Init::zeros(), VariableRole::Gradient);
+  return turn;
 }
 
 bool SharedTensors::has(Sharding kind, const Shape& shape) const {

@@ -252,6 +252,7 @@ CheckpointFacts checkpoint_facts(const Training& training) {
                         {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
                         {"step (operators and their settings)",
                          training.step_hash.empty() ? hash_of_step(training.whole_graph()) : training.step_hash}};
+  if (training.shared.synchronises_norms) facts.emplace_back("synchronised batch norm", "yes");
   if (training.shards.is_fixed) facts.emplace_back("number of shards", std::to_string(training.shards.total));
   return facts;
 }

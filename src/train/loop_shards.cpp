@@ -60,7 +60,7 @@ void TrainingLoop::run_empty_shard(int64_t shard) {
   session::Engine& session = *training_.session;
   const bool is_last = shard + 1 == training_.shards.own;
   const int64_t steps = session.step_count();
-  if (training_.exchanges_each_shard()) {
+  if (training_.needs_all_ranks()) {
     if (!zeros_) zeros_.emplace(training_);
     session.set_counts_samples(false);
     session.run_like(is_last ? Training::kTrain : training_.shard_step, zeros_->feeds());
