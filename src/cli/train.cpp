@@ -206,13 +206,11 @@ bool writes_adapter(const Arguments& arguments) {
   return !arguments.output.empty() && (arguments.rank != 0 || !arguments.adapter.empty());
 }
 
-// Checkpoints and model directories are written from the variables of one rank.
+// Model directories are written from the variables of one rank.
 void expect_pipeline_fits(const Arguments& arguments) {
   if (arguments.pipeline.empty()) return;
-  if (!arguments.run.empty())
-    throw Error("a pipeline keeps no checkpoints yet: give --save FILE instead of --run", ErrorKind::Usage);
   if (!arguments.save_model.empty() || writes_adapter(arguments))
-    throw Error("a pipeline writes its weights alone: give --save FILE, and make a model of that", ErrorKind::Usage);
+    throw Error("a pipeline writes its weights alone: give --save FILE or --run DIR, and make a model of that", ErrorKind::Usage);
 }
 
 [[noreturn]] void throw_stopped(const Arguments& arguments) {

@@ -101,7 +101,6 @@ RankFacts rank_facts(const Training& training) {
   add("number of shards", training.shards.total);
   if (training.place.is_set()) {
     add("layers that begin stages", fmt::format("{}", fmt::join(training.place.first_layers, ",")));
-    add("number of micro-batches", training.place.micro_batches);
   }
   for (const auto& [name, half] : {std::pair{"training", &training.data.train}, std::pair{"test", &training.data.test}})
     if (*half)
