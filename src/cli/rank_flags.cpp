@@ -18,6 +18,12 @@ void add_batch_norm(CLI::App& app, Arguments& s) {
       ->check(CLI::IsMember({"own", "synchronised"}));
 }
 
+void add_replicas(CLI::App& app, Arguments& s) {
+  app.add_option("--replicas", s.replicas,
+                 "Train with so many threads of this process that share each batch and the line")
+      ->check(positive_number());
+}
+
 void add_timeout(CLI::App& app, Arguments& s) {
   app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost")
       ->check(positive_number())
@@ -37,6 +43,7 @@ void add_paper_rank_flags(CLI::App& app, Arguments& s) {
   app.add_option("--network", s.network_text,
                  "Speed of the network between ranks in one direction, and the time of a message: 10Gb/s, 1.2GB/s,50us")
       ->option_text("SPEED");
+  add_replicas(app, s);
   add_batch_norm(app, s);
 }
 
@@ -61,6 +68,7 @@ void add_pipeline_flags(CLI::App& app, Arguments& s) {
 
 void add_rank_flags(CLI::App& app, Arguments& s) {
   add_number(app, s, "Train with so many processes, each with its own --memory; auto: as Slurm says");
+  add_replicas(app, s);
   app.add_option(
          "--shards", s.shards,
          "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
