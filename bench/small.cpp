@@ -57,19 +57,11 @@ void make(const Arguments& arguments) {
   small.save(fmt::format("{}/{}-int8", arguments.folder, arguments.model));
 }
 
-nlohmann::json run(const Arguments& arguments, const Shape& image) {
+nlohmann::json run(const Arguments& arguments) {
   omp_set_num_threads(arguments.threads);
-  const MemoryLine line = MemoryLine::process(MemoryLine::kUnlimited);
-  const Model net = Model::load(arguments.folder);
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::F32, image), y = net(x);
-  Session session(graph, line);
-  Step step = session.step({.fetch = {y}, .batch = 1});
-  session.open();
-  session.load(arguments.folder + "/weights.safetensors");
-  const std::vector<float> numbers = random_numbers(element_count(at_batch(image, 1)));
-  const Feed feed(x, numbers);
-  const auto answer = [&] { return step({feed})[0].floats()[0]; };
+  Predictor net(arguments.folder, MemoryLine::process(MemoryLine::kUnlimited));
+  const std::vector<float> numbers = random_numbers(net.input_elements());
+  const auto answer = [&] { return net.predict(numbers).floats()[0]; };
   const float first = answer();
   const int64_t first_ns = now_ns() - arguments.started_ns;
   fmt::print("[]\n");
@@ -94,7 +86,7 @@ nlohmann::json run(const Arguments& arguments, const Shape& image) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  std::vector<int64_t> shape;
+  std::string shape;
   CLI::App app("a stored model, one sample at a time, timed");
   app.require_subcommand(1);
   CLI::App* const making = app.add_subcommand("make");
@@ -102,7 +94,7 @@ int main(int argc, char** argv) {
   making->add_option("folder", arguments.folder)->required();
   CLI::App* const running = app.add_subcommand("run");
   running->add_option("directory", arguments.folder)->required();
-  running->add_option("--shape", shape, "of a sample")->delimiter(',')->required();
+  running->add_option("--shape", shape, "of a sample; the model knows it");
   running->add_option("--threads", arguments.threads);
   running->add_option("--most-steps", arguments.most_steps);
   running->add_option("--started-ns", arguments.started_ns);
@@ -112,9 +104,7 @@ int main(int argc, char** argv) {
       make(arguments);
       return 0;
     }
-    Shape image{Dim::batch()};
-    for (const int64_t size : shape) image.push_back(size);
-    fmt::print("{}\n", run(arguments, image).dump());
+    fmt::print("{}\n", run(arguments).dump());
     return 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "bench_small: {}\n", e.what());

@@ -12,7 +12,7 @@ list(TRANSFORM inference_sources REPLACE "^${PROJECT_SOURCE_DIR}/" "")
 list(APPEND inference_sources
      src/model/metric.cpp src/model/model.cpp src/model/rewrite.cpp src/model/shapes.cpp
      src/report/data.cpp src/report/forecast.cpp src/report/json.cpp src/report/plan_report.cpp src/report/scale_report.cpp src/report/words.cpp
-     src/train/model_facts.cpp src/train/model_file.cpp src/train/model_folder.cpp src/train/model_graph.cpp
+     src/train/folded_norms.cpp src/train/model_facts.cpp src/train/model_file.cpp src/train/model_folder.cpp src/train/model_graph.cpp
      src/train/predictor.cpp)
 
 add_library(plimsoll ${inference_sources})

@@ -35,4 +35,10 @@ class Model;
 // Throws Error(Usage) for another model.
 void save_adapter(const Model& model, const std::string& folder);
 
+// The model with the adapters of a folder in PEFT's format: Model::adapt with the folder's rank, alpha and layers.
+// Their numbers are read before the next fit, evaluate or predict. The weights of the model itself come from
+// load_weights, as those of every adapted model. Throws Error(BadData) for a folder that is damaged; the next call does
+// for one of another model.
+Model load_adapter(const Model& model, const std::string& folder);
+
 }  // namespace plimsoll

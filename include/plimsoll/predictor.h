@@ -16,11 +16,17 @@
 
 namespace plimsoll {
 
+struct PredictorOptions {
+  // Batch norms are folded into the weights of the convolution or dense layer before them while these are read. Answers
+  // then differ from those of Model::predict by rounding; false: they are the same bits.
+  bool folds_norms = true;
+};
+
 class Predictor {
  public:
   // Reads the directory of a model, plans its step for so many samples at a time, and takes the memory. Throws
   // Error(BadData) for what is damaged or no model, DoesNotFit.
-  Predictor(const std::string& path, const MemoryLine& line, int64_t batch = 1);
+  Predictor(const std::string& path, const MemoryLine& line, int64_t batch = 1, const PredictorOptions& options = {});
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
   ~Predictor();

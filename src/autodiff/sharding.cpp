@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
 #include <plimsoll/graph.h>
 
 namespace plimsoll::autodiff {

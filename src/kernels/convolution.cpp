@@ -20,6 +20,7 @@ using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+constexpr double kAloneFlops = 1e6;  // less is not worth waking threads
 
 void append_activation(dnnl::post_ops& post, std::string_view name) {
   switch (parse_activation(name)) {
@@ -100,9 +101,10 @@ bool lies_as(const Desc& desc, const Dims& dims, FormatTag tag) {
 // Whether oneDNN wants images and filters in the same blocks: then Winograd's algorithm or oneDNN may be chosen for
 // each layer and direction, and nothing is reordered between them.
 bool lies_in_blocks(const ConvolutionSizes& sizes, const Forward::primitive_desc& plain) {
-  return plain && lies_as(plain.src_desc(), sizes.x, FormatTag::nChw8c) &&
-         lies_as(plain.dst_desc(), sizes.y, FormatTag::nChw8c) &&
-         lies_as(plain.weights_desc(), sizes.kernel, FormatTag::OIhw8i8o);
+  const bool is_eight = Winograd::block() == 8;
+  const FormatTag image = is_eight ? FormatTag::nChw8c : FormatTag::nChw16c;
+  return plain && lies_as(plain.src_desc(), sizes.x, image) && lies_as(plain.dst_desc(), sizes.y, image) &&
+         lies_as(plain.weights_desc(), sizes.kernel, is_eight ? FormatTag::OIhw8i8o : FormatTag::OIhw16i16o);
 }
 
 Prepared prepare_winograd(const Facts& facts, const Winograd& winograd, const Forward::primitive_desc& plain,
@@ -348,11 +350,14 @@ double ConvolutionSizes::flops() const {
 
 bool has_one_channel(const ConvolutionSizes& sizes) { return sizes.x[1] == 1; }
 
-std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward) {
+std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, ConvolutionPass pass) {
+  const bool is_backward = pass == ConvolutionPass::InputGrad;
   const Window& w = sizes.window;
   const bool is_small = sizes.kernel[2] == 3 && sizes.kernel[3] == 3 && w.groups == 1 && w.strides[0] == 1 &&
                         w.strides[1] == 1 && w.dilations[0] == 1 && w.dilations[1] == 1;
-  if (!is_small) return std::nullopt;
+  // With vectors of sixteen the forward pass alone was measured to be faster.
+  const bool has_way = pass == ConvolutionPass::Forward || Winograd::block() == 8;
+  if (!is_small || !has_way) return std::nullopt;
   const Dims &from = is_backward ? sizes.y : sizes.x, &to = is_backward ? sizes.x : sizes.y;
   const auto zeros = [&](size_t side) { return is_backward ? 2 - w.pads[side] : w.pads[side]; };
   const Winograd::Sizes found{from[0], from[1], to[1], from[2], from[3], to[2], to[3], zeros(0), zeros(1)};
@@ -361,14 +366,17 @@ std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const Convolut
   return Winograd::suits(whole) ? std::optional(found) : std::nullopt;
 }
 
-bool uses_winograd(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward) {
-  return winograd_sizes(facts, sizes, is_backward) && lies_in_blocks(sizes, plain_forward(sizes));
+bool uses_winograd(const Facts& facts, const ConvolutionSizes& sizes, ConvolutionPass pass) {
+  return winograd_sizes(facts, sizes, pass) && lies_in_blocks(sizes, plain_forward(sizes));
 }
 
 Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) {
   if (computes_in_bf16(facts.attrs)) return prepare_half_forward(facts, sizes);
+  // oneDNN cuts the work by the number of threads when the primitive is made.
+  const bool is_small = sizes.flops() < kAloneFlops;
+  const ThreadCount threads(is_small ? 1 : thread_slots());
   const auto plain = plain_forward(sizes);
-  if (const auto found = winograd_sizes(facts, sizes, false); found && lies_in_blocks(sizes, plain))
+  if (const auto found = winograd_sizes(facts, sizes, ConvolutionPass::Forward); found && lies_in_blocks(sizes, plain))
     return prepare_winograd(facts, Winograd(*found, false, parse_activation(facts.attrs.s("activation"))), plain,
                             false);
   const bool residual = facts.attrs.i("residual") != 0;
@@ -402,16 +410,18 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
         {{DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, pd.dst_desc(), Binding::From::In, residual_at}, true});
     in.emplace_back(pd.dst_desc());
   }
-  return prepare_by_samples<Forward>(pd, bindings, in, Layout(pd.dst_desc()), [&](int64_t samples) {
+  Prepared prepared = prepare_by_samples<Forward>(pd, bindings, in, Layout(pd.dst_desc()), [&](int64_t samples) {
     return make(with_samples(pd.src_desc(), samples), pd.weights_desc(), with_samples(pd.dst_desc(), samples));
   });
+  if (is_small) prepared.kernel = make_alone(std::move(prepared.kernel));
+  return prepared;
 }
 
 Prepared prepare_convolution_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
   if (computes_in_bf16(facts.attrs)) return prepare_half_input_grad(facts, sizes);
   const auto hint = plain_forward(sizes);
   expect_made(hint);
-  if (const auto found = winograd_sizes(facts, sizes, true); found && lies_in_blocks(sizes, hint))
+  if (const auto found = winograd_sizes(facts, sizes, ConvolutionPass::InputGrad); found && lies_in_blocks(sizes, hint))
     return prepare_winograd(facts, Winograd(*found, true), hint, true);
   const DnnlWindow g(sizes);
   const auto make = [&](const Desc& x, const Desc& kernel, const Desc& y) {
@@ -458,7 +468,8 @@ Prepared prepare_convolution_kernel_grad(const Facts& facts, const ConvolutionSi
   const bool has_bias = facts.out.size() == 2;
   const auto hint = plain_forward(sizes);
   expect_made(hint);
-  if (const auto found = winograd_sizes(facts, sizes, false); found && lies_in_blocks(sizes, hint))
+  if (const auto found = winograd_sizes(facts, sizes, ConvolutionPass::KernelGrad);
+      found && lies_in_blocks(sizes, hint))
     return prepare_own_kernel_grad(facts, WinogradKernelGrad(*found), Layout(hint.src_desc()), hint);
   if (const auto found = one_channel_sizes(sizes, hint))
     return prepare_own_kernel_grad(facts, OneChannelFilterGrad(*found), Layout(), hint);

@@ -18,17 +18,17 @@ struct ConvolutionSizes {
   double flops() const;
 };
 
+enum class ConvolutionPass : uint8_t { Forward, InputGrad, KernelGrad };
+
 // The sizes for Winograd's algorithm, from x to y or back, where it suits them. The whole batch decides, so that
 // every micro-batch is computed in the same way.
-std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
+std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, ConvolutionPass pass);
 
 // Whether f32 is computed so: where Winograd's sizes suit, and oneDNN's layouts on this processor do.
-bool uses_winograd(const Facts& facts, const ConvolutionSizes& sizes, bool is_backward);
+bool uses_winograd(const Facts& facts, const ConvolutionSizes& sizes, ConvolutionPass pass);
 
 // Images of one channel: our own filter gradient is several times as fast as oneDNN's.
 bool has_one_channel(const ConvolutionSizes& sizes);
-
-enum class ConvolutionPass : uint8_t { Forward, InputGrad, KernelGrad };
 
 // Whether oneDNN multiplies bf16 in this pass, on this processor, and in a way that gains by it.
 bool has_half_convolution(const ConvolutionSizes& sizes, ConvolutionPass pass);

@@ -65,16 +65,27 @@ std::shared_ptr<Kernel> make_pieces(std::vector<std::shared_ptr<Kernel>> pieces)
   });
 }
 
+std::shared_ptr<Kernel> make_alone(std::shared_ptr<Kernel> kernel) {
+  return make_kernel([kernel = std::move(kernel)](const Args& args) {
+    const ThreadCount one(1);
+    kernel->run(args);
+  });
+}
+
 std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* workspace_bytes) {
+  constexpr int64_t kFewNumbers = 16384;
+  const bool is_small = from.count() < kFewNumbers;
+  const ThreadCount threads(is_small ? 1 : omp_get_max_threads());
   const dnnl::memory::desc source = from.layout.desc_beside(to, from.dtype, from.dims);
   const dnnl::memory::desc target = to.desc_beside(from.layout, from.dtype, from.dims);
   assert(source.data.ndims == target.data.ndims);
   const dnnl::reorder::primitive_desc pd(cpu_engine(), source, cpu_engine(), target, user_scratchpad());
   *workspace_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size());
-  return std::make_shared<DnnlKernel>(
+  std::shared_ptr<Kernel> kernel = std::make_shared<DnnlKernel>(
       dnnl::reorder(pd), std::vector<Binding>{{DNNL_ARG_FROM, source, Binding::From::In},
                                               {DNNL_ARG_TO, target, Binding::From::Out},
                                               {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Workspace}});
+  return is_small ? make_alone(std::move(kernel)) : kernel;
 }
 
 }  // namespace plimsoll::kernels

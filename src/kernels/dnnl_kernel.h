@@ -52,6 +52,9 @@ bool is_by_product(const PrimitiveDesc& pd) {
 // Pieces of one job that share nothing, each run by one thread.
 std::shared_ptr<Kernel> make_pieces(std::vector<std::shared_ptr<Kernel>> pieces);
 
+// One thread runs it: for work that is not worth waking others.
+std::shared_ptr<Kernel> make_alone(std::shared_ptr<Kernel> kernel);
+
 // Copies a value from one layout to another.
 std::shared_ptr<Kernel> make_reorder(const ConcreteType& from, const Layout& to, Bytes* workspace_bytes);
 

@@ -106,7 +106,48 @@ HWY_NOINLINE void multiply_strip(const ProductPiece& p, const float* b, const fl
   }
 }
 
+// One row of a by columns of b where it lies: sums run as those of packed columns do. So many columns side by side are
+// as many sums that do not wait for each other, and stretches of memory that are worth fetching ahead.
+template <int kVectors, class Access>
+HWY_INLINE void multiply_row(const ProductPiece& p, int64_t column, Columns<kVectors, Access> columns) {
+  constexpr int64_t kAhead = 8;  // rows: too far apart for the processor's own prefetching
+  const FloatTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const float* HWY_RESTRICT b = p.b + column;
+  float* HWY_RESTRICT c = p.c + column;
+  Floats sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    sum[v] = p.adds ? columns.load(d, c + v * lanes, v) : hn::Zero(d);
+    if (p.bias != nullptr) sum[v] = hn::Add(sum[v], columns.load(d, p.bias + column + v * lanes, v));
+  }
+  for (int64_t k = 0; k < p.inner; ++k, b += p.b_row_stride) {
+    const float* ahead = b + std::min(kAhead, p.inner - 1 - k) * p.b_row_stride;
+    const Floats left = hn::Set(d, p.a[k * p.a_column_stride]);
+    for (int v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(ahead + v * lanes);
+      sum[v] = hn::MulAdd(left, columns.load(d, b + v * lanes, v), sum[v]);
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    if (p.activation != Activation::None) sum[v] = activate(sum[v], p.activation);
+    columns.store(d, sum[v], c + v * lanes, v);
+  }
+}
+
+void multiply_one_row(const ProductPiece& p) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
+  int64_t column = 0;
+  for (; column + 8 * lanes <= p.columns; column += 8 * lanes) multiply_row(p, column, Columns<8, Whole>{});
+  for (; column + 2 * lanes <= p.columns; column += 2 * lanes) multiply_row(p, column, Columns<2, Whole>{});
+  if (column + lanes <= p.columns) {
+    multiply_row(p, column, Columns<1, Whole>{});
+    column += lanes;
+  }
+  if (column < p.columns) multiply_row(p, column, Columns<1, Part>{{p.columns - column}});
+}
+
 void multiply_piece(const ProductPiece& p) {
+  if (p.b_row_stride != 0) return multiply_one_row(p);
   const auto lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
   for (int64_t j = 0; j < p.columns; j += 2 * lanes) {
     const int64_t left = p.columns - j;
@@ -243,8 +284,9 @@ Product::Product(const MatrixOrder& a, const MatrixOrder& b, int64_t c_stride, b
       activation_(activation),
       strip_(strip_width()),
       slots_(thread_slots()) {
-  constexpr int64_t kFewColumns = 256;  // packing a for so few costs more than it saves
-  packs_a_ = a.column_stride != 1 && b.columns > kFewColumns;
+  constexpr int64_t kFewColumns = 256;             // packing a for so few costs more than it saves
+  reads_b_ = a.rows == 1 && b.column_stride == 1;  // packing would touch each number of b as often as multiplying
+  packs_a_ = a.column_stride != 1 && b.columns > kFewColumns && !reads_b_;
   // Each chunk packs the columns of b and the rows of a that it reads, so it should reuse them often. There are several
   // chunks a thread, so that a slow thread delays no other; first side by side, since chunks above each other pack the
   // same columns of b.
@@ -270,9 +312,10 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
   float* packed_a = packed + chunk_columns_ * std::min(a_.columns, kDepth);
   for (int64_t k = 0; k < a_.columns; k += kDepth) {
     const int64_t depth = std::min(kDepth, a_.columns - k);
+    const bool reads_b = reads_b_ && in.packed_columns == nullptr;
     if (in.packed_columns != nullptr) {
       in.packed_columns->pack(k, depth, column, columns, packed);
-    } else {
+    } else if (!reads_b) {
       const Lines b{in.b + k * b_.row_stride + column * b_.column_stride, b_.column_stride, b_.row_stride, columns,
                     depth};
       b.pack_strips(packed, strip_, strip_ / 2);  // a last strip of one vector is packed as that
@@ -294,7 +337,8 @@ void Product::run_chunk(const Operands& in, int64_t row, int64_t column, float* 
         piece.a_column_stride = kPanel;
         piece.a_panel_stride = kPanel * depth;
       }
-      piece.b = packed;
+      piece.b = reads_b ? in.b + k * b_.row_stride + column : packed;
+      piece.b_row_stride = reads_b ? b_.row_stride : 0;
       piece.bias = k == 0 && in.bias != nullptr ? in.bias + column : nullptr;
       piece.c = in.c + (row + first) * c_stride_ + column;
       piece.c_stride = c_stride_;

@@ -12,7 +12,7 @@ constexpr int64_t kSide = 6, kResult = 4, kPoints = kSide * kSide;
 constexpr int64_t kApart = 16;
 constexpr int64_t stride_of(int64_t numbers) { return numbers + kApart; }
 
-// A tile of eight channels of an image; what lies outside of the image is zero.
+// A tile of one block of channels of an image; what lies outside of the image is zero.
 struct TileIn {
   const float* plane;
   int64_t height, width, row, column;

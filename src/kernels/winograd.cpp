@@ -26,7 +26,7 @@ struct TileOut {
   Activation activation;
 };
 
-// Filters of 3x3 for eight outputs: weights at from[3 row + column].
+// Filters of 3x3 for one block of outputs: weights at from[3 row + column].
 struct KernelIn {
   const float* from[9];
   float* to;
@@ -89,23 +89,32 @@ HWY_EXPORT(transform_in);
 HWY_EXPORT(transform_kernel_in);
 HWY_EXPORT(transform_out);
 
+constexpr int64_t kMostBlock = 16;
+
 }  // namespace
 
+int64_t Winograd::block() { return HWY_DYNAMIC_DISPATCH(lanes)(); }
+
 bool Winograd::suits(const Sizes& sizes) {
-  constexpr int64_t kFewestChannels = 32, kFewestTiles = 48;
-  return HWY_DYNAMIC_DISPATCH(lanes)() == kBlock && sizes.inputs % kBlock == 0 && sizes.outputs % kBlock == 0 &&
-         std::min(sizes.inputs, sizes.outputs) >= kFewestChannels && sizes.tiles() >= kFewestTiles;
+  constexpr int64_t kFewestChannels = 32;
+  const int64_t block = Winograd::block();
+  const int64_t fewest_tiles = block == 8 ? 48 : 16;
+  return (block == 8 || block == kMostBlock) && sizes.inputs % block == 0 && sizes.outputs % block == 0 &&
+         std::min(sizes.inputs, sizes.outputs) >= kFewestChannels && sizes.tiles() >= fewest_tiles;
 }
 
 int64_t Winograd::Sizes::outputs_at_once() const {
-  constexpr int64_t kNumbers = 2'400'000, kFewest = 32, kStrip = 2 * kBlock;
-  return std::min(outputs, std::max(kFewest, kNumbers / (kPoints * inputs) / kStrip * kStrip));
+  constexpr int64_t kFewest = 32;
+  const int64_t numbers = block() == 8 ? 2'400'000 : 1'200'000, strip = 2 * block();
+  return std::min(outputs, std::max(kFewest, numbers / (kPoints * inputs) / strip * strip));
 }
 
 Winograd::Winograd(const Sizes& sizes, bool is_backward, Activation activation)
-    : sizes_(sizes), is_backward_(is_backward), activation_(activation), slots_(thread_slots()) {
+    : sizes_(sizes), is_backward_(is_backward), activation_(activation), block_(block()), slots_(thread_slots()) {
   constexpr int64_t kTileNumbers = 12'288, kMostTiles = 48;
-  chunk_tiles_ = std::clamp(kTileNumbers / sizes.inputs / kPanel * kPanel, 2 * kPanel, kMostTiles);
+  // Each thread has a chunk.
+  const int64_t each = std::max<int64_t>(1, (sizes.tiles() + slots_ - 1) / slots_);
+  chunk_tiles_ = std::min(each, std::clamp(kTileNumbers / sizes.inputs / kPanel * kPanel, 2 * kPanel, kMostTiles));
   chunk_outputs_ = sizes.outputs_at_once();
 }
 
@@ -118,28 +127,28 @@ Bytes Winograd::workspace_bytes() const {
 
 // One block of inputs by one of outputs at a time, into strips as products read them.
 void Winograd::transform_kernel(const float* kernel, int64_t first, int64_t count, float* into) const noexcept {
-  const int64_t input_blocks = sizes_.inputs / kBlock, output_blocks = count / kBlock, strip = 2 * kBlock;
+  const int64_t input_blocks = sizes_.inputs / block_, output_blocks = count / block_, strip = 2 * block_;
   parallel_for(input_blocks * output_blocks, 4, [&](int64_t begin, int64_t end) {
-    float turned[9 * kBlock * kBlock];
+    float turned[9 * kMostBlock * kMostBlock];
     for (int64_t pair = begin; pair < end; ++pair) {
-      const int64_t in_block = pair / output_blocks, out = pair % output_blocks * kBlock;
-      const int64_t out_block = first / kBlock + out / kBlock;
+      const int64_t in_block = pair / output_blocks, out = pair % output_blocks * block_;
+      const int64_t out_block = first / block_ + out / block_;
       const int64_t rows = is_backward_ ? in_block : out_block, columns = is_backward_ ? out_block : in_block;
-      const int64_t all_columns = (is_backward_ ? sizes_.outputs : sizes_.inputs) / kBlock;
-      const float* from = kernel + (rows * all_columns + columns) * 9 * kBlock * kBlock;
+      const int64_t all_columns = (is_backward_ ? sizes_.outputs : sizes_.inputs) / block_;
+      const float* from = kernel + (rows * all_columns + columns) * 9 * block_ * block_;
       if (is_backward_) {  // upside down, and inputs become outputs
         for (int64_t point = 0; point < 9; ++point)
-          for (int64_t i = 0; i < kBlock; ++i)
-            for (int64_t o = 0; o < kBlock; ++o)
-              turned[(8 - point) * kBlock * kBlock + o * kBlock + i] = from[point * kBlock * kBlock + i * kBlock + o];
+          for (int64_t i = 0; i < block_; ++i)
+            for (int64_t o = 0; o < block_; ++o)
+              turned[(8 - point) * block_ * block_ + o * block_ + i] = from[point * block_ * block_ + i * block_ + o];
         from = turned;
       }
-      for (int64_t i = 0; i < kBlock; ++i) {
-        const int64_t input = in_block * kBlock + i, stretch = input / kDepth * kDepth;
+      for (int64_t i = 0; i < block_; ++i) {
+        const int64_t input = in_block * block_ + i, stretch = input / kDepth * kDepth;
         const int64_t depth = std::min(kDepth, sizes_.inputs - stretch);
         const int64_t at_strip = out / strip, width = std::min(strip, count - at_strip * strip);
         KernelIn one;
-        for (int64_t point = 0; point < 9; ++point) one.from[point] = from + point * kBlock * kBlock + i * kBlock;
+        for (int64_t point = 0; point < 9; ++point) one.from[point] = from + point * block_ * block_ + i * block_;
         one.to = into + stretch * count + at_strip * strip * depth + (input - stretch) * width + out % strip;
         one.stride = kernel_stride(count);
         HWY_DYNAMIC_DISPATCH(transform_kernel_in)(one);
@@ -154,10 +163,10 @@ void Winograd::run_tiles(const Operands& in, int64_t first_tile, int64_t tiles, 
   const int64_t image_stride = stride_of(tiles * n.inputs), product_stride = stride_of(tiles * outputs);
   for (int64_t t = 0; t < tiles; ++t) {
     const auto [sample, row, column] = n.place_of(first_tile + t);
-    const int64_t plane = n.height * n.width * kBlock;
-    for (int64_t block = 0; block < n.inputs / kBlock; ++block) HWY_DYNAMIC_DISPATCH(transform_in)
-    ({in.x + (sample * n.inputs / kBlock + block) * plane, n.height, n.width, row - n.top, column - n.left,
-      held.image + t * n.inputs + block * kBlock, image_stride});
+    const int64_t plane = n.height * n.width * block_;
+    for (int64_t block = 0; block < n.inputs / block_; ++block) HWY_DYNAMIC_DISPATCH(transform_in)
+    ({in.x + (sample * n.inputs / block_ + block) * plane, n.height, n.width, row - n.top, column - n.left,
+      held.image + t * n.inputs + block * block_, image_stride});
   }
   for (int64_t point = 0; point < kPoints; ++point)
     for (int64_t k = 0; k < n.inputs; k += kDepth)
@@ -176,7 +185,7 @@ void Winograd::run_tiles(const Operands& in, int64_t first_tile, int64_t tiles, 
                 .activation = Activation::None});
   for (int64_t t = 0; t < tiles; ++t) {
     const auto [sample, row, column] = n.place_of(first_tile + t);
-    for (int64_t output = 0; output < outputs; output += kBlock) {
+    for (int64_t output = 0; output < outputs; output += block_) {
       const int64_t channel = first_output + output;
       const int64_t plane = (sample * n.outputs + channel) * n.out_height * n.out_width;
       HWY_DYNAMIC_DISPATCH(transform_out)

@@ -11,7 +11,8 @@ namespace plimsoll::kernels {
 
 class Winograd {
  public:
-  static constexpr int64_t kBlock = 8;  // channels beside each other: images nChw8c, filters OIhw8i8o
+  // Channels beside each other, as many as a vector has numbers: with 8, images are nChw8c and filters OIhw8i8o.
+  static int64_t block();
 
   struct Sizes {
     int64_t samples, inputs, outputs;  // channels of the image and of the result
@@ -60,6 +61,7 @@ class Winograd {
   Sizes sizes_;
   bool is_backward_;
   Activation activation_;
+  int64_t block_;
   int64_t chunk_tiles_, chunk_outputs_;
   int slots_;  // threads
 };
@@ -87,6 +89,7 @@ class WinogradKernelGrad {
   void sum_bias(const Operands& in) const noexcept;
 
   Winograd::Sizes sizes_;
+  int64_t block_, strip_;
   int64_t chunk_tiles_, chunk_outputs_;
 };
 

@@ -16,7 +16,7 @@
 namespace plimsoll::kernels {
 namespace {
 
-// The gradient of the filters of one input and eight outputs: in the other basis, by point, and as 3x3.
+// The gradient of the filters of one input and one block of outputs: in the other basis, by point, and as 3x3.
 struct KernelOut {
   const float* from;
   int64_t stride;
@@ -105,12 +105,10 @@ HWY_EXPORT(transform_gradient);
 HWY_EXPORT(transform_kernel_back);
 HWY_EXPORT(sum_planes);
 
-constexpr int64_t kBlock = Winograd::kBlock, kStrip = 2 * kBlock;
-
 }  // namespace
 
 WinogradKernelGrad::WinogradKernelGrad(const Winograd::Sizes& sizes)
-    : sizes_(sizes), chunk_outputs_(sizes.outputs_at_once()) {
+    : sizes_(sizes), block_(Winograd::block()), strip_(2 * block_), chunk_outputs_(sizes.outputs_at_once()) {
   constexpr int64_t kNumbers = 1'500'000, kFewest = 24, kMost = 192;
   static_assert(kMost <= kDepth);
   chunk_tiles_ = std::clamp(kNumbers / (kPoints * (image_row() + chunk_outputs_)), kFewest, kMost);
@@ -135,15 +133,15 @@ void WinogradKernelGrad::transform_tile(const Operands& in, int64_t tile, int64_
                                         int64_t outputs, const Held& to) const noexcept {
   const Winograd::Sizes& n = sizes_;
   const auto [sample, row, column] = n.place_of(tile);
-  const int64_t plane = n.height * n.width * kBlock, out_plane = n.out_height * n.out_width * kBlock;
-  for (int64_t block = 0; block < n.inputs / kBlock; ++block) HWY_DYNAMIC_DISPATCH(transform_image)
-  ({in.x + (sample * n.inputs / kBlock + block) * plane, n.height, n.width, row - n.top, column - n.left,
-    to.image + at * image_row() + block * kBlock, stride_of(tiles * image_row())});
-  for (int64_t output = 0; output < outputs; output += kBlock) {
-    const int64_t strip = output / kStrip * kStrip, width = std::min(kStrip, outputs - strip);
+  const int64_t plane = n.height * n.width * block_, out_plane = n.out_height * n.out_width * block_;
+  for (int64_t block = 0; block < n.inputs / block_; ++block) HWY_DYNAMIC_DISPATCH(transform_image)
+  ({in.x + (sample * n.inputs / block_ + block) * plane, n.height, n.width, row - n.top, column - n.left,
+    to.image + at * image_row() + block * block_, stride_of(tiles * image_row())});
+  for (int64_t output = 0; output < outputs; output += block_) {
+    const int64_t strip = output / strip_ * strip_, width = std::min(strip_, outputs - strip);
     HWY_DYNAMIC_DISPATCH(transform_gradient)
-    ({in.dy + (sample * n.outputs + first + output) / kBlock * out_plane, n.out_height, n.out_width, row, column,
-      to.gradient + strip * tiles + at * width + output % kStrip, stride_of(tiles * outputs)});
+    ({in.dy + (sample * n.outputs + first + output) / block_ * out_plane, n.out_height, n.out_width, row, column,
+      to.gradient + strip * tiles + at * width + output % strip_, stride_of(tiles * outputs)});
   }
 }
 
@@ -171,13 +169,13 @@ void WinogradKernelGrad::sum_products(int64_t tiles, int64_t outputs, bool adds,
 
 void WinogradKernelGrad::write_kernel(const Operands& in, int64_t first, int64_t outputs,
                                       const float* from) const noexcept {
-  const int64_t input_blocks = sizes_.inputs / kBlock;
-  parallel_for(outputs / kBlock * sizes_.inputs, 8, [&](int64_t begin, int64_t end) {
+  const int64_t input_blocks = sizes_.inputs / block_;
+  parallel_for(outputs / block_ * sizes_.inputs, 8, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t output = item / sizes_.inputs * kBlock, input = item % sizes_.inputs;
-      float* block = in.dkernel + ((first + output) / kBlock * input_blocks + input / kBlock) * 9 * kBlock * kBlock;
+      const int64_t output = item / sizes_.inputs * block_, input = item % sizes_.inputs;
+      float* block = in.dkernel + ((first + output) / block_ * input_blocks + input / block_) * 9 * block_ * block_;
       KernelOut one{from + input * outputs + output, stride_of(sizes_.inputs * outputs), {}, in.adds};
-      for (int64_t point = 0; point < 9; ++point) one.to[point] = block + (point * kBlock + input % kBlock) * kBlock;
+      for (int64_t point = 0; point < 9; ++point) one.to[point] = block + (point * block_ + input % block_) * block_;
       HWY_DYNAMIC_DISPATCH(transform_kernel_back)(one);
     }
   });
@@ -185,11 +183,11 @@ void WinogradKernelGrad::write_kernel(const Operands& in, int64_t first, int64_t
 
 void WinogradKernelGrad::sum_bias(const Operands& in) const noexcept {
   const Winograd::Sizes& n = sizes_;
-  const int64_t plane = n.out_height * n.out_width * kBlock;
-  parallel_for(n.outputs / kBlock, 1, [&](int64_t begin, int64_t end) {
+  const int64_t plane = n.out_height * n.out_width * block_;
+  parallel_for(n.outputs / block_, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) HWY_DYNAMIC_DISPATCH(sum_planes)
-    ({in.dy + block * plane, n.samples, n.outputs / kBlock * plane, n.out_height, n.out_width,
-      in.dbias + block * kBlock, in.adds});
+    ({in.dy + block * plane, n.samples, n.outputs / block_ * plane, n.out_height, n.out_width,
+      in.dbias + block * block_, in.adds});
   });
 }
 

@@ -72,7 +72,8 @@ double efficiency_of(const Winograd::Sizes& n, double few, double some, double m
 }
 
 double efficiency(const Facts& facts, const ConvolutionSizes& sizes) {
-  if (const auto n = winograd_sizes(facts, sizes, false)) return efficiency_of(*n, 1.8, 2.6, 2.5, 2.1);
+  if (const auto n = winograd_sizes(facts, sizes, ConvolutionPass::Forward))
+    return efficiency_of(*n, 1.8, 2.6, 2.5, 2.1);
   if (is_depthwise(sizes)) return 0.3;
   if (points(sizes) == 1) return is_strided(sizes) ? 0.95 : 0.97;
   if (sizes.kernel[0] <= 16) return 0.5;
@@ -80,14 +81,16 @@ double efficiency(const Facts& facts, const ConvolutionSizes& sizes) {
 }
 
 double efficiency_of_input_grad(const Facts& facts, const ConvolutionSizes& sizes) {
-  if (const auto n = winograd_sizes(facts, sizes, true)) return efficiency_of(*n, 1.8, 2.6, 2.5, 2.1);
+  if (const auto n = winograd_sizes(facts, sizes, ConvolutionPass::InputGrad))
+    return efficiency_of(*n, 1.8, 2.6, 2.5, 2.1);
   if (is_depthwise(sizes)) return is_strided(sizes) ? 0.11 : 0.26;
   if (sizes.kernel[0] <= 16 && points(sizes) > 1) return 0.5;
   return is_strided(sizes) ? 0.86 : 0.97;
 }
 
 double efficiency_of_kernel_grad(const Facts& facts, const ConvolutionSizes& sizes) {
-  if (const auto n = winograd_sizes(facts, sizes, false)) return efficiency_of(*n, 1.4, 2.1, 2.0, 1.4);
+  if (const auto n = winograd_sizes(facts, sizes, ConvolutionPass::KernelGrad))
+    return efficiency_of(*n, 1.4, 2.1, 2.0, 1.4);
   if (is_depthwise(sizes)) return is_strided(sizes) ? 0.16 : 0.37;
   const auto outputs = static_cast<double>(sizes.kernel[0]);
   const auto inputs = static_cast<double>(sizes.kernel[1]);
@@ -110,18 +113,18 @@ Cost cost_of(const Facts& facts, const ConvolutionSizes& sizes,
 Cost cost(const Facts& facts) { return cost_of(facts, sizes_of(facts), efficiency); }
 
 // Few channels leave the blocks of bf16 partly empty, and Winograd's algorithm, which f32 has, needs fewer products
-// than bf16 makes up for.
+// than bf16 makes up for where vectors hold eight floats.
 std::optional<HalfCompute> half_compute_of(const ConvolutionSizes& sizes, ConvolutionPass pass, bool has_winograd,
                                            const HalfCompute& half) {
   const bool is_plain = sizes.window.groups == 1 && sizes.kernel[1] >= 4 && sizes.kernel[0] >= 8;
-  if (!is_plain || has_winograd || !has_half_convolution(sizes, pass)) return std::nullopt;
+  if (!is_plain || (has_winograd && Winograd::block() == 8) || !has_half_convolution(sizes, pass)) return std::nullopt;
   return half;
 }
 
 std::optional<HalfCompute> half_compute(const Facts& facts) {
   if (facts.attrs.i("residual") != 0) return std::nullopt;
   const ConvolutionSizes sizes = sizes_of(facts);
-  return half_compute_of(sizes, ConvolutionPass::Forward, uses_winograd(facts, sizes, false),
+  return half_compute_of(sizes, ConvolutionPass::Forward, uses_winograd(facts, sizes, ConvolutionPass::Forward),
                          {.takes = 0b1, .needs = 0b1, .gives = true});
 }
 
@@ -214,8 +217,8 @@ const Op kInputGrad{
     .half_compute =
         [](const Facts& facts) {
           const ConvolutionSizes sizes = sizes_of_input_grad(facts);
-          return half_compute_of(sizes, ConvolutionPass::InputGrad, uses_winograd(facts, sizes, true),
-                                 {.takes = 0b1, .needs = 0b1});
+          return half_compute_of(sizes, ConvolutionPass::InputGrad,
+                                 uses_winograd(facts, sizes, ConvolutionPass::InputGrad), {.takes = 0b1, .needs = 0b1});
         }};
 
 void infer_kernel_grad(Infer& n) {
@@ -238,7 +241,8 @@ const Op kKernelGrad{
     .half_compute =
         [](const Facts& facts) {
           const ConvolutionSizes sizes = sizes_of_kernel_grad(facts);
-          return half_compute_of(sizes, ConvolutionPass::KernelGrad, uses_winograd(facts, sizes, false),
+          return half_compute_of(sizes, ConvolutionPass::KernelGrad,
+                                 uses_winograd(facts, sizes, ConvolutionPass::KernelGrad),
                                  {.takes = 0b11, .needs = 0b11});
         }};
 

@@ -171,6 +171,8 @@ LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& pat
       const int64_t first = at / size_of(type.dtype), count = bytes / size_of(type.dtype);
       const int64_t there = std::clamp<int64_t>(own.count - first, 0, count);
       read_elements(file, stored, own.first + first, there, type.dtype, into);
+      if (options.change && type.dtype == DType::F32)
+        options.change(stored, own.first + first, {static_cast<float*>(into), static_cast<size_t>(there)});
       std::memset(static_cast<std::byte*>(into) + there * size_of(type.dtype), 0,
                   static_cast<size_t>((count - there) * size_of(type.dtype)));
     });

@@ -63,6 +63,8 @@ struct LoadOptions {
   // By name: variables that the file need not have, and that are left alone then.
   std::function<bool(std::string_view)> may_miss = {};
   const VariableSlices* slices = nullptr;  // the file has whole variables, of which this rank takes its slices
+  // Gets the elements of each tensor of f32 from number `first` on, to change them on their way in.
+  std::function<void(const StoredTensor&, int64_t first, std::span<float> numbers)> change = {};
 };
 
 // Sets the variables of the part, and the number of steps. The file must have each of them, but for those of the

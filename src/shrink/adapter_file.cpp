@@ -339,4 +339,12 @@ void save_adapter(const Model& model, const std::string& folder) {
   shrink::save_adapter(*training->session, training->graph, training->model, *state->adapters, folder);
 }
 
+Model load_adapter(const Model& model, const std::string& folder) {
+  const Model adapted = model.adapt(shrink::read_adapter(folder));
+  train::compiled_of(adapted).change_weights([folder](train::Training& training) {
+    shrink::load_adapter(*training.session, training.graph, training.model, folder);
+  });
+  return adapted;
+}
+
 }  // namespace plimsoll

@@ -48,6 +48,11 @@ class UnitFinder {
   static void expect_floats(const graph::Node& node) {
     if (node.op->name.starts_with("int8_") || node.op->name == "quantise")
       throw Error("this model is quantised already; quantise the f32 model that it was made of", ErrorKind::Usage);
+    if (node.op->name.starts_with("sparse_"))
+      throw Error(
+          "this model is stripped: weights are masks and values, which have no int8 form; quantise the model that "
+          "it was made of",
+          ErrorKind::Usage);
   }
 
   [[noreturn]] void refuse_nothing() const {

@@ -171,6 +171,12 @@ bool is_stripped(const model::TracedModel& traced) {
   return false;
 }
 
+bool is_quantised(const model::TracedModel& traced) {
+  const auto& nodes = traced.inference.graph->body().nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const graph::Node& node) { return node.op->name.starts_with("int8_"); });
+}
+
 ModelBytes bytes_of(const model::TracedModel& traced) {
   const std::vector<StoredTensor> tensors = train::list_weights(traced);
   ModelBytes bytes{.file = session::weights_file_bytes(session::list_of(tensors))};
@@ -181,6 +187,11 @@ ModelBytes bytes_of(const model::TracedModel& traced) {
 StripReport strip_model(const std::string& from, const std::string& to) {
   const train::StoredModel stored = train::read_model(from);
   if (is_stripped(*stored.traced)) throw Error(fmt::format("'{}' is stripped already", from), ErrorKind::Usage);
+  if (is_quantised(*stored.traced))
+    throw Error(fmt::format("'{}' is quantised: its weights are bytes, and f32 alone is stripped; strip the model that "
+                            "it was made of",
+                            from),
+                ErrorKind::Usage);
   train::expect_whole_weights(stored);
   const session::WeightsReader reader(stored.weights_path());
   const auto chosen = std::make_shared<const ChosenWeights>(choose(stored, reader));

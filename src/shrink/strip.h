@@ -18,6 +18,8 @@ StripReport strip_model(const std::string& from, const std::string& to);
 
 // Whether weights of it are stored so.
 bool is_stripped(const model::TracedModel& traced);
+// Whether weights of it are bytes.
+bool is_quantised(const model::TracedModel& traced);
 
 // Of the variables that inference reads, and of their file.
 ModelBytes bytes_of(const model::TracedModel& traced);

@@ -198,6 +198,10 @@ Training& Compiled::ready(const SessionNeed& need) {
   if (!given_weights_.empty()) {
     take(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
   }
+  if (given_change_) {
+    std::exchange(given_change_, {})(*training_);
+    is_in_file_ = false;
+  }
   return *training_;
 }
 

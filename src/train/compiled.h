@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,8 @@ class Compiled {
   // As a directory; `preprocessing` is what is known about the data.
   void save_model(const std::string& path, const Preprocessing& preprocessing);
   void load_weights(const std::string& path);
+  // Changes variables of the session with the newest weights before the next call.
+  void change_weights(std::function<void(Training&)> change) { given_change_ = std::move(change); }
   // One call on the model: another one meanwhile, as from a callback of fit, is an Error(Usage).
   class Turn {
    public:
@@ -92,10 +95,11 @@ class Compiled {
   std::unique_ptr<Training> training_;
   std::optional<SessionNeed> made_for_, last_;
   TemporaryFile file_;
-  bool is_in_file_ = false;       // the newest weights
-  bool has_other_state_ = false;  // that file's optimiser is another
-  bool has_other_masks_ = false;  // that file's
-  std::string given_weights_;     // to be loaded before the next call
+  bool is_in_file_ = false;                      // the newest weights
+  bool has_other_state_ = false;                 // that file's optimiser is another
+  bool has_other_masks_ = false;                 // that file's
+  std::string given_weights_;                    // to be loaded before the next call
+  std::function<void(Training&)> given_change_;  // after that
 };
 
 Compiled& compiled_of(const Model& model);  // made when it is first asked for

@@ -8,12 +8,14 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
+#include "session/weights_file.h"
+#include "train/folded_norms.h"
 #include "train/model_file.h"
 
 namespace plimsoll {
 
 struct Predictor::Loaded {
-  Loaded(const std::string& path, const MemoryLine& line, int64_t samples)
+  Loaded(const std::string& path, const MemoryLine& line, int64_t samples, const PredictorOptions& options)
       : stored(train::read_model(path)), batch(samples) {
     if (batch < 1) throw Error(fmt::format("a model predicts at least 1 sample at a time, not {}", batch));
     train::expect_whole_weights(stored);
@@ -22,12 +24,21 @@ struct Predictor::Loaded {
       placeholders.push_back(graph.placeholder(input.name, input.type.dtype, input.type.shape));
       fed.add(input.name, placeholders.back());
     }
+    std::optional<train::FoldedNorms> folds;
+    if (options.folds_norms) folds.emplace(stored.traced->inference);
+    const bool has_folds = folds && !folds->is_empty();
+    const Model net = has_folds ? model::replay_model(stored.traced, folds->rewrite()) : stored.spec.model;
     std::vector<Tensor> fetched;
-    for (const auto& [name, tensor] : stored.spec.model(fed)) fetched.push_back(tensor);
+    for (const auto& [name, tensor] : net(fed)) fetched.push_back(tensor);
     session.emplace(graph, line);
     step.emplace(session->step({.fetch = std::move(fetched), .batch = batch}));
     session->open();
-    session->load(stored.weights_path());
+    if (!has_folds) {
+      session->load(stored.weights_path());
+      return;
+    }
+    const session::WeightsReader file(stored.weights_path());
+    session::load_weights(*session::engine_of(*session), graph, stored.weights_path(), {.change = folds->change(file)});
   }
 
   const train::StoredModel stored;
@@ -38,8 +49,8 @@ struct Predictor::Loaded {
   std::optional<Step> step;
 };
 
-Predictor::Predictor(const std::string& path, const MemoryLine& line, int64_t batch)
-    : loaded_(std::make_unique<Loaded>(path, line, batch)) {}
+Predictor::Predictor(const std::string& path, const MemoryLine& line, int64_t batch, const PredictorOptions& options)
+    : loaded_(std::make_unique<Loaded>(path, line, batch, options)) {}
 Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 Predictor::~Predictor() = default;

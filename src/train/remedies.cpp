@@ -36,6 +36,7 @@ class RemedySearch {
     lower_batch();
     use_a_disk();
     if (trains) keep_in_half();
+    if (trains) keep_frozen_smaller();
     // Prices are relative to the requested step without a line, whose time every plan holds.
     for (size_t i = 0; i < found_.size(); ++i)
       found_[i].slowdown = baseline_ns_ > 0 ? std::max(sample_ns_[i] / baseline_ns_, 1.0) : 1.0;
@@ -169,6 +170,21 @@ class RemedySearch {
     }
   }
 
+  // The type that loses least among those that are enough.
+  void keep_frozen_smaller() {
+    if (spec_.freeze.is_empty()) return;
+    for (const DType type : {DType::BF16, DType::I8}) {
+      if (size_of(type) >= size_of(spec_.freeze.type) || !has_time()) continue;
+      Spec smaller = spec_;
+      smaller.freeze.type = type;
+      const Attempt tried = plan(smaller);
+      if (!tried.training) continue;
+      keep(smaller, *tried.training, fmt::format("lossy: {}", report::storage_text(DType::F32, 32, type)), true);
+      found_.back().is_lossy = true;
+      return;
+    }
+  }
+
   void lower_batch() {
     const auto in_time = [&] { return has_time(kShareOfBatches); };
     if (batch_ <= 1 || spec_.finds_batch || !in_time()) return;
@@ -202,6 +218,15 @@ Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuesti
     const Attempt tried = attempt(at, is_stop_asked);
     if (tried.training) break;
     refusal.need = refusal.smallest_line = std::max(refusal.smallest_line + 1, tried.refusal->smallest_line);
+  }
+  // A refusal adds what a process may hold at another time. Of the small lines of inference that is much, and planning
+  // is quick.
+  constexpr Bytes kSmallLine = 64 * MiB, kLess = MiB / 4;
+  const bool trains = spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile;
+  for (int i = 0; i < kLineTries && !trains && refusal.smallest_line <= kSmallLine; ++i) {
+    at.line = refusal.smallest_line - kLess;
+    if (at.line <= refusal.line || !attempt(at, is_stop_asked).training) break;
+    refusal.need = refusal.smallest_line = at.line;
   }
   return refusal;
 }

@@ -107,6 +107,30 @@ TEST_F(Adapt, RefusesBadInput) {
   expect_refused(eval(kModel), "adapter_model.safetensors");
 }
 
+// A directory is a model like a built-in name, for adapters too: the base is read from it.
+TEST_F(Adapt, TakesStoredModels) {
+  const std::string net = in("net.plimsoll"), data = fmt::format("--data {} --batch 4 --threads 1", in(""));
+  ASSERT_EQ(run("train", fmt::format("--progress none --save {} --save-model {}", in("base"), net)).exit_code, 0);
+  const std::string flags = "--rank 4 --alpha 8 --lr 0.02 --progress none";
+  const Outcome stored = run_program(fmt::format("adapt {} {} {} --output {}", net, data, flags, in("a")));
+  ASSERT_EQ(stored.exit_code, 0) << stored.errors;
+  ASSERT_EQ(adapt(fmt::format("{} --weights {} --output {}", flags, in("base"), in("b"))).exit_code, 0);
+  const std::string adapters = SmallRun::content(in("a/adapter_model.safetensors"));
+  EXPECT_FALSE(adapters.empty());
+  EXPECT_EQ(adapters, SmallRun::content(in("b/adapter_model.safetensors")))
+      << "as the built-in model with these weights";
+
+  const auto predict = [&](const std::string& model, const std::string& more) {
+    const Outcome outcome = run_program(fmt::format("predict {} {} {} --output {}", model, data, more, in("out.npy")));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return SmallRun::content(in("out.npy"));
+  };
+  const std::string with = predict(net, "--adapter " + in("a"));
+  EXPECT_GT(with.size(), 1000U);
+  EXPECT_NE(with, predict(net, "")) << "adapters do something";
+  EXPECT_EQ(with, predict(kModel, fmt::format("--weights {} --adapter {}", in("base"), in("a"))));
+}
+
 TEST_F(Adapt, FreezingIsPlannedAndTrained) {
   const Outcome all = run("plan", "--json"), frozen = run("plan", "--json --freeze '*/table,*/fc1/*'");
   ASSERT_EQ(frozen.exit_code, 0) << frozen.errors;

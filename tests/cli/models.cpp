@@ -1,4 +1,6 @@
 // Models that are directories: every verb takes one like a built-in name.
+#include <sys/mount.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -185,6 +187,54 @@ TEST_F(ModelDirectories, MisuseIsExplained) {
   EXPECT_THAT(outcome.errors, HasSubstr("holds 'letter', which is no file of a model"));
   EXPECT_EQ(content_of(in("mine/letter")), "dear");
   EXPECT_THAT(run("plan lenett").errors, HasSubstr("did you mean lenet?"));
+}
+
+// A file system of its own, which others can fill.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    fs::create_directory(path_);
+    is_mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=1m") == 0;
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() {
+    if (is_mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool is_mounted() const { return is_mounted_; }
+  // Leaves so many bytes, in whole pages.
+  void fill(int64_t left) const {
+    const std::string page(4096, 'x');
+    std::ofstream filler(path_ + "/filler", std::ios::binary);
+    while (static_cast<int64_t>(fs::space(path_).available) > left &&
+           filler.write(page.data(), std::ssize(page)).flush()) {
+    }
+  }
+
+ private:
+  const std::string path_;
+  bool is_mounted_ = false;
+};
+
+// Nothing is left, or pages for one or two of the three files.
+TEST_F(ModelDirectories, StayWholeOnAFullDisk) {
+  const SmallDisk disk(in("disk"));
+  if (!disk.is_mounted()) GTEST_SKIP() << "this process may not mount a tmpfs";
+  const std::string there = in("disk/net.plimsoll");
+  fs::copy(net(), there);
+  const std::string before = content_of(there + "/weights.safetensors");
+  for (const int64_t left : {0, 4096, 8192}) {
+    disk.fill(left);
+    const Outcome full = run(train(net(), "--save-model " + there));
+    EXPECT_EQ(full.exit_code, 5) << left << full.errors;
+    EXPECT_TRUE(content_of(there + "/weights.safetensors") == before) << left;
+    EXPECT_EQ(run(fmt::format("eval {} --data {}", there, data_.folder())).exit_code, 0) << left;
+    for (const fs::directory_entry& entry : fs::directory_iterator(in("disk")))
+      EXPECT_TRUE(entry.path() == there || entry.path().filename() == "filler") << entry.path();
+    fs::remove(in("disk/filler"));
+  }
+  EXPECT_EQ(run(train(net(), "--save-model " + there)).exit_code, 0) << "with room it takes its place";
+  EXPECT_FALSE(content_of(there + "/weights.safetensors") == before);
 }
 
 }  // namespace

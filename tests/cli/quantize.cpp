@@ -1,4 +1,7 @@
 // plimsoll quantize: from one model directory to a smaller one that every verb of inference takes.
+#include <algorithm>
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,6 +81,26 @@ TEST_F(Quantize, RefusesClearly) {
   const Outcome other = run_program(fmt::format("quantize lenet --weights {}/weights.safetensors --data {} -o {}",
                                                 in("net.plimsoll"), data_.folder(), in("x.plimsoll")));
   EXPECT_EQ(other.exit_code, 4) << other.errors;
+}
+
+// Either of the two makes a model that the other has nothing to do with: one error each, and nothing is written.
+TEST_F(Quantize, StrippedModelsAreRefusedAndQuantisedOnesAreNotStripped) {
+  const Outcome pruned = run_program(
+      fmt::format("prune {} -b 8 --data {} --epochs 4 --to 0.8 --frequency 2 --progress none --save-model {}",
+                  in("net.plimsoll"), data_.folder(), in("pruned")));
+  ASSERT_EQ(pruned.exit_code, 0) << pruned.errors;
+  ASSERT_EQ(run_program(fmt::format("strip {} -o {}", in("pruned"), in("stripped"))).exit_code, 0);
+  ASSERT_EQ(quantize("pruned", "--all").exit_code, 0);
+  const auto expect_refused = [&](const std::string& command, const std::string& why) {
+    const Outcome refused = run_program(command);
+    EXPECT_EQ(refused.exit_code, 2) << command;
+    EXPECT_THAT(refused.errors, HasSubstr(why));
+    EXPECT_EQ(std::count(refused.errors.begin(), refused.errors.end(), '\n'), 1) << refused.errors;
+    EXPECT_FALSE(std::filesystem::exists(in("refused"))) << command;
+  };
+  expect_refused(fmt::format("strip {} -o {}", in("small.plimsoll"), in("refused")), "is quantised");
+  expect_refused(fmt::format("quantize {} --data {} -o {}", in("stripped"), data_.folder(), in("refused")),
+                 "is stripped");
 }
 
 }  // namespace

@@ -71,6 +71,18 @@ TEST(Remedies, HalfStorageIsTheLastAndSaysThatItIsLossy) {
   EXPECT_THAT(last["what"].get<std::string>(), HasSubstr("lossy"));
 }
 
+TEST(Remedies, FrozenWeightsInFewerBits) {
+  const std::string command = "plan dense-chain --layers 30 --width 512 --train-only '*/dense_29/*'";
+  const auto needs = [&](const std::string& flags) {
+    const Outcome refused = run_program(fmt::format("{} --json --memory 1MiB {}", command, flags));
+    return nlohmann::json::parse(refused.output, nullptr, false)["need_bytes"].get<int64_t>();
+  };
+  const int64_t line = (needs("") + needs("--frozen-type bf16")) / 2;
+  const auto refusal = refuse_and_try(fmt::format("{} --memory {}", command, line));
+  expect_ranked(refusal);
+  EXPECT_TRUE(names(refusal, "--frozen-type bf16"));
+}
+
 TEST(Remedies, OfABatchThatMixes) {
   const auto refusal = refuse_and_try("plan resnet18 --image-size 64 --batch 64 --memory 220MiB --without recompute");
   expect_ranked(refusal);

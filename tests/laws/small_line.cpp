@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <plimsoll/bytes.h>
 #include "data/files.h"
@@ -52,6 +53,20 @@ TEST_F(SmallLine, PredictsInTwelveMebibytesWithTheSameAnswers) {
   ASSERT_EQ(run_program(predict("256MiB", "large.npy")).exit_code, 0);
   EXPECT_GT(text_of("large.npy").size(), 10'000U);
   EXPECT_EQ(text_of("small.npy"), text_of("large.npy"));
+}
+
+// The line that a refusal names works, is as small as is promised, and is not far above one that does not.
+TEST_F(SmallLine, ARefusalNamesALineThatWorksAndIsNotTooHigh) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
+  const Outcome refused = run_program(predict("8MiB", "refused.npy") + " --no-remedies");
+  ASSERT_EQ(refused.exit_code, 3) << refused.errors;
+  const auto refusal = nlohmann::json::parse(refused.output, nullptr, false);
+  ASSERT_FALSE(refusal.is_discarded()) << refused.output;
+  const auto named = refusal["smallest_line_bytes"].get<Bytes>();
+  EXPECT_LE(named, 12 * MiB);
+  const Outcome there = run_program(predict(std::to_string(named).c_str(), "named.npy"));
+  EXPECT_EQ(there.exit_code, 0) << there.errors;
+  EXPECT_EQ(run_program(predict(std::to_string(named - MiB).c_str(), "below.npy") + " --no-remedies").exit_code, 3);
 }
 
 TEST_F(SmallLine, PredictsInAControlGroupOfTwelveMebibytes) {

@@ -114,12 +114,29 @@ TEST(Product, ActivationsKeepWhatIsNotANumber) {
 
 TEST(Product, RowsDoNotDependOnTheirNeighbours) {
   const Case all{{100, 90, 300}, {}};
-  Case some = all;
-  some.shape.rows = 31;
   const std::vector<float> whole = all.computed();
-  std::vector<float> part = some.computed();
-  part.resize(static_cast<size_t>(31 * 90));
-  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin()));
+  for (const int64_t rows : {31, 1}) {
+    Case some = all;
+    some.shape.rows = rows;
+    std::vector<float> part = some.computed();
+    part.resize(static_cast<size_t>(rows * 90));
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin())) << rows;
+  }
+}
+
+// One row reads b where it lies; its sums run as those of many rows.
+TEST(Product, OneRowHasTheBitsOfMany) {
+  for (const int64_t columns : {3, 8, 16, 31, 130, 517}) {
+    const Way way{.accumulate = true, .bias = true, .activation = Activation::Relu};
+    const Case many{{6, columns, 515}, way};
+    Case one = many;
+    one.shape.rows = 1;
+    const std::vector<float> all = many.computed(), row = one.computed();
+    EXPECT_TRUE(std::equal(row.begin(), row.begin() + columns, all.begin())) << columns;
+    expect_right({{1, columns, 515}, way});
+    expect_right({{1, columns, 515}, {.transpose_a = true}});
+    expect_right({{1, columns, 515}, {.transpose_b = true}});
+  }
 }
 
 TEST(Product, GivesTheSameBitsForAnyNumberOfThreads) {

@@ -15,7 +15,7 @@ namespace {
 
 using namespace kernels;
 
-constexpr int64_t kBlock = Winograd::kBlock;
+const int64_t kBlock = Winograd::block();
 
 using testing::draw;
 
@@ -83,25 +83,28 @@ void expect_right(const Case& one) {
               << w << (one.is_backward ? " backward" : "");
 }
 
-bool has_eight_lanes() { return Winograd::suits({8, 32, 32, 32, 32, 32, 32, 1, 1}); }
+bool has_winograd() { return Winograd::suits({8, 32, 32, 32, 32, 32, 32, 1, 1}); }
+
+// At least so many channels, in whole blocks.
+int64_t channels(int64_t least) { return (least + kBlock - 1) / kBlock * kBlock; }
 
 TEST(Winograd, IsRightForAllSizesAndDirections) {
-  if (!has_eight_lanes()) GTEST_SKIP() << "vectors of this processor do not hold eight numbers";
+  if (!has_winograd()) GTEST_SKIP() << "vectors of this processor hold neither eight nor sixteen numbers";
   for (const bool is_backward : {false, true}) {
     expect_right({{1, 32, 32, 6, 6, 4, 4, 0, 0}, is_backward});
-    expect_right({{2, 32, 40, 7, 9, 7, 9, 1, 1}, is_backward});
-    expect_right({{3, 40, 32, 14, 14, 14, 14, 1, 1}, is_backward});
+    expect_right({{2, 32, channels(40), 7, 9, 7, 9, 1, 1}, is_backward});
+    expect_right({{3, channels(40), 32, 14, 14, 14, 14, 1, 1}, is_backward});
     expect_right({{2, 64, 32, 5, 3, 7, 5, 2, 2}, is_backward});
-    expect_right({{1, 288, 56, 8, 8, 8, 8, 1, 1}, is_backward});    // more than one stretch of inputs
-    expect_right({{1, 520, 80, 13, 4, 13, 4, 1, 1}, is_backward});  // more than one chunk of outputs
-    expect_right({{1, 32, 32, 10, 10, 9, 11, 0, 2}, is_backward});  // zeros on some sides only
+    expect_right({{1, channels(288), channels(56), 8, 8, 8, 8, 1, 1}, is_backward});  // more than one stretch of inputs
+    expect_right({{1, channels(520), 80, 13, 4, 13, 4, 1, 1}, is_backward});          // more than one chunk of outputs
+    expect_right({{1, 32, 32, 10, 10, 9, 11, 0, 2}, is_backward});                    // zeros on some sides only
   }
 }
 
 TEST(Winograd, TheGradientOfTheKernelIsRight) {
-  if (!has_eight_lanes()) GTEST_SKIP() << "vectors of this processor do not hold eight numbers";
+  if (!has_winograd()) GTEST_SKIP() << "vectors of this processor hold neither eight nor sixteen numbers";
   const Winograd::Sizes all[] = {{1, 32, 32, 6, 6, 4, 4, 0, 0},
-                                 {2, 32, 40, 7, 9, 7, 9, 1, 1},
+                                 {2, 32, channels(40), 7, 9, 7, 9, 1, 1},
                                  {3, 48, 32, 30, 29, 30, 29, 1, 1},  // more than one chunk of tiles
                                  {1, 528, 80, 5, 4, 5, 4, 1, 1},     // more than one chunk of outputs
                                  {1, 32, 32, 10, 10, 9, 11, 0, 2}};
@@ -148,7 +151,7 @@ TEST(Winograd, TheGradientOfTheKernelIsRight) {
 }
 
 TEST(Winograd, AddsBiasAndResidualAndActivates) {
-  if (!has_eight_lanes()) GTEST_SKIP() << "vectors of this processor do not hold eight numbers";
+  if (!has_winograd()) GTEST_SKIP() << "vectors of this processor hold neither eight nor sixteen numbers";
   const Winograd::Sizes sizes{2, 32, 32, 9, 9, 9, 9, 1, 1};
   expect_right({sizes, false, true, false});
   expect_right({sizes, false, true, true});
@@ -157,7 +160,7 @@ TEST(Winograd, AddsBiasAndResidualAndActivates) {
 }
 
 TEST(Winograd, SamplesDoNotDependOnTheirNeighbours) {
-  if (!has_eight_lanes()) GTEST_SKIP() << "vectors of this processor do not hold eight numbers";
+  if (!has_winograd()) GTEST_SKIP() << "vectors of this processor hold neither eight nor sixteen numbers";
   const Case all{{5, 32, 32, 11, 11, 11, 11, 1, 1}};
   Case some = all;
   some.sizes.samples = 2;
@@ -167,7 +170,7 @@ TEST(Winograd, SamplesDoNotDependOnTheirNeighbours) {
 }
 
 TEST(Winograd, GivesTheSameBitsForAnyNumberOfThreads) {
-  if (!has_eight_lanes()) GTEST_SKIP() << "vectors of this processor do not hold eight numbers";
+  if (!has_winograd()) GTEST_SKIP() << "vectors of this processor hold neither eight nor sixteen numbers";
   const int before = omp_get_max_threads();
   const Case one{{4, 64, 48, 14, 14, 14, 14, 1, 1}};
   const auto gradient = [&] {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -12,6 +13,8 @@
 #include <plimsoll/plimsoll.h>
 #include "base/random.h"
 #include "shrink/int8_graph.h"
+#include "train/model_file.h"
+#include "train/training.h"
 
 namespace plimsoll::shrink {
 namespace {
@@ -87,6 +90,40 @@ TEST(Quantise, TheModelIsSavedAndLoaded) {
   const Prediction expected = small.predict(data, line);
   EXPECT_EQ(Model::load(path).predict(data, line).numbers, expected.numbers);
   std::filesystem::remove_all(path);
+}
+
+// Blocks of bytes would be mostly empty in a convolution of three channels: the cost rule leaves it in f32, and so does
+// the plan.
+TEST(Quantise, StaysInFloatsWhereThatIsCheaper) {
+  using namespace layers;
+  const MemoryLine line(GiB);
+  const Dataset data = images(16, 3, 24, 8);
+  Model net = trained_of(
+      data, line,
+      sequential({conv2d(8, 5, {.padding = "same", .activation = "relu"}, "few"), flatten(), dense(256), dense(3)}));
+  QuantiseReport report;
+  Model small = net.quantise(data, line, {}, &report);
+  ASSERT_EQ(report.layers.size(), 3U);
+  EXPECT_THAT(report.layers[0].name, HasSubstr("few"));
+  EXPECT_FALSE(report.layers[0].is_int8);
+  EXPECT_TRUE(report.layers[1].is_int8);
+  const std::string path = ::testing::TempDir() + "mixed_quantised";
+  small.save(path);
+  train::Spec spec;
+  spec.own_model = std::make_shared<const ModelSpec>(train::read_model(path).spec);
+  spec.purpose = train::Purpose::Predict;
+  spec.line = GiB;
+  const auto planned = train::make_training(spec);
+  std::map<std::string_view, int> tasks;
+  for (const lower::ProgramTask& task : planned->main_step().program.tasks)
+    if (task.op != nullptr) ++tasks[task.op->name];
+  EXPECT_EQ(tasks["conv2d"], 1);
+  EXPECT_EQ(tasks["int8_conv2d"], 0);
+  EXPECT_GE(tasks["int8_dense"], 1);
+  std::filesystem::remove_all(path);
+  // All that can be is int8 where that is asked for.
+  net.quantise(data, line, {.all = true}, &report);
+  EXPECT_TRUE(report.layers[0].is_int8);
 }
 
 TEST(Quantise, ThreadsAndLinesDoNotChangeABit) {

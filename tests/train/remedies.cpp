@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -43,6 +44,42 @@ const PlannedRemedy* find(const std::vector<PlannedRemedy>& remedies,
                           const std::function<bool(const PlannedRemedy&)>& is_it) {
   const auto at = std::find_if(remedies.begin(), remedies.end(), is_it);
   return at == remedies.end() ? nullptr : &*at;
+}
+
+// Between what frozen weights take in a type and in the next smaller one: that one is offered, and fits.
+TEST(Remedies, KeepFrozenWeightsInFewerBits) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
+  Spec spec = wide_spec();
+  spec.model = "dense-chain";
+  spec.model_options.layers = 30;
+  spec.model_options.width = 512;
+  spec.freeze.all_but = {"*/dense_29/*"};
+  const auto line_of = [&](DType type) {
+    Spec at = spec;
+    at.freeze.type = type;
+    return smallest_line(at);
+  };
+  const Bytes wide = line_of(DType::F32), half = line_of(DType::BF16), bytes = line_of(DType::I8);
+  ASSERT_LT(half, wide);
+  ASSERT_LT(bytes, half);
+  for (const auto& [line, type] : {std::pair{half, DType::BF16}, std::pair{bytes, DType::I8}}) {
+    Spec low = spec;
+    low.line = line;
+    const auto remedies = find_remedies(low, attempt(low).refusal.value());
+    const PlannedRemedy* found =
+        find(remedies, [](const PlannedRemedy& remedy) { return remedy.spec.freeze.type != DType::F32; });
+    ASSERT_NE(found, nullptr) << name_of(type);
+    EXPECT_EQ(found->spec.freeze.type, type);
+    EXPECT_TRUE(found->is_lossy);
+    EXPECT_TRUE(found->changes_results);
+    EXPECT_THAT(found->what, HasSubstr(fmt::format("frozen weights in {}", name_of(type))));
+    EXPECT_TRUE(attempt(found->spec).training != nullptr);
+  }
+  // Without frozen weights there is nothing to keep so.
+  Spec all = wide_spec();
+  all.line = smallest_line(all) - 4 * MiB;
+  for (const PlannedRemedy& remedy : find_remedies(all, attempt(all).refusal.value()))
+    EXPECT_EQ(remedy.spec.freeze.type, DType::F32);
 }
 
 TEST(Remedies, ChangeTheSpecAndFit) {
