@@ -77,6 +77,9 @@ struct Pool {
 struct BatchNorm {
   double momentum = 0.99;
   double epsilon = 1e-3;
+  // Where ranks or replicas train together: normalise with the statistics of the whole batch, not of the samples that
+  // each of them has.
+  bool synchronised = false;
 };
 
 struct Norm {

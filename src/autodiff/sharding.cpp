@@ -5,8 +5,14 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include <plimsoll/graph.h>
 
 namespace plimsoll::autodiff {
+
+Tensor ExchangeBuffer::in(Graph& graph) {
+  if (!turn.is_set()) turn = graph.variable("received", DType::F32, {elements}, Init::zeros(), VariableRole::Gradient);
+  return turn;
+}
 
 bool SharedTensors::has(Sharding kind, const Shape& shape) const {
   return ranks > 1 && sharding >= kind && element_count(shape).fixed() >= kLeastShared;

@@ -20,14 +20,22 @@ struct SharedWeight {
   std::vector<Tensor> gathered;
 };
 struct SharedWeights {
-  Tensor turn;  // the buffer of all exchanges
   std::vector<SharedWeight> all;
+};
+
+// The buffer of all exchanges of a step, where the model itself has some: declared where the first one is built.
+struct ExchangeBuffer {
+  int64_t elements = 0;
+  Tensor turn = {};
+  Tensor in(Graph& graph);
 };
 
 struct SharedTensors {
   Sharding sharding = Sharding::None;
   int64_t ranks = 1;
   std::shared_ptr<SharedWeights> weights = {};  // null: each rank has them whole
+  std::shared_ptr<ExchangeBuffer> buffer = {};  // null: the model exchanges nothing
+  bool synchronises_norms = false;              // batch norms, with the statistics of all ranks
   // Whether ranks share this much of a tensor of that shape.
   bool has(Sharding kind, const Shape& shape) const;
   // Null: the weight is whole here.

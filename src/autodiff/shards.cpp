@@ -34,10 +34,12 @@ class Builder {
     result.merges.resize(levels_);
   }
 
-  // `like` gives its shape and layout.
-  Tensor add_register(const Gradient& gradient, Tensor like, const std::string& name) {
+  // `like` gives its shape and layout. Statistics are whole on every rank: all of them move the running ones.
+  enum class Of { Gradient, Statistic };
+  Tensor add_register(Of kind, const Gradient& gradient, Tensor like, const std::string& name) {
     const Shape whole = shared_.shape_of(like);
-    Register one{{}, {}, gradient, like, whole, shared_.has(Sharding::Gradients, whole)};
+    const bool is_slice = kind == Of::Gradient && shared_.has(Sharding::Gradients, whole);
+    Register one{{}, {}, gradient, like, whole, is_slice};
     const Shape shape = one.is_slice ? Shape{length_of(one)} : like.shape();
     const auto make = [&](const std::string& of) {
       return graph_.variable(of, DType::F32, shape, Init::zeros(), VariableRole::Gradient);
@@ -51,8 +53,8 @@ class Builder {
 
   // After all registers.
   void add_buffer() {
-    if (shared_.weights && shared_.weights->turn.is_set()) {
-      buffer_ = shared_.weights->turn;
+    if (shared_.buffer && shared_.buffer->turn.is_set()) {
+      buffer_ = shared_.buffer->turn;
       return;
     }
     int64_t largest = 1;
@@ -166,7 +168,7 @@ Statistics add_statistics_sums(Graph& graph, Builder& builder, NodeId id) {
     if (body.value(input).kind == graph::ValueKind::Variable)
       running = Tensor(graph, input);
     else
-      sum = builder.add_register({Tensor(graph, input), {}}, running,
+      sum = builder.add_register(Builder::Of::Statistic, {Tensor(graph, input), {}}, running,
                                  fmt::format("{}/batch{}", running.name(), found.sums.size()));
     found.sums.push_back(sum);
   }
@@ -238,7 +240,8 @@ ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int lev
   std::vector<Gradient> sums(weights.size());
   for (size_t i = 0; i < weights.size(); ++i)
     if (gradients[i].is_set())
-      sums[i].value = builder.add_register(gradients[i], weights[i], std::string(weights[i].name()));
+      sums[i].value =
+          builder.add_register(Builder::Of::Gradient, gradients[i], weights[i], std::string(weights[i].name()));
   std::vector<Statistics> statistics;
   for (const NodeId id : layer_statistics) statistics.push_back(add_statistics_sums(graph, builder, id));
   builder.add_buffer();

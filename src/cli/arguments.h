@@ -51,6 +51,8 @@ struct Arguments {
   int64_t accumulate = 1;                 // batches for each update
   int64_t shards = 0;                     // of a batch; 0: one for each rank
   std::string sharding = "none";          // what ranks share
+  int replicas = 0;                       // threads that train together; 0: this one alone
+  std::string batch_norm;                 // whose statistics: own, synchronised; empty: as the layers say
   std::string disk_limit;                 // of the scratch file; empty: what is free, less a reserve
   bool auto_batch = false;                // the largest batch that fits whole
 

@@ -12,7 +12,7 @@ namespace plimsoll::cli {
 namespace {
 
 int failure = 0;
-bool is_muted = false;
+thread_local bool is_muted = false;  // of a rank, or of the thread of a replica
 
 ErrorKind kind_of(int reason) {
   if (reason == EPIPE) return ErrorKind::Stopped;

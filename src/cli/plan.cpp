@@ -1,11 +1,15 @@
 // plimsoll plan: how the training fits, or the inference of a model for that alone, before any sample is read or any
 // tensor allocated.
+#include <omp.h>
+
+#include <algorithm>
 #include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "cli/ranks.h"
+#include "cli/replicas.h"
 #include "cli/verbs.h"
 #include "report/plan_file.h"
 #include "train/batch_search.h"
@@ -53,6 +57,23 @@ std::unique_ptr<train::Training> plan_or_show_scale(const train::Spec& spec,
   }
 }
 
+// The first of several, under its part of the line.
+std::unique_ptr<train::Training> plan_replica(const Arguments& arguments, train::Spec spec) {
+  train::ReplicaLine line(line_of_replicas(arguments), arguments.replicas);
+  spec.communicator = ranks::make_replicas(arguments.replicas).front();
+  spec.own_line = line.line();
+  spec.line = 0;
+  const int threads = arguments.threads > 0 ? arguments.threads : omp_get_max_threads();
+  spec.threads = std::max(1, (threads + arguments.replicas - 1) / arguments.replicas);
+  std::unique_ptr<train::Training> training;
+  try {
+    line.plan(0, [&] { training = train::make_sized_training(spec, is_stop_asked); });
+  } catch (const DoesNotFit& e) {
+    throw Error(e.what(), ErrorKind::DoesNotFit);  // remedies are searched for one process
+  }
+  return training;
+}
+
 void dump(const train::Training& training, const std::string& path) {
   const report::ResultChanges& changes = training.changes;
   std::string name = training.model.name();
@@ -94,12 +115,14 @@ int run_plan(const Arguments& arguments) {
   if (arguments.curve) return run_curve(arguments);
   train::Spec spec = spec_to_plan(arguments);
   std::optional<report::ScaleFacts> scale;
+  if (arguments.replicas > 1) expect_replicas_fit(arguments);
   if (ranks > 0) {
     spec.network = ranks::parse_network(arguments.network_text);
     spec = train::on_paper(spec, ranks);
     scale = train::plan_scale(spec, ranks, is_stop_asked);
   }
-  const auto training = plan_or_show_scale(spec, scale, arguments.json);
+  const auto training =
+      arguments.replicas > 1 ? plan_replica(arguments, spec) : plan_or_show_scale(spec, scale, arguments.json);
   if (!arguments.dump.empty()) dump(*training, arguments.dump);
   report::PlanFacts facts = train::plan_facts(*training);
   facts.lower_bound = train::find_lower_bound(*training);

@@ -11,6 +11,19 @@ void add_number(CLI::App& app, Arguments& s, const char* what) {
   app.add_option("--ranks", s.ranks, what)->option_text("N|auto");
 }
 
+void add_batch_norm(CLI::App& app, Arguments& s) {
+  app.add_option("--batch-norm", s.batch_norm,
+                 "Whose statistics batch norm takes: those of the samples of each rank, or of the whole batch")
+      ->option_text("own|synchronised")
+      ->check(CLI::IsMember({"own", "synchronised"}));
+}
+
+void add_replicas(CLI::App& app, Arguments& s) {
+  app.add_option("--replicas", s.replicas,
+                 "Train with so many threads of this process that share each batch and the line")
+      ->check(positive_number());
+}
+
 void add_timeout(CLI::App& app, Arguments& s) {
   app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost")
       ->check(positive_number())
@@ -21,6 +34,7 @@ void add_timeout(CLI::App& app, Arguments& s) {
 
 void add_rank_number_flags(CLI::App& app, Arguments& s) {
   add_number(app, s, "Measure with so many processes, which share each batch; auto: as Slurm says");
+  add_batch_norm(app, s);
   add_timeout(app, s);
 }
 
@@ -29,6 +43,8 @@ void add_paper_rank_flags(CLI::App& app, Arguments& s) {
   app.add_option("--network", s.network_text,
                  "Speed of the network between ranks in one direction, and the time of a message: 10Gb/s, 1.2GB/s,50us")
       ->option_text("SPEED");
+  add_replicas(app, s);
+  add_batch_norm(app, s);
 }
 
 namespace {
@@ -52,6 +68,7 @@ void add_pipeline_flags(CLI::App& app, Arguments& s) {
 
 void add_rank_flags(CLI::App& app, Arguments& s) {
   add_number(app, s, "Train with so many processes, each with its own --memory; auto: as Slurm says");
+  add_replicas(app, s);
   app.add_option(
          "--shards", s.shards,
          "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
@@ -63,6 +80,7 @@ void add_rank_flags(CLI::App& app, Arguments& s) {
          "that fits")
       ->option_text("none|state|gradients|weights|auto")
       ->check(CLI::IsMember({"none", "state", "gradients", "weights", "auto"}));
+  add_batch_norm(app, s);
   add_pipeline_options(app, s);
   add_timeout(app, s);
   app.add_option("--restarts", s.restarts,

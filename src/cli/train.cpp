@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/replicas.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
 #include "report/training_report.h"
@@ -76,8 +77,14 @@ train::LoopOptions loop_options_of(const Arguments& arguments, const train::Spec
   return options;
 }
 
-void print_plan(const train::Training& training, bool as_json) {
-  const report::PlanFacts facts = train::plan_facts(training);
+// With replicas, what all of them have reserved of their one line.
+Bytes planned_peak(const train::Training& training, const Together& together) {
+  return together.line != nullptr ? training.line->used() : training.session->peak_bytes();
+}
+
+void print_plan(const train::Training& training, const Together& together, bool as_json) {
+  report::PlanFacts facts = train::plan_facts(training);
+  facts.peak_bytes = planned_peak(training, together);
   print_now(stdout, as_json ? report::plan_json(facts) + "\n" : report::plan_text(facts, {3, "--all"}));
 }
 
@@ -94,6 +101,17 @@ void print_stages(const train::Training& training, bool as_json) {
     text += fmt::format("        rank {}{}: {}\n", rank,
                         rank > 0 ? fmt::format(", from {}", place.first_layers[rank - 1]) : "", all[rank]);
   if (!as_json) print_now(stdout, text);
+}
+
+// All of them call it.
+void print_replicas(const train::Training& training, bool as_json) {
+  Bytes held = 0;
+  for (const std::string& text : training.communicator->gather_texts(std::to_string(training.session->arena_bytes())))
+    held += std::stoll(text);
+  if (!as_json)
+    print_now(stdout, fmt::format("replicas {} under this line: their tensors take {}, the process beside them {}\n",
+                                  training.communicator->size(), format_bytes(held),
+                                  format_bytes(training.line->process_bytes())));
 }
 
 const char* name_of(train::StartingPoint::RateOrigin origin) {
@@ -143,12 +161,13 @@ const EpochLog* last_scored(const History& history, const std::optional<EarlySto
   return last;
 }
 
-void print_end(const train::Training& training, const History& history, const EpochLog* scored, bool is_finished,
-               const std::optional<report::ExchangeFacts>& exchanges, bool as_json) {
+void print_end(const train::Training& training, const Together& together, const History& history,
+               const EpochLog* scored, bool is_finished, const std::optional<report::ExchangeFacts>& exchanges,
+               bool as_json) {
   report::EndFacts facts{.is_finished = is_finished,
                          .loss = history.last_loss,
                          .test = {},
-                         .planned_peak_bytes = training.session->peak_bytes(),
+                         .planned_peak_bytes = planned_peak(training, together),
                          .measured_peak_bytes = peak_resident_bytes(),
                          .line_bytes = training.line->limit(),
                          .skipped = {history.skipped, history.last_skipped}};
@@ -206,13 +225,12 @@ bool writes_adapter(const Arguments& arguments) {
   return !arguments.output.empty() && (arguments.rank != 0 || !arguments.adapter.empty());
 }
 
-// Checkpoints and model directories are written from the variables of one rank.
+// Model directories are written from the variables of one rank.
 void expect_pipeline_fits(const Arguments& arguments) {
   if (arguments.pipeline.empty()) return;
-  if (!arguments.run.empty())
-    throw Error("a pipeline keeps no checkpoints yet: give --save FILE instead of --run", ErrorKind::Usage);
   if (!arguments.save_model.empty() || writes_adapter(arguments))
-    throw Error("a pipeline writes its weights alone: give --save FILE, and make a model of that", ErrorKind::Usage);
+    throw Error("a pipeline writes its weights alone: give --save FILE or --run DIR, and make a model of that",
+                ErrorKind::Usage);
 }
 
 [[noreturn]] void throw_stopped(const Arguments& arguments) {
@@ -249,7 +267,8 @@ void run_with_sharding(const train::Spec& spec, const std::function<std::string(
   }
 }
 
-int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicator>& communicator) {
+int train_as(const Arguments& arguments, const Together& together) {
+  const std::shared_ptr<ranks::Communicator>& communicator = together.communicator;
   expect_pipeline_fits(arguments);
   const bool writes = !communicator || communicator->rank() == 0;  // files and words are those of the first rank
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
@@ -262,6 +281,10 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   train::run_together(communicator.get(), [&] {
     spec = spec_with_training_data(arguments);
     spec.communicator = communicator;
+    if (together.line != nullptr) {
+      spec.own_line = together.line->line();
+      spec.line = 0;
+    }
     return std::string("has its data");
   });
   const train::LoopOptions options = loop_options_of(arguments, spec);
@@ -277,17 +300,19 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
         ErrorKind::Usage);
   std::unique_ptr<train::Training> training;
   run_with_sharding(spec, [&] {
-    training = train::make_sized_training(spec, is_stop_asked);
+    together.plan([&] { training = train::make_sized_training(spec, is_stop_asked); });
     if (!arguments.save.empty() && writes)
       session::expect_room_for_weights(training->graph, arguments.save, &training->slices);
     if (writes_adapter(arguments) && writes) shrink::expect_room_for_adapter(arguments.output);
     if (!arguments.save_model.empty() && writes) expect_room_for_model(*training, arguments.save_model);
+    if (together.line != nullptr) return std::string("fits its part of the line");
     return fmt::format("fits: the plan takes {} of {}", format_bytes(training->session->peak_bytes()),
                        format_bytes(training->line->limit()));
   });
   if (communicator) expect_same_training(arguments, *training);
-  print_plan(*training, arguments.json);
+  print_plan(*training, together, arguments.json);
   print_stages(*training, arguments.json);
+  if (together.line != nullptr) print_replicas(*training, arguments.json);
   stop_if_asked();
   const auto screen = std::make_shared<Screen>(form);
   Callbacks callbacks{screen};
@@ -305,7 +330,7 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
   train::TrainingLoop loop(*training, options, callbacks);
   bool is_resumed = false;
   train::run_together(communicator.get(), [&] {
-    loop.open();
+    together.open([&] { loop.open(); });
     is_resumed = arguments.resume && resume(loop, train::RunDirectory::checkpoints_of(arguments.run), arguments);
     return std::string("is ready");
   });
@@ -334,7 +359,8 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
     print_now(arguments.json ? stderr : stdout, fmt::format("adapter {}\n", arguments.output));
   }
   if (!arguments.save_model.empty() && writes) save_trained_model(*training, spec, arguments.save_model);
-  print_end(*training, history, last_scored(history, stopping), !screen->has_stopped(), exchanges, arguments.json);
+  print_end(*training, together, history, last_scored(history, stopping), !screen->has_stopped(), exchanges,
+            arguments.json);
   memory::expect_line_kept(training->line->limit());
   train::expect_logs_written(callbacks);
   if (communicator) communicator->meet();
@@ -344,7 +370,12 @@ int train_as(const Arguments& arguments, const std::shared_ptr<ranks::Communicat
 
 }  // namespace
 
-int run_train(const Arguments& given) { return run_with_ranks(given, train_as); }
+int run_train(const Arguments& given) {
+  if (given.replicas > 1) return run_with_replicas(given, train_as);
+  return run_with_ranks(given, [](const Arguments& arguments, const auto& communicator) {
+    return train_as(arguments, {.communicator = communicator});
+  });
+}
 
 void complete_demo(Arguments& arguments) {
   arguments.model = "fashion";

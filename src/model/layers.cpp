@@ -161,8 +161,8 @@ Tensor batch_norm(Tensor x, bool training, const BatchNorm& options, Name name) 
   const Affine affine = affine_of(graph, channels);
   const Tensor mean = graph.variable("mean", DType::F32, {channels}, Init::zeros(), VariableRole::Statistic);
   const Tensor variance = graph.variable("variance", DType::F32, {channels}, Init::ones(), VariableRole::Statistic);
-  return plimsoll::batch_norm(x, affine.gamma, affine.beta, mean, variance, training, options.momentum,
-                              options.epsilon);
+  return plimsoll::batch_norm(x, affine.gamma, affine.beta, mean, variance, training, options.momentum, options.epsilon,
+                              options.synchronised);
 }
 
 Tensor layer_norm(Tensor x, const Norm& options, Name name) {

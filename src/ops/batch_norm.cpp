@@ -1,13 +1,14 @@
 // batch_norm: each channel (dimension 1) less its mean, over its deviation, times gamma, plus beta. Statistics are
 // those of the batch, which then move the running ones, or the running ones themselves. With the setting `split` each
 // micro-batch has its own: every sample has a row with those of its micro-batch, and their mean moves the running ones.
+// The setting `synchronised` says that ranks which train together share one batch (model/synchronised_norms.h).
 #include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "graph/body.h"
-#include "kernels/channel_norm.h"
+#include "kernels/channel_rows.h"
 #include "kernels/parallel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
@@ -35,72 +36,6 @@ TensorType statistic_of(const Infer& n) {
   return {DType::F32, is_split(n.attrs) ? Shape{x[0], x[1]} : Shape{x[1]}};
 }
 
-// The layout of a value that the passes can walk; sigmoid would fill the padding with halves.
-ImageOrder order_for(const ConcreteType& type, Activation activation) {
-  const ImageOrder order = order_or_plain(type);
-  const bool is_padded = order.padded_channels() != order.channels();
-  return is_padded && activation == Activation::Sigmoid ? ImageOrder({}, type.dims) : order;
-}
-
-// Rows of numbers for each channel, one after another in workspace; the padding counts.
-class ChannelRows {
- public:
-  ChannelRows(const Args& args, int64_t offset, const ImageOrder& order)
-      : at_(static_cast<float*>(args.workspace) + offset), stride_(round_up(order.padded_channels(), 16)) {}
-  float* operator[](int row) const { return at_ + row * stride_; }
-  static int64_t floats(const ImageOrder& order, int rows) { return rows * round_up(order.padded_channels(), 16); }
-
- private:
-  float* at_;
-  int64_t stride_;
-};
-
-void fill_padding(const ImageOrder& order, float* row) {
-  std::fill(row + order.channels(), row + order.padded_channels(), 0.0F);
-}
-
-// The affine form of the forward pass. The backward pass computes its mask from it and must get the same bits.
-void fill_affine(const ChannelPieces& pieces, const float* mean, const float* variance, const float* gamma,
-                 const float* beta, double epsilon, const ChannelRows& rows) {
-  for (int64_t c = pieces.first_channel(); c < pieces.last_channel(); ++c) {
-    rows[0][c] = mean[c];
-    rows[1][c] = static_cast<float>(gamma[c] / std::sqrt(variance[c] + epsilon));
-    rows[2][c] = beta == nullptr ? 0.0F : beta[c];
-  }
-  for (const int row : {0, 1, 2}) fill_padding(pieces.order(), rows[row]);
-}
-
-ChannelAffine affine_of(const ChannelRows& rows) { return {rows[0], rows[1], rows[2]}; }
-
-// Mean and biased variance of each channel from those of the slots.
-void combine(const ChannelPieces& pieces, const float* means, const float* squares, float* mean, float* variance) {
-  const ImageOrder& order = pieces.order();
-  const auto count = static_cast<double>(order.samples() * order.pixels());
-  const int64_t base = pieces.first_channel();
-  parallel_for(pieces.last_channel() - base, 32, [&](int64_t first, int64_t last) {
-    for (int64_t c = base + first; c < base + last; ++c) {
-      double sum = 0;
-      for (int64_t slot = 0; slot < pieces.slots(); ++slot)
-        sum += static_cast<double>(pieces.pixels(slot)) * means[slot * order.padded_channels() + c];
-      const double middle = sum / count;
-      double distance = 0;
-      for (int64_t slot = 0; slot < pieces.slots(); ++slot) {
-        const double off = means[slot * order.padded_channels() + c] - middle;
-        distance += squares[slot * order.padded_channels() + c] + static_cast<double>(pieces.pixels(slot)) * off * off;
-      }
-      mean[c] = static_cast<float>(middle);
-      variance[c] = static_cast<float>(distance / count);
-    }
-  });
-}
-
-double total(const ChannelPieces& pieces, const float* numbers, int64_t channel) {
-  double sum = 0;
-  for (int64_t slot = 0; slot < pieces.slots(); ++slot)
-    sum += numbers[slot * pieces.order().padded_channels() + channel];
-  return sum;
-}
-
 // Training: x, gamma, beta -> y, mean, variance.
 void infer(Infer& n) {
   n.expect_inputs(3, 3);
@@ -126,7 +61,7 @@ Prepared prepare(const Facts& facts) {
             auto* variance = args.output<float>(2);
             for (const ChannelPieces& part : parts) {
               measure_moments(part, x, means, means + numbers);
-              combine(part, means, means + numbers, mean, variance);
+              combine_slots(part, means, means + numbers, mean, variance);
               fill_affine(part, mean, variance, args.input<float>(1), args.input<float>(2), epsilon, rows);
               apply_affine(part, affine_of(rows), activation, x, args.output<float>(0));
             }
@@ -196,8 +131,8 @@ Prepared prepare_grad(const Facts& facts) {
       const int64_t base = part.first_channel();
       parallel_for(part.last_channel() - base, 32, [&](int64_t first, int64_t last) {
         for (int64_t c = base + first; c < base + last; ++c) {
-          const double sum = total(pieces, sums, c);
-          const double product = total(pieces, products, c);
+          const double sum = total_of_slots(pieces, sums, c);
+          const double product = total_of_slots(pieces, products, c);
           const double inverse = 1 / std::sqrt(variance[c] + epsilon);
           dbeta[c] = static_cast<float>(sum + (accumulate ? dbeta[c] : 0));
           dgamma[c] = static_cast<float>(product * inverse + (accumulate ? dgamma[c] : 0));
@@ -336,9 +271,9 @@ Prepared prepare_inference_parameter_grad(const Facts& facts) {
             auto* dbeta = args.output<float>(1);
             const auto* variance = args.input<float>(3);
             for (int64_t c = 0; c < order.channels(); ++c) {
-              const double product = total(pieces, sums + numbers, c) / std::sqrt(variance[c] + epsilon);
+              const double product = total_of_slots(pieces, sums + numbers, c) / std::sqrt(variance[c] + epsilon);
               dgamma[c] = static_cast<float>(product + (accumulate ? dgamma[c] : 0));
-              dbeta[c] = static_cast<float>(total(pieces, sums, c) + (accumulate ? dbeta[c] : 0));
+              dbeta[c] = static_cast<float>(total_of_slots(pieces, sums, c) + (accumulate ? dbeta[c] : 0));
             }
           }),
           .in = {layout, layout, {}, {}},
@@ -462,11 +397,12 @@ const Op kInference{.name = "batch_norm_inference",
 }  // namespace
 
 Tensor batch_norm(Tensor x, Tensor gamma, Tensor beta, Tensor mean, Tensor variance, bool training, double momentum,
-                  double epsilon, Name name) {
+                  double epsilon, bool synchronised, Name name) {
   if (!training) return apply(kInference, {x, gamma, beta, mean, variance}, {{"epsilon", epsilon}}, name);
   Attrs attrs{{"epsilon", epsilon}};
   const bool splits = x.graph().body().may_split(kBatchNorm.name);
   if (splits) attrs.set("split", int64_t{1});
+  if (synchronised) attrs.set("synchronised", int64_t{1});
   const Outputs y = apply(kBatchNorm, {x, gamma, beta}, attrs, name);
   const auto of_batch = [&](Tensor statistic) { return splits ? reduce_mean(statistic, {0}) : statistic; };
   apply(kStatistics, {mean, variance, of_batch(y[1]), of_batch(y[2])}, {{"momentum", momentum}});

@@ -23,6 +23,7 @@ class Communicator : public kernels::Network {
  public:
   int rank() const noexcept final { return rank_; }
   int size() const noexcept final { return size_; }
+  virtual const char* noun() const noexcept { return "rank"; }  // what one of them is called in messages
   bool exchange(int peer, const void* send, Bytes send_bytes, void* receive, Bytes receive_bytes) noexcept final;
 
   // Every rank gives `mine` bytes of the same number; `all` holds those of all ranks in order afterwards. Throws Error

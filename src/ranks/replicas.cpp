@@ -34,6 +34,7 @@ struct Office {
 
 class Replica final : public Communicator {
  public:
+  const char* noun() const noexcept override { return "replica"; }
   Replica(std::shared_ptr<Office> office, int rank) : Communicator(rank, office->ranks), office_(std::move(office)) {}
 
   void abort(const std::string& message, int exit_code) noexcept override {

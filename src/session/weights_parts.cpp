@@ -155,12 +155,10 @@ TensorList list_part(const Graph& graph, WeightsPart part, const VariableSlices&
 }
 
 void save_part(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options,
-               kernels::Network& network) {
+               const TensorList& own) {
   session.open();
-  const VariableSlices none;
-  const VariableSlices& slices = options.slices != nullptr ? *options.slices : none;
   const WriteTensor write = write_variables(session, graph);
-  write_weights_file(path, list_part(graph, options.part, slices, network),
+  write_weights_file(path, own,
                      [&](const StoredTensor& tensor, const PutBytes& put) {
                        Bytes left = tensor.bytes;  // a slice may be shorter than its variable
                        write(tensor, [&](std::span<const std::byte> bytes) {

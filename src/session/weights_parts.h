@@ -23,7 +23,7 @@ std::vector<std::string> list_part_paths(const std::string& path);
 TensorList list_part(const Graph& graph, WeightsPart part, const VariableSlices& slices, kernels::Network& network);
 // Those, in the file of this rank.
 void save_part(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options,
-               kernels::Network& network);
+               const TensorList& own);
 
 // Elements of a stored tensor, from number `first` on, as another type of float where that is asked for.
 void read_elements(const WeightsReader& file, const StoredTensor& stored, int64_t first, int64_t count, DType dtype,

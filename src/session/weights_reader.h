@@ -39,6 +39,7 @@ class WeightsReader {
   // kBytes.
   static Bytes bytes_to_read(const std::string& path);
 
+  const std::string& path() const { return path_; }
   int64_t tensors() const { return tensors_; }
   Bytes data_bytes() const { return size_ - data_begin_; }
   int64_t steps() const { return steps_; }  // of training; 0 in files of others

@@ -27,14 +27,14 @@ Outcome parse_outcome(const std::string& text) {
 }
 
 // One sentence for each rank, unless all say the same.
-[[noreturn]] void throw_together(const std::vector<Outcome>& outcomes) {
+[[noreturn]] void throw_together(const std::vector<Outcome>& outcomes, std::string_view noun) {
   const auto first = std::ranges::find_if(outcomes, [](const Outcome& one) { return one.exit_code != 0; });
   const bool are_same =
       std::ranges::all_of(outcomes, [&](const Outcome& one) { return one.message == first->message; });
   if (are_same) throw AgreedError(first->message, static_cast<ErrorKind>(first->exit_code));
   std::string text;
   for (size_t rank = 0; rank < outcomes.size(); ++rank)
-    text += fmt::format("{}rank {}: {}", rank > 0 ? "\n" : "", rank, outcomes[rank].message);
+    text += fmt::format("{}{} {}: {}", rank > 0 ? "\n" : "", noun, rank, outcomes[rank].message);
   throw AgreedError(text, static_cast<ErrorKind>(first->exit_code));
 }
 
@@ -82,7 +82,7 @@ void run_together(ranks::Communicator* communicator, const std::function<std::st
     all.push_back(parse_outcome(text));
     is_good = is_good && all.back().exit_code == 0;
   }
-  if (!is_good) throw_together(all);
+  if (!is_good) throw_together(all, communicator->noun());
 }
 
 RankFacts rank_facts(const Training& training) {
@@ -101,7 +101,6 @@ RankFacts rank_facts(const Training& training) {
   add("number of shards", training.shards.total);
   if (training.place.is_set()) {
     add("layers that begin stages", fmt::format("{}", fmt::join(training.place.first_layers, ",")));
-    add("number of micro-batches", training.place.micro_batches);
   }
   for (const auto& [name, half] : {std::pair{"training", &training.data.train}, std::pair{"test", &training.data.test}})
     if (*half)

@@ -41,7 +41,7 @@ class CheckpointWriter final : public Callback {
     if (!loaded) return;
     if (options_.warn)
       for (const std::string& why : loaded->damaged) options_.warn(why);
-    loop.restore(loaded->run);
+    loop.restore(loaded->run, loaded->place.path);
   }
 
   void before_training(FitRun& run) override {
@@ -75,8 +75,10 @@ class CheckpointWriter final : public Callback {
   bool is_late(FitRun& run) const {
     if (options_.every_seconds == 0) return false;
     const bool is_here = Clock::now() - saved_at_ >= Seconds(options_.every_seconds);
-    const auto& communicator = train::loop_of(run).training().communicator;
-    return communicator ? communicator->gather_texts(is_here ? "1" : "0").front() == "1" : is_here;
+    const train::Training& training = train::loop_of(run).training();
+    const auto& communicator = training.communicator;
+    return communicator && !training.first_rank_saves ? communicator->gather_texts(is_here ? "1" : "0").front() == "1"
+                                                      : is_here;
   }
 
   void note_saved(const FitRun& run) {
@@ -91,7 +93,8 @@ class CheckpointWriter final : public Callback {
       if (!now || !monitored_.is_better(*now)) return;
       monitored_.set_best(*now);
     }
-    const train::TrainingLoop& loop = train::loop_of(run);
+    train::TrainingLoop& loop = train::loop_of(run);
+    loop.call_for_parts();
     store_.save(loop.training(), loop.state_without_history(), loop.past_epochs());
     note_saved(run);
   }

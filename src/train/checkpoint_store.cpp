@@ -16,6 +16,7 @@
 #include "session/weights_file.h"
 #include "session/weights_parts.h"
 #include "train/agreement.h"
+#include "train/pipeline_weights.h"
 
 namespace plimsoll::train {
 namespace {
@@ -36,7 +37,8 @@ constexpr StoredPart kParts[] = {{"weights.safetensors", WeightsPart::Model},
 
 // Ranks write what they hold, each in a file of its own; the first one names all of them in the manifest.
 int parts_of(const Training& training) {
-  return training.communicator && !training.first_rank_saves ? training.communicator->size() : 1;
+  const bool saves_together = !training.first_rank_saves || training.place.stages > 1;
+  return training.communicator && saves_together ? training.communicator->size() : 1;
 }
 bool writes_manifest(const Training& training) { return !training.communicator || training.communicator->rank() == 0; }
 
@@ -89,8 +91,20 @@ std::string optimiser_of(const Training& training) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// The variables of a part that this rank writes; `elsewhere`: those that another stage of a pipeline writes.
+session::TensorList list_own_part(const Training& training, WeightsPart part, const std::set<std::string>& elsewhere) {
+  if (!training.place.is_set())
+    return session::list_part(training.graph, part, training.slices, *training.communicator);
+  return [&training, part, &elsewhere](const session::VisitTensor& visit) {
+    session::list_variables(training.graph, part)([&](const session::StoredTensor& tensor) {
+      if (!elsewhere.contains(tensor.name)) visit(tensor);
+    });
+  };
+}
+
 // What this rank writes of a part: all of it, or a file of its own.
-CheckpointFile save_part(Training& training, const std::string& folder, const StoredPart& part) {
+CheckpointFile save_part(Training& training, const std::string& folder, const StoredPart& part,
+                         const std::set<std::string>& elsewhere) {
   ranks::Communicator* const others = parts_of(training) > 1 ? training.communicator.get() : nullptr;
   CheckpointFile file{others != nullptr ? session::part_path(part.name, others->rank(), others->size()) : part.name};
   const auto watch = [&](std::span<const std::byte> bytes) {
@@ -100,7 +114,7 @@ CheckpointFile save_part(Training& training, const std::string& folder, const St
   const session::SaveOptions options{.part = part.part, .watch = watch, .slices = &training.slices};
   const std::string path = path_in(folder, file.name);
   if (others != nullptr)
-    session::save_part(*training.session, training.graph, path, options, *others);
+    session::save_part(*training.session, training.graph, path, options, list_own_part(training, part.part, elsewhere));
   else
     session::save_weights(*training.session, training.graph, path, options);
   return file;
@@ -219,6 +233,18 @@ CheckpointManifest read_whole(const std::string& folder) {
   return manifest;
 }
 
+// Stages of a pipeline that are elsewhere have as much state for their weights as this one.
+Bytes checkpoint_bytes(const Training& training) {
+  const auto bytes_of = [&](const Graph& graph, WeightsPart part) {
+    return session::weights_file_bytes(graph, part, &training.slices);
+  };
+  const Bytes weights = bytes_of(training.graph, WeightsPart::Model);
+  const Bytes all = bytes_of(training.whole_graph(), WeightsPart::Model);
+  const double times = static_cast<double>(all) / static_cast<double>(std::max<Bytes>(1, weights));
+  const Bytes state = bytes_of(training.graph, WeightsPart::Optimiser);
+  return all + static_cast<Bytes>(std::max(1.0, times) * static_cast<double>(state));
+}
+
 void expect_same_facts(const CheckpointFacts& stored, const CheckpointFacts& here, const std::string& path) {
   std::vector<std::string> differences;
   for (size_t i = 0; i < here.size(); ++i) {
@@ -230,6 +256,12 @@ void expect_same_facts(const CheckpointFacts& stored, const CheckpointFacts& her
   throw Error(fmt::format("checkpoint '{}' is of another training: {}; give the options it was made with", path,
                           fmt::join(differences, "; ")),
               ErrorKind::Usage);
+}
+
+void load_variables(Training& training, const std::string& folder, int parts) {
+  for (const StoredPart& part : kParts)
+    session::load_weights(*training.session, training.graph, path_in(folder, session::part_path(part.name, 0, parts)),
+                          {.part = part.part, .slices = &training.slices});
 }
 
 std::string name_last(const std::vector<CheckpointPlace>& places) {
@@ -252,6 +284,9 @@ CheckpointFacts checkpoint_facts(const Training& training) {
                         {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
                         {"step (operators and their settings)",
                          training.step_hash.empty() ? hash_of_step(training.whole_graph()) : training.step_hash}};
+  if (training.shared.synchronises_norms) facts.emplace_back("synchronised batch norm", "yes");
+  if (training.place.is_set())
+    facts.emplace_back("number of micro-batches", std::to_string(training.place.micro_batches));
   if (training.shards.is_fixed) facts.emplace_back("number of shards", std::to_string(training.shards.total));
   return facts;
 }
@@ -277,10 +312,7 @@ void CheckpointStore::open(const Training& training) {
   is_open_ = true;
   if (!writes_manifest(training)) return;
   folder_ = std::make_unique<CheckpointFolder>(path_);
-  Bytes bytes = 0;
-  for (const StoredPart& part : kParts)
-    bytes += session::weights_file_bytes(training.graph, part.part, &training.slices);
-  session::expect_disk_room(fmt::format("a checkpoint in '{}'", path_), path_, bytes);
+  session::expect_disk_room(fmt::format("a checkpoint in '{}'", path_), path_, checkpoint_bytes(training));
 }
 
 CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, std::span<const EpochLog> history) {
@@ -291,9 +323,11 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
     std::string folder = folder_ ? folder_->begin() : "";
     if (parts_of(training) > 1) folder = training.communicator->gather_texts(folder).front();
     CheckpointManifest manifest{steps, checkpoint_facts(training), run, {}};
+    const std::set<std::string> elsewhere =
+        training.place.stages > 1 ? list_held_before(training) : std::set<std::string>();
     // The files of all ranks are on the disk before the manifest names them.
     run_together(parts_of(training) > 1 ? training.communicator.get() : nullptr, [&] {
-      for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part));
+      for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part, elsewhere));
       return std::string("has written its part");
     });
     if (parts_of(training) > 1) manifest.files = gather_files(*training.communicator, manifest.files);
@@ -316,6 +350,10 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
   return place;
 }
 
+void load_checkpoint(Training& training, const std::string& path) {
+  load_variables(training, path, parts_of(read_manifest(path)));
+}
+
 std::optional<LoadedCheckpoint> CheckpointStore::load_newest(Training& training) const {
   std::vector<std::string> damaged;
   std::vector<CheckpointPlace> places = list();
@@ -329,10 +367,7 @@ std::optional<LoadedCheckpoint> CheckpointStore::load_newest(Training& training)
       continue;
     }
     expect_same_facts(manifest.facts, checkpoint_facts(training), place.path);
-    for (const StoredPart& part : kParts)
-      session::load_weights(*training.session, training.graph,
-                            path_in(place.path, session::part_path(part.name, 0, parts_of(manifest))),
-                            {.part = part.part, .slices = &training.slices});
+    load_variables(training, place.path, parts_of(manifest));
     return LoadedCheckpoint{place, std::move(manifest.run), std::move(damaged)};
   }
   if (damaged.empty()) return std::nullopt;

@@ -3,7 +3,8 @@
 //   weights.safetensors      weights and statistics of the model
 //   optimiser.safetensors    all other variables: the optimiser's state, its rate, sums of an unfinished accumulation
 // Several ranks write it together, each what it holds: weights-2-of-4.safetensors and so on (session/weights_parts.h),
-// in a folder that all of them see. Any number of ranks may go on from it.
+// in a folder that all of them see. Any number of ranks may go on from it. So do the stages of a pipeline, of which the
+// first that has a variable writes it: another cut, or one process with the same micro-batches, may go on from it.
 #pragma once
 
 #include <memory>
@@ -32,6 +33,9 @@ struct LoadedCheckpoint {
 // The weights file of the newest checkpoint in a folder whose files are whole. Throws Error(BadData) when there is
 // none.
 std::string find_newest_weights(const std::string& folder);
+
+// Sets the variables of an open session from a checkpoint that another rank has found to be whole.
+void load_checkpoint(Training& training, const std::string& path);
 
 class CheckpointStore {
  public:

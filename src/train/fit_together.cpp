@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,7 +12,8 @@
 #include "train/agreement.h"
 #include "train/forecast.h"
 #include "train/join_ranks.h"
-#include "train/replica_thread.h"
+#include "train/replica_group.h"
+#include "train/replica_line.h"
 #include "train/strategy.h"
 
 namespace plimsoll::train {
@@ -53,77 +54,15 @@ std::chrono::milliseconds timeout_of(const StrategyContents& strategy) {
   return std::chrono::milliseconds(static_cast<int64_t>(strategy.options.timeout * 1000));
 }
 
-// What the replicas that are planned later get is held meanwhile: each has the same part of what the line has free.
-class SharedLine {
- public:
-  SharedLine(const MemoryLine& line, int replicas) : line_(line), left_(replicas) {
-    line_.measure_process();
-    held_ = line_.reserve(Tag::Runtime, 0);
-  }
-  void begin_next() {
-    const Bytes free = line_.free() + held_.bytes();
-    held_.resize(0);
-    held_.resize(free / left_ * (left_ - 1));
-    --left_;
-  }
-
-  // One replica was refused under its part: says what all of them need.
-  [[noreturn]] void refuse(const DoesNotFit& of, int replica, int count) const {
-    Refusal all = of.refusal();
-    const Bytes own = all.need - all.runtime - all.others;
-    const Bytes other_replicas = own * (count - 1 - replica);
-    all.others += std::max<Bytes>(0, other_replicas - held_.bytes());
-    all.need = all.runtime + all.others + own;
-    all.smallest_line = round_line(all.need);
-    all.reason = fmt::format("replica {} of {} must fit its part of what the line leaves for all", replica, count);
-    throw DoesNotFit(all);
-  }
-
- private:
-  MemoryLine line_;
-  int left_;
-  Reservation held_;
-};
-
-// The error of the replica that failed first; the others fail because it ended them.
-class FirstFailure {
- public:
-  void set(std::exception_ptr failure, int replica) {
-    const std::lock_guard lock(mutex_);
-    if (failure_) return;
-    failure_ = std::move(failure);
-    replica_ = replica;
-  }
-  void rethrow() const {
-    if (!failure_) return;
-    if (replica_ == 0) std::rethrow_exception(failure_);
-    try {
-      std::rethrow_exception(failure_);
-    } catch (const DoesNotFit&) {
-      throw;
-    } catch (const Error& e) {
-      throw Error(fmt::format("replica {}: {}", replica_, e.what()), e.kind());
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr failure_;
-  int replica_ = 0;
-};
-
 class MirroredFit {
  public:
   MirroredFit(Compiled& compiled, SessionNeed need, const StrategyContents& strategy)
       : compiled_(compiled),
         need_(std::move(need)),
-        count_(strategy.replicas),
-        ends_(ranks::make_replicas(count_, timeout_of(strategy))),
-        ending_(compiled),
-        threads_(static_cast<size_t>(count_ - 1)) {
+        group_(strategy.replicas, timeout_of(strategy)),
+        ending_(compiled) {
     need_.shards = strategy.options.shards;
-    need_.shares_batches = true;
-    start_threads();
+    need_.network = group_.network();
   }
 
   History run(const LoopOptions& options, Callbacks callbacks) {
@@ -138,72 +77,41 @@ class MirroredFit {
     for (const auto& other : others_) loops.emplace_back(*other, following);
     compiled_.set_trained();
     History history;
-    FirstFailure failure;
-    const auto run_replica = [&](int replica) {
-      try {
-        History own = loops[static_cast<size_t>(replica)].run();
-        if (replica == 0) history = std::move(own);
-      } catch (const std::exception& e) {
-        failure.set(std::current_exception(), replica);
-        const auto* error = dynamic_cast<const Error*>(&e);
-        ends_[static_cast<size_t>(replica)]->abort(e.what(), error == nullptr ? 1 : error->exit_code());
-      }
-    };
-    for (int i = 1; i < count_; ++i) thread(i).start([&run_replica, i] { run_replica(i); });
-    run_replica(0);
-    for (int i = 1; i < count_; ++i) thread(i).wait();
-    failure.rethrow();
+    group_.run([&](int replica) {
+      History own = loops[static_cast<size_t>(replica)].run();
+      if (replica == 0) history = std::move(own);
+    });
     return history;
   }
 
  private:
-  ReplicaThread& thread(int replica) { return threads_[static_cast<size_t>(replica - 1)]; }
-
-  // Their pools of threads exist before the process is measured.
-  void start_threads() {
-    const auto begin = [this](int replica) {
-      omp_set_num_threads(kept_.share(replica, count_));
-#pragma omp parallel
-      {}
-      const ranks::NetworkSpeed speed = ranks::measure_network(*ends_[static_cast<size_t>(replica)]);
-      if (replica == 0) need_.network = speed;
-    };
-    for (int i = 1; i < count_; ++i) thread(i).start([begin, i] { begin(i); });
-    begin(0);
-    for (int i = 1; i < count_; ++i) thread(i).wait();
-  }
-
   // One after another, each on its own thread: kernels are made for the number of threads that they run with.
   void plan() {
-    SharedLine line(need_.line, count_);
-    for (int i = 0; i < count_; ++i) {
-      line.begin_next();
+    const int count = group_.count();
+    ReplicaLine line(need_.line, count);
+    for (int i = 0; i < count; ++i) {
       SessionNeed need = need_;
-      if (count_ > 1) need.communicator = ends_[static_cast<size_t>(i)];
-      need.threads = kept_.share(i, count_);
-      need.shares_batches = count_ > 1;
-      try {
-        if (i == 0)
-          compiled_.ready(need);
-        else
-          thread(i).run([&] {
-            others_.push_back(make_training(compiled_.spec_for(need)));
-            others_.back()->session->open();
-          });
-      } catch (const DoesNotFit& e) {
-        line.refuse(e, i, count_);
-      }
+      if (count > 1) need.communicator = group_.end(i);
+      need.threads = group_.threads_of(i);
+      need.shares_batches = count > 1;
+      line.plan(i, [&] {
+        group_.run_on(i, [&] {
+          if (i == 0) {
+            compiled_.ready(need);
+            return;
+          }
+          others_.push_back(make_training(compiled_.spec_for(need)));
+          others_.back()->session->open();
+        });
+      });
     }
   }
 
   Compiled& compiled_;
   SessionNeed need_;
-  const int count_;
-  const KeptThreads kept_;
-  std::vector<std::shared_ptr<ranks::Communicator>> ends_;
+  ReplicaGroup group_;
   const Ending ending_;
   std::vector<std::unique_ptr<Training>> others_;
-  std::deque<ReplicaThread> threads_;  // last: they end first
 };
 
 // MPI is started once in a process, whoever asks; it ends with the process.
@@ -298,9 +206,9 @@ Forecast plan_together(Compiled& compiled, SessionNeed need, const StrategyConte
   need.threads = kept.share(0, strategy.replicas);
   if (strategy.replicas > 1) need.communicator = ranks::make_replicas(strategy.replicas, timeout_of(strategy))[0];
   need.shares_batches = strategy.replicas > 1;
-  SharedLine line(need.line, strategy.replicas);
-  line.begin_next();
-  return forecast(compiled.spec_for(need));
+  std::optional<Forecast> planned;
+  ReplicaLine(need.line, strategy.replicas).plan(0, [&] { planned = forecast(compiled.spec_for(need)); });
+  return *planned;
 }
 
 }  // namespace plimsoll::train

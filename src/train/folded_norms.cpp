@@ -5,6 +5,11 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <plimsoll/error.h>
+#include "session/weights_parts.h"
+
 namespace plimsoll::train {
 
 // Looks for layers that a norm can be folded into.
@@ -128,22 +133,31 @@ model::Rewrite FoldedNorms::rewrite() const {
 
 std::function<void(const session::StoredTensor&, int64_t, std::span<float>)> FoldedNorms::change(
     const session::WeightsReader& file) const {
-  std::map<std::string, Bytes, std::less<>> offsets;
+  std::map<std::string, session::StoredTensor, std::less<>> stored;
   file.for_each([&](const session::StoredTensor& tensor) {
     for (const Layer& layer : layers_)
       for (const std::string* name : {&layer.gamma, &layer.beta, &layer.mean, &layer.variance})
-        if (tensor.name == *name) offsets[tensor.name] = tensor.offset;
+        if (tensor.name == *name) stored.insert_or_assign(tensor.name, tensor);
   });
+  // The step has no such variables, so nobody else looks at them.
+  for (const Layer& layer : layers_)
+    for (const std::string* name : {&layer.gamma, &layer.beta, &layer.mean, &layer.variance}) {
+      const auto found = stored.find(*name);
+      if (found == stored.end() || found->second.bytes != layer.channels * size_of(found->second.dtype))
+        throw Error(fmt::format("{}: has no '{}' of {} numbers, which the model needs; save the model again",
+                                file.path(), *name, layer.channels),
+                    ErrorKind::BadData);
+    }
   // A layer at a time is held: its kernel comes in pieces.
   const auto made = std::make_shared<ChannelFactors>();
   const auto made_for = std::make_shared<size_t>(layers_.size());
-  const auto factors_of = [this, &file, offsets = std::move(offsets), made, made_for](size_t number) {
+  const auto factors_of = [this, &file, stored = std::move(stored), made, made_for](size_t number) {
     if (std::exchange(*made_for, number) == number) return;
     const Layer& layer = layers_[number];
     const auto count = static_cast<size_t>(layer.channels);
     const auto read = [&](const std::string& name) {
       std::vector<float> numbers(count);
-      file.read(offsets.at(name), numbers.data(), static_cast<Bytes>(count * sizeof(float)));
+      session::read_elements(file, stored.at(name), 0, layer.channels, DType::F32, numbers.data());
       return numbers;
     };
     made->factors = read(layer.gamma);

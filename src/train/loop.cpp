@@ -62,13 +62,14 @@ void TrainingLoop::open() {
   initialize_slices(training_);
 }
 
-void TrainingLoop::restore(const RunState& state) {
+void TrainingLoop::restore(const RunState& state, std::string checkpoint) {
   sums_.set(state.sums);
   if (state.seed != options_.seed)
     throw Error(
         fmt::format("the training that is resumed has seed {}, not {}; give the same seed", state.seed, options_.seed),
         ErrorKind::Usage);
   resumed_ = state;
+  resumed_from_ = std::move(checkpoint);
 }
 
 std::span<const EpochLog> TrainingLoop::past_epochs() const {

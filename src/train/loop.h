@@ -51,7 +51,10 @@ class TrainingLoop final : public FitRun {
   RunState state() const;
   RunState state_without_history() const;
   std::span<const EpochLog> past_epochs() const;  // the history of that state
-  void restore(const RunState& state);            // throws Error(Usage) for a state of another model, seed or dataset
+  // Throws Error(Usage) for a state of another seed or dataset. `checkpoint`: where the variables were loaded from.
+  void restore(const RunState& state, std::string checkpoint = {});
+  // Before a checkpoint is saved by the callback of one rank alone: the others write the parts that they hold.
+  void call_for_parts();
   Training& training() const { return training_; }
 
   int64_t epoch() const override { return epoch_; }
@@ -120,6 +123,7 @@ class TrainingLoop final : public FitRun {
   std::unique_ptr<StageRunner> stages_;  // in a pipeline
   std::vector<LogValue> logs_;           // the means of sums_, the rate, then those of validation
   std::optional<RunState> resumed_;
+  std::string resumed_from_;
 
   int64_t epoch_ = 0;
   int64_t epoch_steps_ = 0;

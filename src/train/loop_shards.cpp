@@ -11,6 +11,7 @@
 #include "graph/body.h"
 #include "session/bad_data.h"
 #include "train/checkpoint_manifest.h"
+#include "train/checkpoint_store.h"
 #include "train/loop.h"
 
 namespace plimsoll::train {
@@ -60,7 +61,7 @@ void TrainingLoop::run_empty_shard(int64_t shard) {
   session::Engine& session = *training_.session;
   const bool is_last = shard + 1 == training_.shards.own;
   const int64_t steps = session.step_count();
-  if (training_.exchanges_each_shard()) {
+  if (training_.needs_all_ranks()) {
     if (!zeros_) zeros_.emplace(training_);
     session.set_counts_samples(false);
     session.run_like(is_last ? Training::kTrain : training_.shard_step, zeros_->feeds());
@@ -113,13 +114,15 @@ void TrainingLoop::take_start() {
   // Only the first rank may have loaded a checkpoint.
   std::string text;
   if (ranks.rank() == 0 && resumed_) {
-    text = manifest_text({.steps = steps(), .facts = {}, .run = *resumed_, .files = {}}) + '\0';
+    text = resumed_from_ + '\0' + manifest_text({.steps = steps(), .facts = {}, .run = *resumed_, .files = {}}) + '\0';
     for (const EpochLog& epoch : resumed_->history) text += history_line(epoch) + "\n";
   }
   text = ranks.gather_texts(text).front();
   if (ranks.rank() > 0 && !text.empty()) {
-    const size_t end = text.find('\0');
-    RunState state = parse_manifest(text.substr(0, end), "what the first rank sent").run;
+    const size_t begin = text.find('\0') + 1, end = text.find('\0', begin);
+    // Every stage of a pipeline has variables of its own.
+    if (training_.place.is_set()) load_checkpoint(training_, text.substr(0, begin - 1));
+    RunState state = parse_manifest(text.substr(begin, end - begin), "what the first rank sent").run;
     std::istringstream lines(text.substr(end + 1));
     for (std::string line; std::getline(lines, line);)
       state.history.push_back(parse_history_line(line, "what the first rank sent"));
@@ -128,14 +131,33 @@ void TrainingLoop::take_start() {
   take_variables();
 }
 
+namespace {
+
+// What the first rank says to the others between two steps.
+struct Order {
+  float learning_rate = 0;
+  bool stops = false, has_changed_variables = false;
+  bool saves_parts = false;  // nothing but this: another order follows
+};
+
+}  // namespace
+
+void TrainingLoop::call_for_parts() {
+  if (!has_other_ranks() || !training_.first_rank_saves || training_.place.stages == 1) return;
+  Order order{.saves_parts = true};
+  training_.communicator->broadcast(std::as_writable_bytes(std::span(&order, 1)));
+}
+
 bool TrainingLoop::take_order() {
   if (!has_other_ranks()) return true;
-  struct Order {
-    float learning_rate;
-    bool stops, has_changed_variables;
-  };
   Order order{learning_rate_, !asked_to_stop_.empty(), has_changed_variables_};
   training_.communicator->broadcast(std::as_writable_bytes(std::span(&order, 1)));
+  while (order.saves_parts) {
+    CheckpointStore parts("");
+    parts.open(training_);
+    parts.save(training_, {});
+    training_.communicator->broadcast(std::as_writable_bytes(std::span(&order, 1)));
+  }
   if (order.learning_rate != learning_rate_) write_learning_rate(static_cast<double>(order.learning_rate));
   if (order.has_changed_variables) take_variables();
   if (order.stops) settle_stop();

@@ -1,4 +1,4 @@
-// One sample of zeros: a rank that has no samples of a batch must still gather weights with the others.
+// One sample of zeros: a rank that has no samples of a batch must still exchange with the others.
 #pragma once
 
 #include <span>

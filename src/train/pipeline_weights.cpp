@@ -130,4 +130,14 @@ void save_stage_weights(Training& training, const std::string& path, bool on_all
                               {.steps = training.session->step_count()});
 }
 
+std::set<std::string> list_held_before(Training& training) {
+  std::vector<OwnedTensor> before;
+  const std::vector<std::string> texts = training.communicator->gather_texts(list_own(training));
+  for (int rank = 0; rank < training.communicator->rank(); ++rank)
+    parse_list(texts[static_cast<size_t>(rank)], rank, before);
+  std::set<std::string> names;
+  for (const OwnedTensor& one : before) names.insert(one.tensor.name);
+  return names;
+}
+
 }  // namespace plimsoll::train

@@ -83,6 +83,7 @@ struct Spec {
   std::optional<Pruning> pruning = {};
   int64_t shards = 0;  // of a batch, whose sums are taken in a fixed tree; 0: one for each rank
   StageOptions stages = {};
+  bool synchronises_norms = false;          // all batch norms, over all ranks
   std::vector<std::string> split_ops = {};  // operators that may take each micro-batch for a batch of its own
 
   // The other ranks that train the same; null: there are none. Data and batch are those of all together.

@@ -10,7 +10,6 @@
 #include "lower/frozen.h"
 #include "model/freeze.h"
 #include "model/model_state.h"
-#include "model/shared_weights.h"
 #include "plan/make_plan.h"
 #include "session/variables.h"
 #include "session/weights_file.h"
@@ -19,6 +18,7 @@
 #include "train/no_samples.h"
 #include "train/pipeline.h"
 #include "train/roles.h"
+#include "train/training_passes.h"
 
 namespace plimsoll::train {
 namespace {
@@ -36,8 +36,6 @@ session::Request apply_request(const model::TrainingGraph& passes, int64_t batch
 }
 
 session::Request prune_request(const model::PrunedWeights& pruned, int64_t batch) { return {{}, pruned.nodes, batch}; }
-
-bool trains(const Spec& spec) { return spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile; }
 
 // Behind the updates of the weights: what a step ends with is what the next one would begin with.
 void add_pruning(Training& training, const Spec& spec) {
@@ -83,7 +81,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
     options.caller_bytes = training.weights_file_bytes;
   options.caller_bytes += spec.log_bytes;
   if (spec.communicator) options.caller_bytes += run::Exchanges::kBytes;
-  if (training.exchanges_each_shard()) options.caller_bytes += ZeroSample::bytes_of(training.fed);
+  if (training.needs_all_ranks()) options.caller_bytes += ZeroSample::bytes_of(training.fed);
   options.finds_bad_numbers = spec.finds_bad_numbers;
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
   options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
@@ -121,14 +119,6 @@ void give_rest_to_data(Training& training) {
   training.session->give_to_data(training.data_more_bytes);
 }
 
-// Bytes stay bytes until the step converts them.
-model::InputConversion input_conversion(const Spec& spec, const ModelSpec& model) {
-  model::InputConversion conversion{.mean = spec.pipeline.mean, .deviation = spec.pipeline.deviation};
-  conversion.stored = fed_types(spec.data, model);
-  conversion.scale = model.preprocessing.byte_scale;
-  return conversion;
-}
-
 // The line of the caller; where another is tried instead of it, what others hold there counts as well.
 void take_line(Training& training, const Spec& spec) {
   const Bytes bytes = training.line_origin.bytes;
@@ -149,7 +139,7 @@ std::vector<session::Request> list_shard_requests(Training& training, const Spec
     auto sizes =
         list_shard_sizes(training.shards, {training.batch, half ? half->elements.size() % training.batch : rest});
     // In place of none, a sample that does not count.
-    if (training.exchanges_each_shard() && sizes.back() == 0) {
+    if (training.needs_all_ranks() && sizes.back() == 0) {
       sizes.back() = 1;
       sizes.erase(std::ranges::unique(sizes).begin(), sizes.end());
     }
@@ -244,40 +234,6 @@ report::FrozenFacts count_frozen(const Training& training) {
     facts.bytes += port.type.bytes();
   }
   return facts;
-}
-
-model::TrainingGraph build_passes(Training& training, const ModelSpec& model, const Spec& spec) {
-  Graph& graph = training.graph;
-  if (spec.purpose == Purpose::Predict) return model::build_inference(graph, model);
-  const model::InputConversion conversion = input_conversion(spec, model);
-  if (spec.purpose == Purpose::Evaluate) return model::build_evaluation(graph, model, conversion);
-  if (training.place.is_set()) {
-    training.stage = model::build_stage(graph, model, optimiser_of(spec), conversion, spec.freeze, training.place);
-    return training.stage.passes;
-  }
-  return model::build_training(graph, model, optimiser_of(spec), conversion, spec.accumulate, spec.freeze,
-                               training.shards.levels(), training.shared);
-}
-
-// Where ranks share weights, the model is built over slices of them.
-model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
-  autodiff::SharedTensors& shared = training.shared;
-  if (shared.ranks == 1 || shared.sharding != Sharding::Weights || !trains(spec))
-    return build_passes(training, training.model, spec);
-  if (spec.pruning)
-    throw Error("weights that ranks share can't be pruned; let them share gradients alone", ErrorKind::Usage);
-  Training whole;  // the step as others know it
-  whole.shards = training.shards;
-  build_passes(whole, training.model, spec);
-  training.step_hash = hash_of_step(whole.graph);
-  return build_passes(training, model::share_weights(training.model, shared), spec);
-}
-
-session::VariableSlices list_slices(const Training& training) {
-  session::VariableSlices slices{training.communicator.get(), {}};
-  for (const autodiff::SharedVariable& variable : training.passes.shared)
-    slices.whole.emplace(variable.slice.name(), at_batch(variable.whole, 1));
-  return slices;
 }
 
 report::SharingFacts sharing_facts(const Training& training) {

@@ -72,7 +72,7 @@ TEST_F(Pipeline, ThatCanNotBeIsRefused) {
   EXPECT_THAT(refusal("--pipeline fc2 --shards 2"), HasSubstr("micro-batches, not shards"));
   EXPECT_THAT(refusal("--pipeline fc2 --accumulate 2"), HasSubstr("can't be combined with a pipeline"));
   EXPECT_THAT(refusal("--pipeline fc2 --policy mixed_float16"), HasSubstr("a pipeline can't scale its loss"));
-  EXPECT_THAT(refusal("--pipeline fc2 --run " + small.in("run")), HasSubstr("keeps no checkpoints yet"));
+  EXPECT_THAT(refusal("--pipeline fc2 --shard state"), HasSubstr("ranks of a pipeline share nothing"));
 }
 
 TEST_F(Pipeline, NamesTheRankThatDoesNotFit) {

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <plimsoll/plimsoll.h>
+#include "support/error_of.h"
 #include "train/folded_norms.h"
 #include "train/model_file.h"
 
@@ -110,6 +112,19 @@ TEST_F(StoredPredictor, LeavesNormsThatCantBeFolded) {
 TEST_F(StoredPredictor, AModelWithoutNormsGivesTheSameBits) {
   store(sequential({layers::conv2d(8, 3), layers::activation("relu"), layers::flatten(), layers::dense(kClasses)}));
   EXPECT_EQ(answers(false), answers(true));
+}
+
+TEST_F(StoredPredictor, RefusesAFileThatLacksWhatIsFolded) {
+  store(sequential({layers::conv2d(8, 3), layers::flatten(), layers::dense(kClasses)}));
+  const std::string without_norms = path_ + "_other";
+  fs::remove_all(without_norms);
+  fs::rename(path_, without_norms);
+  store(sequential({layers::conv2d(8, 3), layers::batch_norm(), layers::flatten(), layers::dense(kClasses)}));
+  const train::FoldedNorms found(train::read_model(path_).traced->inference);
+  const session::WeightsReader file(without_norms + "/weights.safetensors");
+  EXPECT_THAT(testing::error_of([&] { found.change(file); }),
+              ::testing::HasSubstr("of 8 numbers, which the model needs"));
+  fs::remove_all(without_norms);
 }
 
 // Of a norm there is nothing left but the bias.

@@ -1,4 +1,4 @@
-#include "model/shared_weights.h"
+#include "model/rank_model.h"
 
 #include <algorithm>
 #include <map>
@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "kernels/rank_slices.h"
+#include "kernels/sum_over_ranks.h"
 #include "model/rewrite.h"
 #include "ops/ops.h"
 
@@ -17,15 +18,7 @@ using autodiff::SharedWeights;
 
 class Sharing {
  public:
-  Sharing(const TracedModel& traced, const autodiff::SharedTensors& shared) : shared_(shared) {
-    for (const TracedPass* pass : {&traced.inference, traced.training ? &*traced.training : nullptr}) {
-      if (pass == nullptr) continue;
-      for (const graph::Variable& variable : pass->graph->body().variables())
-        if (is_shared(*variable.stored))
-          buffer_elements_ =
-              std::max(buffer_elements_, kernels::slices_buffer(length_of(*variable.stored), shared_.ranks));
-    }
-  }
+  explicit Sharing(const autodiff::SharedTensors& shared) : shared_(shared) {}
 
   bool is_shared(const StoredVariable& stored) const {
     return stored.role == VariableRole::Weight && stored.type.dtype == DType::F32 &&
@@ -59,12 +52,10 @@ class Sharing {
     const graph::Body& traced = node.pass.graph->body();
     const StoredVariable& stored = *traced.variables()[static_cast<size_t>(node.traced_input(input).extra)].stored;
     SharedWeights& weights = *shared_.weights;
-    if (!weights.turn.is_set())
-      weights.turn =
-          node.graph.variable("received", DType::F32, {buffer_elements_}, Init::zeros(), VariableRole::Gradient);
     const std::string name = node.input_name(input);
     const Tensor slice = slices_.at(name);
-    Tensor whole = ops::gather_slices(slice, weights.turn, shared_.ranks, stored.type.shape, name + "/whole");
+    const Tensor turn = shared_.buffer->in(node.graph);
+    Tensor whole = ops::gather_slices(slice, turn, shared_.ranks, stored.type.shape, name + "/whole");
     const auto known = std::ranges::find(weights.all, slice, &SharedWeight::slice);
     if (known == weights.all.end())
       weights.all.push_back({slice, stored.type.shape, {whole}});
@@ -74,26 +65,48 @@ class Sharing {
   }
 
   const autodiff::SharedTensors shared_;
-  int64_t buffer_elements_ = autodiff::kLeastShared;
   std::map<std::pair<const TracedPass*, std::string>, Tensor> gathered_;
   std::map<std::string, Tensor> slices_;
 };
 
+// All exchanges of the step take turns with one buffer: those of gradients are the largest.
+int64_t buffer_elements(const TracedModel& traced, const autodiff::SharedTensors& shared) {
+  int64_t largest = autodiff::kLeastShared;
+  for (const TracedPass* pass : {&traced.inference, traced.training ? &*traced.training : nullptr}) {
+    if (pass == nullptr) continue;
+    for (const graph::Variable& variable : pass->graph->body().variables()) {
+      const Shape& shape = variable.stored->type.shape;
+      const int64_t elements = element_count(shape).fixed();
+      largest =
+          std::max(largest, shared.has(Sharding::Gradients, shape)
+                                ? kernels::slices_buffer(kernels::slice_length(elements, shared.ranks), shared.ranks)
+                                : std::min(elements, kernels::kMostReceived));
+    }
+  }
+  return largest;
+}
+
 }  // namespace
 
-ModelSpec share_weights(const ModelSpec& spec, autodiff::SharedTensors& shared) {
+ModelSpec make_rank_model(const ModelSpec& spec, autodiff::SharedTensors& shared, SynchronisedNorms norms) {
   auto traced = std::make_shared<const TracedModel>(trace(spec));
-  shared.weights = std::make_shared<SharedWeights>();
-  const auto sharing = std::make_shared<Sharing>(*traced, shared);
+  const int64_t norm_elements = norm_buffer(*traced->training, norms);
+  shared.synchronises_norms = norm_elements > 0;
+  const bool shares_weights = shared.sharding == Sharding::Weights;
+  if (shared.ranks == 1 || (!shares_weights && !shared.synchronises_norms)) return spec;
+  shared.buffer = std::make_shared<autodiff::ExchangeBuffer>(std::max(norm_elements, buffer_elements(*traced, shared)));
+  if (shares_weights) shared.weights = std::make_shared<SharedWeights>();
+  const auto sharing = std::make_shared<Sharing>(shared);
   Rewrite rewrite;
   rewrite.variable = [sharing](const ReplayedVariable& variable) {
     const bool is_shared = sharing->is_shared(variable.stored);
     if (is_shared) sharing->declare(variable);
     return is_shared ? std::optional(Tensor()) : std::nullopt;
   };
-  rewrite.node = [sharing](ReplayedNode& node) -> std::optional<std::vector<Tensor>> {
+  rewrite.node = [sharing, norms, buffer = shared.buffer](ReplayedNode& node) -> std::optional<std::vector<Tensor>> {
     sharing->gather_inputs(node);
-    return std::nullopt;
+    if (!is_synchronised(node.op(), node.attrs, norms)) return std::nullopt;
+    return synchronise(node, buffer->in(node.graph));
   };
   return replay_spec(spec, traced, rewrite);
 }
