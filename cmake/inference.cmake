@@ -1,7 +1,6 @@
 # PLIMSOLL_INFERENCE_ONLY: one library that loads stored models and predicts (<plimsoll/predictor.h>). It has no training, no
 # data formats, no eager code and no command line, and needs neither zlib nor the libraries of images.
 include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
 
 # Whole folders, and what loading a model takes of others.
 set(inference_sources)
@@ -31,9 +30,7 @@ set(PLIMSOLL_STATIC_LIBRARIES dnnl hwy fmt gomp pthread)
 target_link_libraries(plimsoll PRIVATE $<BUILD_INTERFACE:fmt::fmt> $<BUILD_INTERFACE:DNNL::dnnl> $<BUILD_INTERFACE:hwy::hwy>
                                        $<BUILD_INTERFACE:OpenMP::OpenMP_CXX>
                                        $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
-if(NOT BUILD_SHARED_LIBS)
-  target_link_libraries(plimsoll INTERFACE "$<INSTALL_INTERFACE:${PLIMSOLL_STATIC_LIBRARIES}>")
-endif()
+include(cmake/package.cmake)
 
 # The size of a program that does nothing else: what a device carries.
 add_executable(plimsoll_predict ${PROJECT_SOURCE_DIR}/cmake/predict.cpp)
@@ -42,13 +39,3 @@ target_link_options(plimsoll_predict PRIVATE -s)
 add_custom_command(TARGET plimsoll_predict POST_BUILD
                    COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:plimsoll> -DPROGRAM=$<TARGET_FILE:plimsoll_predict>
                            -P ${PROJECT_SOURCE_DIR}/cmake/print_size.cmake)
-
-install(TARGETS plimsoll EXPORT plimsollTargets)
-install(DIRECTORY include/plimsoll ${PROJECT_BINARY_DIR}/include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
-install(EXPORT plimsollTargets NAMESPACE plimsoll:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
-configure_package_config_file(cmake/plimsollConfig.cmake.in plimsollConfig.cmake
-                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
-write_basic_package_version_file(plimsollConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/plimsollConfig.cmake ${PROJECT_BINARY_DIR}/plimsollConfigVersion.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)

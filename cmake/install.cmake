@@ -1,6 +1,5 @@
 # One library of all folders, static or shared (BUILD_SHARED_LIBS), with the public headers alone.
 include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
 get_property(folders GLOBAL PROPERTY PLIMSOLL_FOLDERS)
 set(objects)
 foreach(folder ${folders})
@@ -20,35 +19,11 @@ target_compile_features(plimsoll INTERFACE cxx_std_20)
 # (and asks for more, as oneDNN's asks for OpenCL) need not be found.
 set(PLIMSOLL_STATIC_LIBRARIES dnnl hwy fmt jpeg png z gomp pthread)
 target_link_libraries(plimsoll PRIVATE $<BUILD_INTERFACE:${folders}>)
-if(NOT BUILD_SHARED_LIBS)
-  target_link_libraries(plimsoll INTERFACE "$<INSTALL_INTERFACE:${PLIMSOLL_STATIC_LIBRARIES}>")
-endif()
+include(cmake/package.cmake)
 
-install(TARGETS plimsoll EXPORT plimsollTargets)
 if(TARGET plimsoll_cli)
   install(TARGETS plimsoll_cli)
 endif()
 if(TARGET plimsoll_mpi)
   install(TARGETS plimsoll_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(DIRECTORY include/plimsoll ${PROJECT_BINARY_DIR}/include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
-install(EXPORT plimsollTargets NAMESPACE plimsoll:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
-configure_package_config_file(cmake/plimsollConfig.cmake.in plimsollConfig.cmake
-                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
-write_basic_package_version_file(plimsollConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/plimsollConfig.cmake ${PROJECT_BINARY_DIR}/plimsollConfigVersion.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
-
-# pkg-config --cflags --libs plimsoll (with --static for the static library).
-list(JOIN PLIMSOLL_STATIC_LIBRARIES " -l" PLIMSOLL_PC_LIBRARIES)
-if(BUILD_SHARED_LIBS)
-  set(PLIMSOLL_PC_LIBS "Libs.private: -l${PLIMSOLL_PC_LIBRARIES}")
-  set(PLIMSOLL_PC_MORE "")
-else()
-  set(PLIMSOLL_PC_LIBS "")
-  set(PLIMSOLL_PC_MORE " -l${PLIMSOLL_PC_LIBRARIES}")
-endif()
-file(RELATIVE_PATH PLIMSOLL_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-configure_file(cmake/plimsoll.pc.in plimsoll.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/plimsoll.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

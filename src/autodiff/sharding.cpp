@@ -2,33 +2,9 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include <plimsoll/error.h>
 #include <plimsoll/graph.h>
 
 namespace plimsoll::autodiff {
-
-std::string_view name_of(Sharding sharding) {
-  switch (sharding) {
-    case Sharding::None:
-      return "none";
-    case Sharding::State:
-      return "state";
-    case Sharding::Gradients:
-      return "gradients";
-    case Sharding::Weights:
-      return "weights";
-  }
-  return "unknown";
-}
-
-Sharding parse_sharding(std::string_view name) {
-  for (const Sharding one : {Sharding::None, Sharding::State, Sharding::Gradients, Sharding::Weights})
-    if (name_of(one) == name) return one;
-  throw Error(fmt::format("ranks can't share '{}'; what they can share is none, state, gradients or weights", name),
-              ErrorKind::Usage);
-}
 
 Tensor ExchangeBuffer::in(Graph& graph) {
   if (!turn.is_set()) turn = graph.variable("received", DType::F32, {elements}, Init::zeros(), VariableRole::Gradient);

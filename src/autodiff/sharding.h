@@ -1,21 +1,14 @@
-// What ranks that train together share of weights, gradients and optimiser state: each then holds a slice.
+// Tensors that ranks share: each holds a slice of them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include <plimsoll/optimiser.h>
+#include "base/sharding.h"
 
 namespace plimsoll::autodiff {
-
-// Each kind shares what those before it do, too.
-enum class Sharding { None, State, Gradients, Weights };
-
-// "none", "state", "gradients", "weights".
-std::string_view name_of(Sharding sharding);
-Sharding parse_sharding(std::string_view name);  // throws Error(Usage)
 
 // Tensors of fewer elements are whole on every rank: their slices would take more messages than they save bytes.
 constexpr int64_t kLeastShared = 1024;

@@ -65,12 +65,12 @@ class Updater {
     const auto state = [&](std::string_view name, bool wanted = true) {
       if (!wanted) return Tensor();
       if (!is_shared) {
-        const Tensor added = add_state(weight, name, dtype, weight.shape());
+        Tensor added = add_state(weight, name, dtype, weight.shape());
         if (is_slice != nullptr) shared_.variables.push_back({added, is_slice->whole});
         return added;
       }
       const int64_t elements = element_count(weight.shape()).fixed();
-      const Tensor slice = add_state(weight, name, dtype, {kernels::slice_length(elements, shared_.shared.ranks)});
+      Tensor slice = add_state(weight, name, dtype, {kernels::slice_length(elements, shared_.shared.ranks)});
       shared_.variables.push_back({slice, weight.shape()});
       return slice;
     };

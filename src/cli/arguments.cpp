@@ -159,7 +159,7 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   if (arguments.prunes) spec.pruning = arguments.pruning;
   if (spec.pruning) spec.pruning->check();
   spec.shards = arguments.shards;
-  if (arguments.sharding != "auto") spec.sharding = autodiff::parse_sharding(arguments.sharding);
+  if (arguments.sharding != "auto") spec.sharding = parse_sharding(arguments.sharding);
   spec.synchronises_norms = arguments.batch_norm == "synchronised";
   spec.stages = {arguments.pipeline, arguments.micro_batches};
   spec.log_bytes += arguments.rank_bytes;

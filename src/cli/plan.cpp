@@ -88,7 +88,8 @@ int run_plan_stages(const Arguments& given) {
   std::string refusals;
   for (const auto& communicator : all) {
     Arguments arguments = given;
-    if (!given.memory.empty()) arguments.memory = line_of_rank(given.memory, *communicator);
+    if (!given.memory.empty())
+      arguments.memory = line_of_rank(given.memory, communicator->rank(), communicator->size());
     train::Spec spec = spec_to_plan(arguments);
     spec.communicator = communicator;
     try {

@@ -41,6 +41,6 @@ int profile_as(const Arguments& arguments, const std::shared_ptr<ranks::Communic
 
 }  // namespace
 
-int run_profile(const Arguments& given) { return run_with_ranks(given, profile_as); }
+int run_profile(const Arguments& arguments) { return run_with_ranks(arguments, profile_as); }
 
 }  // namespace plimsoll::cli

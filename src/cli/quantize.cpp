@@ -38,9 +38,8 @@ ModelSpec observing_spec(const ModelSpec& spec, const Model& observing) {
   return made;
 }
 
-void run_over_data(train::Spec spec, const ModelSpec& model, const std::string& weights, int64_t most_samples,
-                   const Model& observing, const shrink::EachBatch& each) {
-  spec.own_model = std::make_shared<const ModelSpec>(observing_spec(model, observing));
+void run_over_data(const train::Spec& spec, const std::string& weights, int64_t most_samples,
+                   const shrink::EachBatch& each) {
   const auto training = train::make_training(spec, is_stop_asked);
   train::Inputs inputs(*training, *spec.data.test);
   if (const int64_t rest = inputs.last_batch().value_or(0); rest > 0)
@@ -72,10 +71,8 @@ report::ShrunkFacts facts_of(const QuantiseReport& report, const std::string& ou
   return facts;
 }
 
-}  // namespace
-
-int run_quantize(const Arguments& arguments) {
-  const train::Spec spec = spec_to_quantise(arguments);
+// `spec` becomes that of the model whose values are observed.
+int quantize(const Arguments& arguments, train::Spec& spec) {
   const std::string weights = weights_to_load(arguments, spec);
   ModelSpec model = model_of(spec);
   model.preprocessing = preprocessing_of(spec, model);
@@ -85,7 +82,8 @@ int run_quantize(const Arguments& arguments) {
                                 .full_range = arguments.portable ? std::optional(false) : std::nullopt};
   shrink::QuantisedModel made =
       shrink::quantise_model(model, weights, options, [&](const Model& observing, const shrink::EachBatch& each) {
-        run_over_data(spec, model, weights, arguments.samples, observing, each);
+        spec.own_model = std::make_shared<const ModelSpec>(observing_spec(model, observing));
+        run_over_data(spec, weights, arguments.samples, each);
       });
   stop_if_asked();
   train::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : train::ModelNotes();
@@ -98,6 +96,18 @@ int run_quantize(const Arguments& arguments) {
   print_now(stdout, arguments.json ? report::shrunk_json(facts) + "\n" : report::shrunk_text(facts));
   memory::expect_line_kept(line);
   return 0;
+}
+
+}  // namespace
+
+int run_quantize(const Arguments& arguments) {
+  train::Spec spec = spec_to_quantise(arguments);
+  try {
+    return quantize(arguments, spec);
+  } catch (const DoesNotFit& e) {
+    return refuse(
+        arguments, [&] { return spec; }, e);
+  }
 }
 
 }  // namespace plimsoll::cli

@@ -31,7 +31,7 @@ train::RankFacts facts_of(const Arguments& arguments, const train::Training& tra
 
 }  // namespace
 
-std::string line_of_rank(const std::string& lines, const ranks::Communicator& communicator) {
+std::string line_of_rank(const std::string& lines, int rank, int ranks) {
   std::vector<std::string> all;
   for (size_t at = 0; at <= lines.size();) {
     const size_t end = std::min(lines.find(',', at), lines.size());
@@ -39,11 +39,10 @@ std::string line_of_rank(const std::string& lines, const ranks::Communicator& co
     at = end + 1;
   }
   if (all.size() == 1) return lines;
-  if (all.size() != static_cast<size_t>(communicator.size()))
-    throw Error(
-        fmt::format("--memory has {} sizes for {} ranks; give one, or one for each", all.size(), communicator.size()),
-        ErrorKind::Usage);
-  return all[static_cast<size_t>(communicator.rank())];
+  if (all.size() != static_cast<size_t>(ranks))
+    throw Error(fmt::format("--memory has {} sizes for {} ranks; give one, or one for each", all.size(), ranks),
+                ErrorKind::Usage);
+  return all[static_cast<size_t>(rank)];
 }
 
 std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments) {
@@ -57,7 +56,8 @@ std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments) {
     mute_output();
     arguments.progress = "none";
   }
-  if (!arguments.memory.empty()) arguments.memory = line_of_rank(arguments.memory, *communicator);
+  if (!arguments.memory.empty())
+    arguments.memory = line_of_rank(arguments.memory, communicator->rank(), communicator->size());
   if (arguments.threads == 0) arguments.threads = joined.threads;
   return communicator;
 }

@@ -21,7 +21,7 @@ int start_ranks(const Arguments& arguments);
 std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments);
 
 // Of "256MiB,512MiB": one for each rank, or one for all. Throws Error(Usage) for another number of lines.
-std::string line_of_rank(const std::string& lines, const ranks::Communicator& communicator);
+std::string line_of_rank(const std::string& lines, int rank, int ranks);
 
 // Throws AgreedError(Usage) with what differs when the ranks were given different trainings.
 void expect_same_training(const Arguments& arguments, const train::Training& training);

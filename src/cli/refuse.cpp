@@ -27,13 +27,18 @@ std::vector<report::RemedyRow> search(const train::Spec& spec, const Refusal& re
 }  // namespace
 
 int refuse(const Arguments& arguments, train::Purpose purpose, const DoesNotFit& e) {
+  return refuse(
+      arguments, [&] { return spec_with_data(arguments, purpose); }, e);
+}
+
+int refuse(const Arguments& arguments, const std::function<train::Spec()>& make_spec, const DoesNotFit& e) {
   std::fflush(stdout);
   // The machine has less than the line: no other line helps.
   if (e.refusal().smallest_line == 0) {
     print_error(fmt::format("plimsoll: {}\n", e.what()));
     return e.exit_code();
   }
-  const train::Spec spec = spec_with_data(arguments, purpose);
+  const train::Spec spec = make_spec();
   const Refusal refusal = train::verify_smallest_line(spec, e.refusal(), is_stop_asked);
   print_error(fmt::format("plimsoll: {} (--memory {})\n", describe(refusal), line_text(refusal.smallest_line)));
   const auto rows = arguments.no_remedies ? std::vector<report::RemedyRow>{} : search(spec, refusal);

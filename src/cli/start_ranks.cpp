@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -23,6 +24,7 @@
 #include "memory/descriptor.h"
 #include "ranks/launch.h"
 #include "train/checkpoint_folder.h"
+#include "train/shards.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -205,6 +207,16 @@ bool is_started_by_mpi() {
   return ranks::find_launch([](const char* name) { return std::getenv(name); }).has_value();
 }
 
+// What no rank could do is refused before any starts.
+void expect_possible(const Arguments& given, int ranks) {
+  if (given.resume) return;  // the run knows
+  Arguments arguments = given;
+  if (!given.memory.empty()) arguments.memory = line_of_rank(given.memory, 0, ranks);
+  const train::Spec spec = spec_of(arguments, train::Purpose::Train);
+  const int64_t batch = spec.batch > 0 || spec.finds_batch ? spec.batch : train::model_of(spec).batch;
+  if (!spec.stages.is_set() && batch > 0) train::expect_a_sample_for_each(std::max<int64_t>(ranks, spec.shards), batch);
+}
+
 }  // namespace
 
 int count_ranks(const Arguments& arguments) {
@@ -231,6 +243,7 @@ int start_ranks(const Arguments& arguments) {
     throw Error(
         "this build has no ranks: it was made without MPI; run ./plimsoll with --ranks, which installs and builds it",
         ErrorKind::Usage);
+  expect_possible(arguments, count);
   if (arguments.restarts > 0 && arguments.run.empty())
     throw Error("--restarts goes on from a checkpoint: give --run DIR", ErrorKind::Usage);
   for (int64_t restarts = 0;; ++restarts) {

@@ -247,8 +247,8 @@ void expect_pipeline_fits(const Arguments& arguments) {
 namespace {
 
 void choose_sharding(train::Spec& spec) {
-  const train::ShardingChoice choice = train::choose_sharding(spec, autodiff::Sharding::None, is_stop_asked);
-  spec.sharding = choice.found.value_or(autodiff::Sharding::Weights);
+  const train::ShardingChoice choice = train::choose_sharding(spec, Sharding::None, is_stop_asked);
+  spec.sharding = choice.found.value_or(Sharding::Weights);
   spec.sharding_reason = choice.reason;
 }
 
@@ -257,8 +257,8 @@ void run_with_sharding(const train::Spec& spec, const std::function<std::string(
   try {
     train::run_together(spec.communicator.get(), plan);
   } catch (const train::AgreedError& e) {
-    if (e.kind() != ErrorKind::DoesNotFit || spec.sharding == autodiff::Sharding::Weights) throw;
-    const auto next = static_cast<autodiff::Sharding>(static_cast<int>(spec.sharding) + 1);
+    if (e.kind() != ErrorKind::DoesNotFit || spec.sharding == Sharding::Weights) throw;
+    const auto next = static_cast<Sharding>(static_cast<int>(spec.sharding) + 1);
     const train::ShardingChoice choice = train::choose_sharding(spec, next, is_stop_asked);
     if (!choice.found) throw;
     throw train::AgreedError(fmt::format("{}\ntry --shard {}, which fits on every rank: {}", e.what(),
@@ -293,7 +293,7 @@ int train_as(const Arguments& arguments, const Together& together) {
                             stopping->monitor),
                 ErrorKind::Usage);
   if (arguments.sharding == "auto") choose_sharding(spec);
-  if (spec.sharding == autodiff::Sharding::Weights && (!arguments.save_model.empty() || writes_adapter(arguments)))
+  if (spec.sharding == Sharding::Weights && (!arguments.save_model.empty() || writes_adapter(arguments)))
     throw train::AgreedError(
         "weights that ranks share are not saved as a model or an adapter; give --save FILE or --run DIR, "
         "and make the model of that with plimsoll save",

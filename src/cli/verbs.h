@@ -1,6 +1,7 @@
 // One function for each verb of the command line; each returns the exit code.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <plimsoll/error.h>
@@ -31,6 +32,8 @@ void complete_demo(Arguments& arguments);  // model, line and data of the demo, 
 
 // Says why it does not fit and what works instead: on standard error for people, as one JSON document for programs.
 int refuse(const Arguments& arguments, train::Purpose purpose, const DoesNotFit& e);
+// The same for a spec that the verb made of the arguments itself.
+int refuse(const Arguments& arguments, const std::function<train::Spec()>& make_spec, const DoesNotFit& e);
 
 struct PackArguments {
   std::string file;

@@ -105,7 +105,7 @@ class EagerEngine : public graph::Recorder {
   std::shared_ptr<const WalkProgram> walk_program(const PieceRun& run);
   static void add_records(const PieceRun& run, double make_ns);
   bool remake(EagerValue& value);
-  bool prepare(PlannedPiece& planned, std::span<EagerValue* const> targets);
+  bool prepare(PlannedPiece& planned, std::span<EagerValue* const> outs);
   bool plan(PlannedPiece& planned, Bytes limit);
   static Bytes planning_bytes(const CodePiece& piece);
 

@@ -59,7 +59,7 @@ constexpr bool kHoldsEight = false;
 #endif
 
 // Needs eight readable floats.
-HWY_INLINE hn::Vec<EightColumns> expand_row(EightColumns d, unsigned byte, const float* values) {
+[[maybe_unused]] HWY_INLINE hn::Vec<EightColumns> expand_row(EightColumns d, unsigned byte, const float* values) {
   const hn::RebindToSigned<EightColumns> di;
   const auto bit = hn::Shl(hn::Set(di, 1), hn::Iota(di, 0));
   const auto there = hn::RebindMask(d, hn::TestBit(hn::Set(di, static_cast<int32_t>(byte)), bit));

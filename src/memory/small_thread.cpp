@@ -5,6 +5,10 @@
 namespace plimsoll::memory {
 namespace {
 
+// Address space; pages that are never touched are no memory. Kernels use up to 160 KiB, and functions of users have
+// arrays of their own.
+constexpr Bytes kStackBytes = MiB;
+
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -25,7 +29,7 @@ class SignalsBlocked {
 int start_small_thread(pthread_t* thread, void* (*run)(void*), void* argument) {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
-  ::pthread_attr_setstacksize(&attributes, static_cast<size_t>(kSmallThreadBytes));
+  ::pthread_attr_setstacksize(&attributes, static_cast<size_t>(kStackBytes));
   const SignalsBlocked blocked;  // the new thread inherits it
   const int failure = ::pthread_create(thread, &attributes, run, argument);
   ::pthread_attr_destroy(&attributes);

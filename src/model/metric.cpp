@@ -126,13 +126,13 @@ Metric Metric::precision(double threshold) {
   return {
       "precision",
       [threshold](Tensor prediction, Tensor target) { return confusion(prediction, target, threshold, "precision"); },
-      [](std::span<const double> sums, double) { return share(sums[0], sums[1]); }, 3};
+      [](std::span<const double> all, double) { return share(all[0], all[1]); }, 3};
 }
 
 Metric Metric::recall(double threshold) {
   return {"recall",
           [threshold](Tensor prediction, Tensor target) { return confusion(prediction, target, threshold, "recall"); },
-          [](std::span<const double> sums, double) { return share(sums[0], sums[2]); }, 3};
+          [](std::span<const double> all, double) { return share(all[0], all[2]); }, 3};
 }
 
 Metric Metric::auc(int64_t thresholds) {
@@ -142,7 +142,7 @@ Metric Metric::auc(int64_t thresholds) {
           [all = thresholds_of(thresholds)](Tensor prediction, Tensor target) {
             return positives_at(all, prediction, target);
           },
-          [](std::span<const double> sums, double) { return area(sums); }, 4};
+          [](std::span<const double> all, double) { return area(all); }, 4};
 }
 
 Metric Metric::mse() {

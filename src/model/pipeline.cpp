@@ -358,7 +358,7 @@ class StageBuilder {
   // The sum over all uses of a weight, on all ranks that have it: each rank adds its own to that of the rank before,
   // and the last one tells the others.
   Tensor join_uses(const StageWeight& weight) {
-    const Tensor sum = uses_[weight.own_uses.front()].sum;
+    Tensor sum = uses_[weight.own_uses.front()].sum;
     const auto own = std::ranges::find(weight.users, place_.stage);
     const Values number{uses_[weight.own_uses.front()].weight};
     const bool is_first = own == weight.users.begin(), is_last = own + 1 == weight.users.end();

@@ -13,7 +13,6 @@
 namespace plimsoll::model {
 namespace {
 
-using autodiff::Sharding;
 using autodiff::SharedWeight;
 using autodiff::SharedWeights;
 
@@ -56,7 +55,7 @@ class Sharing {
     const std::string name = node.input_name(input);
     const Tensor slice = slices_.at(name);
     const Tensor turn = shared_.buffer->in(node.graph);
-    const Tensor whole = ops::gather_slices(slice, turn, shared_.ranks, stored.type.shape, name + "/whole");
+    Tensor whole = ops::gather_slices(slice, turn, shared_.ranks, stored.type.shape, name + "/whole");
     const auto known = std::ranges::find(weights.all, slice, &SharedWeight::slice);
     if (known == weights.all.end())
       weights.all.push_back({slice, stored.type.shape, {whole}});

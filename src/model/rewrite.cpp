@@ -330,7 +330,7 @@ Model replay_model(std::shared_ptr<const TracedModel> traced, Rewrite rewrite) {
           }};
 }
 
-ModelSpec replay_spec(const ModelSpec& spec, std::shared_ptr<const TracedModel> traced, const Rewrite& rewrite) {
+ModelSpec replay_spec(const ModelSpec& spec, const std::shared_ptr<const TracedModel>& traced, const Rewrite& rewrite) {
   ModelSpec result = spec;
   result.model = replay_model(traced, rewrite);
   const auto types_of = [&](const NamedValues& values, const TracedPass& pass) {

@@ -104,7 +104,8 @@ TracedModel trace(const ModelSpec& spec, Passes passes = Passes::All);
 Model replay_model(std::shared_ptr<const TracedModel> traced, Rewrite rewrite = {});
 
 // That model in a copy of the spec: inputs, targets and objectives are those of the trace, the rest stays.
-ModelSpec replay_spec(const ModelSpec& spec, std::shared_ptr<const TracedModel> traced, const Rewrite& rewrite = {});
+ModelSpec replay_spec(const ModelSpec& spec, const std::shared_ptr<const TracedModel>& traced,
+                      const Rewrite& rewrite = {});
 
 // The model after a rewrite, traced: what is saved, or rewritten once more.
 TracedModel rewrite(const ModelSpec& spec, const Rewrite& rewrite, Passes passes = Passes::All);

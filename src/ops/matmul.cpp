@@ -252,7 +252,7 @@ Tensor dense(Tensor x, Tensor kernel, Tensor bias, Name name) {
   Shape out = x.shape();
   const bool flat = x.rank() == 2;
   if (!flat) x = reshape(x, {element_count(x.shape()) / x.dim(-1).fixed(), x.dim(-1)});
-  const Tensor y = bias.is_set() ? apply(kMatmul, {x, kernel, bias}, {}, name) : apply(kMatmul, {x, kernel}, {}, name);
+  Tensor y = bias.is_set() ? apply(kMatmul, {x, kernel, bias}, {}, name) : apply(kMatmul, {x, kernel}, {}, name);
   if (flat) return y;
   out[out.rank() - 1] = y.dim(-1);
   return reshape(y, out);

@@ -11,13 +11,13 @@ DType SampleBuilder::type_of_next(DType wanted) const {
 }
 
 Tensor SampleBuilder::make(DType dtype, const Shape& shape, double low, double high) {
-  const Tensor tensor = graph_.placeholder(fmt::format("in{}", inputs_.size()), type_of_next(dtype), shape);
+  Tensor tensor = graph_.placeholder(fmt::format("in{}", inputs_.size()), type_of_next(dtype), shape);
   inputs_.push_back({tensor, low, high});
   return tensor;
 }
 
 Tensor SampleBuilder::variable(const Shape& shape, double low, double high, DType dtype) {
-  const Tensor tensor = graph_.variable(fmt::format("in{}", inputs_.size()), type_of_next(dtype), shape, Init::zeros());
+  Tensor tensor = graph_.variable(fmt::format("in{}", inputs_.size()), type_of_next(dtype), shape, Init::zeros());
   inputs_.push_back({tensor, low, high});
   return tensor;
 }

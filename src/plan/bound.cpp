@@ -156,7 +156,7 @@ class WayBack {
     std::priority_queue<Way, std::vector<Way>, std::greater<>> ways;
     const Values& awaited = inputs.at(task);
     const Bytes bytes_at_task = moments_.bytes_at(task, kept, awaited, inputs.after(task));
-    ways.push({bytes_at_task, alive_before(task, std::move(kept))});
+    ways.emplace(bytes_at_task, alive_before(task, std::move(kept)));
     while (most_ways > 0 && !ways.empty()) {
       const Way way = ways.top();
       ways.pop();
@@ -170,7 +170,7 @@ class WayBack {
           if (makers_[id] != maker) held.push_back(id);
         const Bytes bytes = std::max(way.first, moments_.bytes_at(maker, held, awaited, awaited));
         Values before = alive_before(maker, std::move(held));
-        if (seen.count(before) == 0) ways.push({bytes, std::move(before)});
+        if (seen.count(before) == 0) ways.emplace(bytes, std::move(before));
       }
     }
     return ways.empty() ? 0 : ways.top().first;

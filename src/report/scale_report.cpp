@@ -26,15 +26,15 @@ std::string row_text(const ScaleRow& row) {
                      exposed(row.weak));
 }
 
-std::string what_is_shared(SharedPart part) {
+std::string what_is_shared(Sharding part) {
   switch (part) {
-    case SharedPart::None:
+    case Sharding::None:
       return "nothing is shared: every rank holds all";
-    case SharedPart::State:
+    case Sharding::State:
       return "each rank holds a part of the optimiser's state";
-    case SharedPart::Gradients:
+    case Sharding::Gradients:
       return "each rank holds a part of the state and of the gradients";
-    case SharedPart::Weights:
+    case Sharding::Weights:
       return "each rank holds a part of state, gradients and weights, and gathers a layer's weights for each use";
   }
   return "";
@@ -54,11 +54,6 @@ nlohmann::json time_json(const ScaleTime& time) {
 }
 
 }  // namespace
-
-std::string_view name_of(SharedPart part) {
-  constexpr std::array<std::string_view, 4> kNames{"none", "state", "gradients", "weights"};
-  return kNames[static_cast<size_t>(part)];
-}
 
 int64_t find_end_of_scaling(const std::vector<ScaleRow>& rows) {
   const ScaleRow* before = nullptr;

@@ -1,25 +1,18 @@
 // A training on 1 to 1024 ranks, as it is predicted: a table for each way to share its state.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <plimsoll/bytes.h>
+#include "base/sharding.h"
 
 namespace plimsoll::report {
-
-// What each rank holds a part of, where without it all ranks hold the same.
-enum class SharedPart : uint8_t { None, State, Gradients, Weights };  // each with those before it
-inline constexpr std::array kSharedParts{SharedPart::None, SharedPart::State, SharedPart::Gradients,
-                                         SharedPart::Weights};
-std::string_view name_of(SharedPart part);  // "gradients"
 
 // Predicted for one step.
 struct ScaleTime {
@@ -39,7 +32,7 @@ struct ScaleRow {
 };
 
 struct ScaleBlock {
-  SharedPart part = SharedPart::None;
+  Sharding part = Sharding::None;
   std::vector<ScaleRow> rows = {};
   // The first number of ranks for which twice as many shorten the step by less than a quarter. 0: it scales throughout.
   int64_t stops_at = 0;

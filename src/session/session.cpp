@@ -19,7 +19,7 @@ struct State {
   std::unique_ptr<Engine> engine = nullptr;
   bool is_closed = false;
 
-  Engine& planned() {
+  Engine& planned() const {
     if (is_closed) throw Error("the session is closed and can't run again; make another one");
     if (!engine) throw Error("the session has no step yet; ask for one with Session::step");
     return *engine;

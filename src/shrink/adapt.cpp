@@ -134,7 +134,7 @@ Model adapt(const Model& model, const AdaptOptions& options) {
                   AdapterRewrite adapters(model.name(), options, training);
                   model::Rewrite rewrite;
                   rewrite.node = [&](model::ReplayedNode& node) { return adapters.at(node); };
-                  const NamedTensors outputs = model::replay(pass, inputs, rewrite);
+                  NamedTensors outputs = model::replay(pass, inputs, rewrite);
                   adapters.expect_used();
                   return outputs;
                 });

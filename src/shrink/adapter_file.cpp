@@ -42,7 +42,7 @@ Json read_json(const std::string& path) {
   if (bytes > kLargestConfig) refuse_file(path, fmt::format("{} is too much for a config", format_bytes(bytes)));
   std::string text(static_cast<size_t>(bytes), '\0');
   text.resize(static_cast<size_t>(file.read_some(0, bytes, text.data(), path)));
-  const Json json = Json::parse(text, nullptr, false);
+  Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) refuse_file(path, "it is no JSON object, so no config of adapters");
   return json;
 }

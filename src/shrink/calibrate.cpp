@@ -186,7 +186,7 @@ ValueRange entropy_range(const ValueHistogram& histogram, const ValueRange& seen
   return within(best, seen);
 }
 
-Calibration calibrate(std::shared_ptr<const model::TracedModel> traced, const Int8Graph& graph,
+Calibration calibrate(const std::shared_ptr<const model::TracedModel>& traced, const Int8Graph& graph,
                       const QuantiseOptions& options, const RunModel& run) {
   expect_sense(options);
   std::vector<Observed> values;

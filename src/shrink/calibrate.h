@@ -44,7 +44,7 @@ struct Calibration {
 
 // Values that share a scale get one range. Throws Error: BadData for no samples, BadNumbers for a value that is not
 // finite, Usage for options that make no sense.
-Calibration calibrate(std::shared_ptr<const model::TracedModel> traced, const Int8Graph& graph,
+Calibration calibrate(const std::shared_ptr<const model::TracedModel>& traced, const Int8Graph& graph,
                       const QuantiseOptions& options, const RunModel& run);
 
 }  // namespace plimsoll::shrink

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -202,11 +203,11 @@ class UnitFinder {
       has_bytes[index(unit.y)] = unit.is_int8;
     }
     // What leads to no operator of bytes stays in floats.
-    for (auto unit = graph_.units.rbegin(); unit != graph_.units.rend(); ++unit) {
-      const auto& users = users_[index(unit->y)];
-      if (!unit->has_weights())
-        unit->is_int8 = unit->is_int8 && std::any_of(users.begin(), users.end(),
-                                                     [&](NodeId user) { return graph_.int8_unit(user) != nullptr; });
+    for (Int8Unit& unit : std::views::reverse(graph_.units)) {
+      const auto& users = users_[index(unit.y)];
+      if (!unit.has_weights())
+        unit.is_int8 = unit.is_int8 && std::any_of(users.begin(), users.end(),
+                                                   [&](NodeId user) { return graph_.int8_unit(user) != nullptr; });
     }
   }
 

@@ -159,7 +159,7 @@ Shape kernel_shape(const Int8Plan& plan, const Int8Unit& unit) {
   return unit.kind == Int8Kind::Dense && !unit.is_transposed ? Shape{shape[1], shape[0]} : shape;
 }
 
-model::Rewrite int8_rewrite(std::shared_ptr<const Int8Plan> plan) {
+model::Rewrite int8_rewrite(const std::shared_ptr<const Int8Plan>& plan) {
   model::Rewrite rewrite;
   rewrite.variable = [plan](const model::ReplayedVariable& variable) -> std::optional<Tensor> {
     const graph::Body& body = plan->graph.body();

@@ -30,6 +30,6 @@ Int8Names names_of(const Int8Plan& plan, const Int8Unit& unit);
 // [out, in ...]
 Shape kernel_shape(const Int8Plan& plan, const Int8Unit& unit);
 
-model::Rewrite int8_rewrite(std::shared_ptr<const Int8Plan> plan);
+model::Rewrite int8_rewrite(const std::shared_ptr<const Int8Plan>& plan);
 
 }  // namespace plimsoll::shrink

@@ -57,11 +57,11 @@ bool ends_with_path(std::string_view path, std::string_view end, char separator)
 LayerPath path_of(std::string_view model, std::string_view own) {
   LayerPath path{std::string(own), std::string(own), std::string(own)};
   std::replace(path.module.begin(), path.module.end(), '/', '.');
-  const auto [block, rest] = split_block(own);
+  const std::pair<int, std::string_view> place = split_block(own);
   const auto name_as = [&](std::string_view blocks, const auto& layers) {
     for (const KnownLayer& layer : layers) {
-      if (layer.own != rest || block == 0) continue;
-      path.module = fmt::format("{}.{}.{}", blocks, block - 1, layer.module);
+      if (layer.own != place.second || place.first == 0) continue;
+      path.module = fmt::format("{}.{}.{}", blocks, place.first - 1, layer.module);
       path.part = layer.part;
       path.parts = layer.parts;
       if (layer.parts > 1) path.shared = path.own.substr(0, path.own.find_last_of('/'));

@@ -127,7 +127,7 @@ class HalfOpener {
   }
 
  private:
-  Half table(std::shared_ptr<const data::Table> table, data::DataKind kind) const {
+  Half table(const std::shared_ptr<const data::Table>& table, data::DataKind kind) const {
     const size_t wanted = component_names(model_).size();
     if (table->fields().size() < wanted) fail(fmt::format("{}: has no labels", table->name()));
     if (kind == data::DataKind::Csv) expect_no_image_maps(table->name());
@@ -136,7 +136,7 @@ class HalfOpener {
       fail(fmt::format("{}: has {} classes but the model has {}; give the model as many classes", table->name(), count,
                        model_.classes));
     const std::string path = table->name();
-    return checked({{dataset::from_table(std::move(table), fmt::format("read({})", path), spec_.threads),
+    return checked({{dataset::from_table(table, fmt::format("read({})", path), spec_.threads),
                      std::vector<std::string>(wanted, path)},
                     kind,
                     classes});
@@ -268,8 +268,7 @@ Places places_of(const DataFiles& files) {
 
 Places find_places(const std::string& path) {
   const data::DataKind kind = data::find_kind(path);
-  if (const Places pairs = places_of(find_pairs(path, kind)); pairs.train.is_given() || pairs.test.is_given())
-    return pairs;
+  if (Places pairs = places_of(find_pairs(path, kind)); pairs.train.is_given() || pairs.test.is_given()) return pairs;
   if (const data::Halves halves = data::find_halves(path); !halves.train.empty())
     return {{halves.train, "", ""}, {halves.test, "", ""}};
   return {{path, "", ""}, {}};

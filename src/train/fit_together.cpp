@@ -169,7 +169,7 @@ History fit_as_rank(Compiled& compiled, SessionNeed need, const StrategyContents
     }
     TrainingLoop loop(training, options, std::move(callbacks));
     compiled.set_trained();
-    const History history = loop.run();
+    History history = loop.run();
     if (training.place.stages > 1) compiled.keep_stages();
     return history;
   } catch (const AgreedError& e) {

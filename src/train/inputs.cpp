@@ -173,7 +173,10 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
            .conversion = conversion(stored[i], spec[i].dtype, model.preprocessing.byte_scale, samples.paths[i]),
            .flipped_width = flips ? width_of_images(model, i) : 0,
            .classes = has_classes(spec[i], i) ? model.classes : 0});
-    all = all.random_map(spec, std::move(converter), options.seed);
+    if (flips)
+      all = all.random_map(spec, std::move(converter), options.seed);
+    else
+      all = all.map(spec, [converter](const ElementView& from, const ElementSlot& to) { converter(from, to, 0); });
   }
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
   const Shards& shards = options.shards;

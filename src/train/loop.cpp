@@ -143,7 +143,7 @@ History TrainingLoop::run() {
 }
 
 // Every step ends with what pruning does before the next one; nothing did so before the first.
-void TrainingLoop::prune_at_start() {
+void TrainingLoop::prune_at_start() const {
   if (training_.pruned.nodes.empty()) return;
   int64_t done = 0;
   training_.session->get(training_.pruned.step, &done, sizeof done);

@@ -86,7 +86,7 @@ class TrainingLoop final : public FitRun {
   void start_data();
   const ElementView* next_batch();
   void take_step(const ElementView& batch);
-  void prune_at_start();
+  void prune_at_start() const;
   void apply_group();  // updates the weights from the gradients that were added up
   bool take_batch();   // false at the end of the data
   bool take_shards();  // the same for a batch that is cut

@@ -78,7 +78,8 @@ double convolution_flops_per_s(std::byte* memory) {
     convolution.execute(kernels::cpu_stream(), args);
     dnnl::stream(kernels::cpu_stream()).wait();
   });
-  return 2.0 * static_cast<double>(element_count(image) * element_count(kernel) / kernel[0]) / seconds;
+  const int64_t products = element_count(image) * (element_count(kernel) / kernel[0]);
+  return 2.0 * static_cast<double>(products) / seconds;
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 namespace plimsoll::train {
 namespace {
 
-using report::SharedPart;
-
 bool is_weight(const plan::Problem& problem, plan::BufferId id) {
   const plan::Buffer& buffer = problem.buffers[static_cast<size_t>(id)];
   return buffer.kind == plan::BufferKind::Variable && buffer.tag == Tag::Weights;
@@ -28,12 +26,12 @@ std::vector<plan::BufferId> list_weights(const plan::Problem& problem, const std
 // Walks the actions of a plan with a clock for each lane.
 class PaperWalk {
  public:
-  PaperWalk(const plan::Problem& problem, const plan::Plan& plan, int64_t samples, SharedPart part, int ranks,
+  PaperWalk(const plan::Problem& problem, const plan::Plan& plan, int64_t samples, Sharding part, int ranks,
             const ranks::NetworkSpeed& speed)
       : problem_(problem),
         plan_(plan),
         samples_(samples),
-        part_(ranks > 1 ? part : SharedPart::None),
+        part_(ranks > 1 ? part : Sharding::None),
         ranks_(ranks),
         speed_(speed),
         ready_(problem.buffers.size(), 0) {}
@@ -67,7 +65,7 @@ class PaperWalk {
     double& network = lane(plan::Lane::Network);
     network = wait_for_operands(task, std::max(network, lane(plan::Lane::Compute)));
     const double bytes = task.updates.empty() ? 0 : bytes_of(problem_, task.updates.front());
-    exchange(bytes, part_ >= SharedPart::Gradients ? 1 : 2);
+    exchange(bytes, part_ >= Sharding::Gradients ? 1 : 2);
     for (const plan::BufferId id : task.updates) ready_[static_cast<size_t>(id)] = network;
   }
 
@@ -79,10 +77,10 @@ class PaperWalk {
   void work(const plan::Action& action, const plan::Task& task) {
     const plan::Work& done = work_of(problem_, plan_, action);
     const std::vector<plan::BufferId> updated = list_weights(problem_, done.updates);
-    if (part_ == SharedPart::Weights && updated.empty()) gather_before(done);
+    if (part_ == Sharding::Weights && updated.empty()) gather_before(done);
     double& own = lane(task.lane);
     own = wait_for_operands(done, std::max(own, lane(plan::Lane::Compute)));
-    const bool is_shared = part_ != SharedPart::None && !updated.empty();
+    const bool is_shared = part_ != Sharding::None && !updated.empty();
     const double ns = cost_ns(done, samples_of(action)) / (is_shared ? ranks_ : 1);
     own += ns;
     if (task.lane == plan::Lane::Compute) {
@@ -91,7 +89,7 @@ class PaperWalk {
       for (const auto* list : {&done.writes, &done.updates})
         for (const plan::BufferId id : *list) ready_[static_cast<size_t>(id)] = own;
     }
-    if (is_shared && part_ != SharedPart::Weights) gather_behind(updated);
+    if (is_shared && part_ != Sharding::Weights) gather_behind(updated);
   }
 
   void gather_before(const plan::Work& done) {
@@ -119,7 +117,7 @@ class PaperWalk {
   const plan::Problem& problem_;
   const plan::Plan& plan_;
   const int64_t samples_;
-  const SharedPart part_;
+  const Sharding part_;
   const int ranks_;
   const ranks::NetworkSpeed& speed_;
   std::array<double, plan::kLaneCount> lanes_{};  // when each is done
@@ -131,13 +129,13 @@ class PaperWalk {
 
 }  // namespace
 
-Bytes SharedBytes::saved(SharedPart part, int64_t ranks) const {
-  if (ranks <= 1 || part == SharedPart::None) return 0;
+Bytes SharedBytes::saved(Sharding part, int64_t ranks) const {
+  if (ranks <= 1 || part == Sharding::None) return 0;
   Bytes shared = state;
-  if (part >= SharedPart::Gradients) shared += gradients;
-  if (part >= SharedPart::Weights) shared += weights;
+  if (part >= Sharding::Gradients) shared += gradients;
+  if (part >= Sharding::Weights) shared += weights;
   const Bytes own = (shared + ranks - 1) / ranks;
-  return shared - own - (part == SharedPart::Weights ? largest_unit : 0);
+  return shared - own - (part == Sharding::Weights ? largest_unit : 0);
 }
 
 SharedBytes count_shared(const plan::Problem& problem, const plan::Plan& plan) {
@@ -164,7 +162,7 @@ SharedBytes count_shared(const plan::Problem& problem, const plan::Plan& plan) {
 }
 
 report::ScaleTime predict_paper_step(const plan::Problem& problem, const plan::Plan& plan, int64_t samples,
-                                     SharedPart part, int ranks, const ranks::NetworkSpeed& speed) {
+                                     Sharding part, int ranks, const ranks::NetworkSpeed& speed) {
   return PaperWalk(problem, plan, samples, part, ranks, speed).run();
 }
 

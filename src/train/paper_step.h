@@ -12,7 +12,7 @@ struct SharedBytes {
   Bytes weights = 0, gradients = 0, state = 0;
   Bytes largest_unit = 0;  // weights that one task reads, which are gathered together
   // The bytes that a rank saves when each of so many holds a part. Negative where a gathered unit takes more.
-  Bytes saved(report::SharedPart part, int64_t ranks) const;
+  Bytes saved(Sharding part, int64_t ranks) const;
 };
 SharedBytes count_shared(const plan::Problem& problem, const plan::Plan& plan);
 
@@ -21,6 +21,6 @@ SharedBytes count_shared(const plan::Problem& problem, const plan::Plan& plan);
 // made there, and weights are gathered behind it. With parts of the weights, they are gathered before each use instead:
 // one unit at a time, so that nothing hides it. Without parts it is what the planner predicts.
 report::ScaleTime predict_paper_step(const plan::Problem& problem, const plan::Plan& plan, int64_t samples,
-                                     report::SharedPart part, int ranks, const ranks::NetworkSpeed& speed);
+                                     Sharding part, int ranks, const ranks::NetworkSpeed& speed);
 
 }  // namespace plimsoll::train

@@ -24,7 +24,7 @@ void refuse_combinations(const Spec& spec) {
   if (spec.purpose != Purpose::Train)
     refuse_pipeline("a pipeline trains alone: evaluate, predict and profile with one process");
   if (spec.shards > 0) refuse_pipeline("a pipeline has micro-batches, not shards; leave one of the two away");
-  if (spec.sharding != autodiff::Sharding::None)
+  if (spec.sharding != Sharding::None)
     refuse_pipeline(
         "ranks of a pipeline share nothing, as each has the weights of its stage; leave one of the two away");
   if (spec.accumulate > 1)

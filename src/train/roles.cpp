@@ -35,7 +35,7 @@ std::string choose_label(const std::vector<std::string>& names, const ModelSpec&
   if (const std::string& own = model.targets.front().name; holds(names, own)) return own;
   const auto named = std::ranges::find_if(names, is_label_name);
   if (named == names.end())
-    refuse_names(fmt::format("{}: none of {} is named like a label; say which is", path, list(names)));
+    refuse_names(fmt::format("{}: none of {} is named like a label; name it y, or say which is", path, list(names)));
   return *named;
 }
 

@@ -55,7 +55,7 @@ RunDirectory::RunDirectory(const std::string& path, bool resumes) : path_(path) 
     refuse_folder(path, fmt::format("nothing can be written in '{}': {}", above.string(), std::strerror(errno)));
 }
 
-RunTexts::RunTexts(const report::Config& from, const Training& training) : config(report::config_json(from)) {
+RunTexts::RunTexts(const report::Config& of, const Training& training) : config(report::config_json(of)) {
   const report::PlanFacts facts = plan_facts(training);
   plan = report::plan_text(facts);
   plan_json = report::plan_json(facts, 2);

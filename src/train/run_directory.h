@@ -17,7 +17,7 @@ void expect_logs_written(const Callbacks& callbacks);
 
 // What the files hold. A training has its plan in all detail until its session opens.
 struct RunTexts {
-  RunTexts(const report::Config& config, const Training& training);
+  RunTexts(const report::Config& of, const Training& training);
   std::string config, plan, plan_json;
 };
 

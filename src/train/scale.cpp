@@ -12,8 +12,6 @@
 namespace plimsoll::train {
 namespace {
 
-using report::SharedPart;
-
 constexpr int64_t kMostRanks = 1024;
 
 // A step as all rows with as many samples share it.
@@ -52,7 +50,7 @@ class ScalePlanner {
                              .message_ns = spec_.network.message_ns,
                              .network = to_text(spec_.network)};
     const OpenStep whole(open(batch_, nullptr)), weak(open(asked.samples, nullptr));
-    for (const SharedPart part : report::kSharedParts) {
+    for (const Sharding part : kShardings) {
       report::ScaleBlock block{.part = part};
       for (const int64_t ranks : list_ranks()) {
         const bool is_one = ranks == 1, has_samples = ranks <= batch_;
@@ -98,10 +96,10 @@ class ScalePlanner {
   }
 
   static double time_alone(const OpenStep& step) {
-    return predict_paper_step(step.problem(), step.plan(), step.samples, SharedPart::None, 1, {}).step_ns;
+    return predict_paper_step(step.problem(), step.plan(), step.samples, Sharding::None, 1, {}).step_ns;
   }
 
-  report::ScaleTime time_of(const OpenStep& step, SharedPart part, int64_t ranks, double alone_ns) const {
+  report::ScaleTime time_of(const OpenStep& step, Sharding part, int64_t ranks, double alone_ns) const {
     report::ScaleTime time =
         predict_paper_step(step.problem(), step.plan(), step.samples, part, static_cast<int>(ranks), spec_.network);
     time.efficiency = alone_ns / time.step_ns;
@@ -109,7 +107,7 @@ class ScalePlanner {
   }
 
   // A rank that holds parts has that much more room for the step as it would be without them.
-  report::ScaleRow make_row(const OpenStep& step, SharedPart part, int64_t ranks) {
+  report::ScaleRow make_row(const OpenStep& step, Sharding part, int64_t ranks) {
     const Bytes saved = step.shared.saved(part, ranks);
     report::ScaleRow row{.ranks = ranks, .samples = step.samples};
     row.rank_bytes = step.plan().arena_bytes - saved + step.overhead;

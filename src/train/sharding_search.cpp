@@ -11,8 +11,6 @@
 namespace plimsoll::train {
 namespace {
 
-using autodiff::Sharding;
-
 // Of one rank, or the worst of all.
 struct Trial {
   bool is_possible = true, fits = true;

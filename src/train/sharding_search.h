@@ -9,11 +9,11 @@
 namespace plimsoll::train {
 
 struct ShardingChoice {
-  std::optional<autodiff::Sharding> found;  // the fastest that fits the line of every rank
-  std::string reason;                       // what each kind would take
+  std::optional<Sharding> found;  // the fastest that fits the line of every rank
+  std::string reason;             // what each kind would take
 };
 
 // All ranks call it, and get the same answer. Kinds before `first` are not tried.
-ShardingChoice choose_sharding(const Spec& spec, autodiff::Sharding first, const StopQuestion& is_stop_asked);
+ShardingChoice choose_sharding(const Spec& spec, Sharding first, const StopQuestion& is_stop_asked);
 
 }  // namespace plimsoll::train

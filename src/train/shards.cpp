@@ -22,6 +22,12 @@ std::vector<int64_t> list_shard_sizes(const Shards& shards, std::initializer_lis
   return sizes;
 }
 
+void expect_a_sample_for_each(int64_t shards, int64_t batch) {
+  if (batch < shards)
+    throw Error(fmt::format("a batch of {0} can't be cut into {1} shards; try a batch of {1}", batch, shards),
+                ErrorKind::Usage);
+}
+
 Shards cut_into_shards(const Spec& spec, int64_t batch) {
   const int ranks = spec.communicator ? spec.communicator->size() : 1;
   const auto refuse = [](const std::string& why) { throw Error(why, ErrorKind::Usage); };
@@ -34,9 +40,7 @@ Shards cut_into_shards(const Spec& spec, int64_t batch) {
   if (shards.total % ranks != 0)
     refuse(fmt::format("{} shards can't be shared by {} ranks; give a number of ranks that divides them", shards.total,
                        ranks));
-  if (batch < shards.total)
-    refuse(
-        fmt::format("a batch of {} can't be cut into {} shards; try a batch of {}", batch, shards.total, shards.total));
+  expect_a_sample_for_each(shards.total, batch);
   if (spec.accumulate > 1)
     refuse(fmt::format("{} batches for each update can't be combined with shards; give a batch of {} instead",
                        spec.accumulate, batch * spec.accumulate));
@@ -45,7 +49,7 @@ Shards cut_into_shards(const Spec& spec, int64_t batch) {
   shards.own = shards.total / ranks;
   shards.first = spec.communicator ? spec.communicator->rank() * shards.own : 0;
   // Where sums over ranks come before those over shards of a rank, neighbours in the tree are on different ranks.
-  if (ranks > 1 && spec.sharding >= autodiff::Sharding::Gradients) {
+  if (ranks > 1 && spec.sharding >= Sharding::Gradients) {
     shards.first = spec.communicator->rank();
     shards.stride = ranks;
   }

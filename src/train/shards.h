@@ -44,6 +44,9 @@ struct Shards {
 // Sizes of shards of batches of so many samples, the largest first; 0 where a shard has no sample.
 std::vector<int64_t> list_shard_sizes(const Shards& shards, std::initializer_list<int64_t> batches);
 
+// Throws Error(Usage) where a batch has fewer samples.
+void expect_a_sample_for_each(int64_t shards, int64_t batch);
+
 // Throws Error(Usage) for numbers that can't be: shards must be a power of two and a multiple of the ranks, and the
 // batch must have a sample for each.
 Shards cut_into_shards(const Spec& spec, int64_t batch);

@@ -89,9 +89,9 @@ struct Spec {
   // The other ranks that train the same; null: there are none. Data and batch are those of all together.
   std::shared_ptr<ranks::Communicator> communicator = {};
   ranks::NetworkSpeed network = {};
-  autodiff::Sharding sharding = autodiff::Sharding::None;  // what they share
-  std::string sharding_reason = {};                        // when that was searched for
-  bool shares_batches = false;  // these are replicas in this process, of which the first reads `batches` for all
+  Sharding sharding = Sharding::None;  // what they share
+  std::string sharding_reason = {};    // when that was searched for
+  bool shares_batches = false;         // these are replicas in this process, of which the first reads `batches` for all
 
   // What it may use.
   Bytes line = 0;  // of the whole process; 0: `own_line`, else what the machine and its limits allow

@@ -71,7 +71,7 @@ struct Training {
   int64_t input_batch() const { return shards.is_cut && batches.is_empty() ? shards.own_size(batch) : batch; }
   // A rank that has no samples of a shard must still take part in it.
   bool needs_all_ranks() const {
-    return shared.ranks > 1 && (shared.sharding >= autodiff::Sharding::Gradients || shared.synchronises_norms);
+    return shared.ranks > 1 && (shared.sharding >= Sharding::Gradients || shared.synchronises_norms);
   }
   const Graph& whole_graph() const { return place.is_set() ? *stage.whole : graph; }  // of all ranks
   const session::PlannedStep& main_step() const { return session->steps().front(); }

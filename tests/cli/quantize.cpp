@@ -49,6 +49,21 @@ TEST_F(Quantize, MakesASmallerModelThatOtherVerbsTake) {
   EXPECT_THAT(run_program("inspect --graph " + in("small.plimsoll")).output, HasSubstr("int8_dense("));
 }
 
+// Values that are observed take memory too: the line that a refusal names has room for them.
+TEST_F(Quantize, NamesALineThatWorks) {
+  const std::string data = "--data /usr/share/datasets/fashion-mnist";
+  const Outcome trained = run_program(
+      fmt::format("train fashion {} --steps 1 --memory 64MiB --progress none --save-model {}", data, in("fashion")));
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const std::string command =
+      fmt::format("quantize {} {} --samples 128 -o {} --no-remedies --json", in("fashion"), data, in("small"));
+  const Outcome refused = run_program(command + " --memory 8MiB");
+  ASSERT_EQ(refused.exit_code, 3) << refused.errors;
+  const auto line = nlohmann::json::parse(refused.output)["smallest_line_bytes"].get<int64_t>();
+  const Outcome made = run_program(fmt::format("{} --memory {}", command, line));
+  EXPECT_EQ(made.exit_code, 0) << made.errors;
+}
+
 TEST_F(Quantize, RefusesClearly) {
   ASSERT_EQ(quantize("net.plimsoll", "--all").exit_code, 0);
   const Outcome twice =

@@ -185,6 +185,10 @@ TEST_F(Ranks, RefuseWhatCanNotBeCut) {
   EXPECT_EQ(refusal("--shards 16"), "plimsoll: a batch of 8 can't be cut into 16 shards; try a batch of 16\n");
   EXPECT_EQ(refusal("--ranks 3 --batch 2"), "plimsoll: a batch of 2 can't be cut into 3 shards; try a batch of 3\n")
       << "once for all ranks";
+  // Before so many processes start.
+  EXPECT_EQ(refusal("--ranks 5000"), "plimsoll: a batch of 8 can't be cut into 5000 shards; try a batch of 5000\n");
+  EXPECT_EQ(refusal("--ranks 2 --memory 1GiB,1GiB,1GiB"),
+            "plimsoll: --memory has 3 sizes for 2 ranks; give one, or one for each\n");
   EXPECT_THAT(refusal("--ranks none"), HasSubstr("--ranks 'none' is no number of ranks"));
   EXPECT_THAT(refusal("--ranks 2 --restarts 1"), HasSubstr("give --run DIR"));
   EXPECT_THAT(refusal("--shards 4 --accumulate 2"), HasSubstr("give a batch of 16 instead"));

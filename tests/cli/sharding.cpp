@@ -56,6 +56,28 @@ TEST_F(Sharding, HasTheBitsOfOneProcess) {
   }
 }
 
+// 43 samples in batches of 10: the last 3 leave five of eight shards empty, and with four ranks one has no sample at
+// all. It still gathers weights and sums gradients with the others.
+TEST_F(Sharding, HasTheBitsOfOneProcessWhereShardsAreEmpty) {
+  std::ifstream table(small.in("train.csv"));
+  std::ofstream few(small.in("few.csv"));
+  std::string row;
+  for (int i = 0; i < 44 && std::getline(table, row); ++i) few << row << "\n";
+  few.close();
+  const std::string run = fmt::format(
+      "train mlp --image-size 4 --channels 1 --classes 3 --width 64 --batch 10 --data {0} --val {0} --threads 1 "
+      "--progress none --epochs 2 --shards 8",
+      small.in("few.csv"));
+  for (const char* more : {"", " --optimizer sgd --momentum 0.9 --clip 0.5"}) {
+    const std::string one = bits_of(run + more);
+    ASSERT_GT(one.size(), size_t{4 * 16 * 64});
+    for (const char* kind : kKinds)
+      for (const int ranks : {2, 4, 8})
+        EXPECT_EQ(bits_of(fmt::format("{}{} --ranks {} --shard {}", run, more, ranks, kind)), one)
+            << ranks << " ranks, " << kind << more;
+  }
+}
+
 // What a rank holds of f32 with Adam, P weights and N ranks: 16P, 8P + 8P/N, 4P + 12P/N, 16P/N.
 TEST_F(Sharding, BytesOfARankFollowWhatIsShared) {
   constexpr double kP = 16 * 1024 + 1024 * 1024 + 1024 * 3 + 2 * 1024 + 3;

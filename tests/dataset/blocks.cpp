@@ -76,5 +76,21 @@ TEST(Blocks, DivideWhatDoesNotDivide) {
   }
 }
 
+// Parts 1, 3 and 5 of 6, of periods of 8 elements: sizes are 2, 2, 1, 1, 1, 1, and 1, 1, 1, 0, 0, 0 of the last 3.
+TEST(Blocks, OfPartsThatAreNotNeighbours) {
+  const Dataset numbers = Dataset::range(19);
+  for (const Dataset& all : {numbers, mapped(numbers)}) {
+    const std::vector<int64_t> whole = numbers_of(all);
+    const Dataset block = dataset::take_blocks(all, {8, 6, 1, 3, 2});
+    std::vector<int64_t> expected;
+    for (const size_t i : {2, 3, 5, 7, 10, 11, 13, 15, 17}) expected.push_back(whole[i]);
+    EXPECT_EQ(numbers_of(block), expected);
+    EXPECT_EQ(block.size(), 9);
+    for (const int64_t skipped : {1, 3, 4, 8})
+      EXPECT_EQ(numbers_of(block, skipped), std::vector<int64_t>(expected.begin() + skipped, expected.end()));
+  }
+  EXPECT_THROW(dataset::take_blocks(numbers, {8, 6, 2, 3, 2}), Error);
+}
+
 }  // namespace
 }  // namespace plimsoll

@@ -9,6 +9,7 @@
 #include <plimsoll/plimsoll.h>
 #include "data/files.h"
 #include "support/error_of.h"
+#include "train/circle.h"
 
 namespace plimsoll {
 namespace {
@@ -16,22 +17,13 @@ namespace {
 using testing::error_of;
 using ::testing::HasSubstr;
 
-// Points of the plane in three classes by the angle.
-struct Points {
-  explicit Points(int64_t count) : samples(count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const double angle = std::fmod(static_cast<double>(i) * 2.399963, 6.2831853);
-      x.push_back(static_cast<float>(std::cos(angle)));
-      x.push_back(static_cast<float>(std::sin(angle)));
-      y.push_back(static_cast<int32_t>(angle / 2.0943952));
-      weight.push_back(static_cast<float>(i % 3));
-    }
+// With a weight for each.
+struct Points : testing::Circle {
+  explicit Points(int64_t count) : Circle(count) {
+    for (int64_t i = 0; i < count; ++i) weight.push_back(static_cast<float>(i % 3));
   }
-  Dataset dataset() const { return Dataset::slices({{"x", x, {samples, 2}}, {"y", y}}); }
   Dataset weighed() const { return Dataset::slices({{"x", x, {samples, 2}}, {"y", y}, {"w", weight}}); }
-  int64_t samples;
-  std::vector<float> x, weight;
-  std::vector<int32_t> y;
+  std::vector<float> weight;
 };
 
 Model classifier() { return sequential({layers::dense(16, {.activation = "relu"}), layers::dense(3)}); }

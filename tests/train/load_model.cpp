@@ -1,5 +1,4 @@
 // Models that come from files: trained, scored and called like those that were written down.
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -11,29 +10,15 @@
 #include <plimsoll/plimsoll.h>
 #include <plimsoll/tape.h>
 #include "support/error_of.h"
+#include "train/circle.h"
 
 namespace plimsoll {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Circle;
 using testing::error_of;
 using ::testing::HasSubstr;
-
-// Points of the plane in three classes by the angle.
-struct Circle {
-  explicit Circle(int64_t count) : samples(count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const double angle = std::fmod(static_cast<double>(i) * 2.399963, 6.2831853);
-      x.push_back(static_cast<float>(std::cos(angle)));
-      x.push_back(static_cast<float>(std::sin(angle)));
-      y.push_back(static_cast<int32_t>(angle / 2.0943952));
-    }
-  }
-  Dataset dataset() const { return Dataset::slices({{"x", x, {samples, 2}}, {"y", y}}); }
-  int64_t samples;
-  std::vector<float> x;
-  std::vector<int32_t> y;
-};
 
 // Batch norm and dropout: statistics and random masks must go on as they would have.
 Model noisy_net() {

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "support/sanitizer.h"
 #include "train/paper_step.h"
 #include "train/training.h"
 
 namespace plimsoll::train {
 namespace {
 
-using report::SharedPart;
 using ::testing::HasSubstr;
 
 Spec wide_spec() {
@@ -24,7 +24,7 @@ Spec wide_spec() {
   return spec;
 }
 
-const report::ScaleRow& row_of(const report::ScaleFacts& facts, SharedPart part, int64_t ranks) {
+const report::ScaleRow& row_of(const report::ScaleFacts& facts, Sharding part, int64_t ranks) {
   for (const report::ScaleRow& row : facts.blocks.at(static_cast<size_t>(part)).rows)
     if (row.ranks == ranks) return row;
   throw Error("there is no such row");
@@ -35,7 +35,7 @@ TEST(PaperStep, WithoutPartsIsWhatThePlannerPredicts) {
     const auto training = make_training(on_paper(wide_spec(), ranks));
     const session::PlannedStep& step = training->main_step();
     const report::ScaleTime time = predict_paper_step(step.program.problem, step.plan, training->step_batch(),
-                                                      SharedPart::None, ranks, wide_spec().network);
+                                                      Sharding::None, ranks, wide_spec().network);
     EXPECT_NEAR(time.step_ns, step.plan.predicted_ns, 1e-9 * time.step_ns + 1000);
     EXPECT_GT(time.exposed_ns, 0) << "the last gradient is there when the computation ends";
     EXPECT_LT(time.exposed_ns, time.step_ns);
@@ -54,28 +54,28 @@ TEST(PaperStep, BytesFollowWhatIsShared) {
   EXPECT_NEAR(static_cast<double>(bytes.largest_unit), 4.0 * 784 * 512, 4096 + 4 * 512);
   for (const int64_t n : {2, 4, 64}) {
     const auto share = 1.0 / static_cast<double>(n);
-    const auto held = [&](SharedPart part) { return 4 * p - static_cast<double>(bytes.saved(part, n)); };
-    EXPECT_NEAR(held(SharedPart::None), 4 * p, 1) << "16 P";
-    EXPECT_NEAR(held(SharedPart::State), 2 * p + 2 * p * share, 8192) << "8 P + 8 P / N";
-    EXPECT_NEAR(held(SharedPart::Gradients), p + 3 * p * share, 8192) << "4 P + 12 P / N";
-    EXPECT_NEAR(held(SharedPart::Weights), 4 * p * share + static_cast<double>(bytes.largest_unit), 16384)
+    const auto held = [&](Sharding part) { return 4 * p - static_cast<double>(bytes.saved(part, n)); };
+    EXPECT_NEAR(held(Sharding::None), 4 * p, 1) << "16 P";
+    EXPECT_NEAR(held(Sharding::State), 2 * p + 2 * p * share, 8192) << "8 P + 8 P / N";
+    EXPECT_NEAR(held(Sharding::Gradients), p + 3 * p * share, 8192) << "4 P + 12 P / N";
+    EXPECT_NEAR(held(Sharding::Weights), 4 * p * share + static_cast<double>(bytes.largest_unit), 16384)
         << "16 P / N and the largest unit";
   }
-  EXPECT_EQ(bytes.saved(SharedPart::Weights, 1), 0);
+  EXPECT_EQ(bytes.saved(Sharding::Weights, 1), 0);
 }
 
 TEST(PaperStep, SendsTheVolumesOfEachSharing) {
   const auto training = make_training(on_paper(wide_spec(), 4));
   const session::PlannedStep& step = training->main_step();
-  const auto sent = [&](SharedPart part) {
+  const auto sent = [&](Sharding part) {
     return predict_paper_step(step.program.problem, step.plan, training->step_batch(), part, 4, wide_spec().network)
         .sent_bytes;
   };
   const double p = 4.0 * (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10), part = 0.75;
-  EXPECT_NEAR(sent(SharedPart::None), 2 * part * p, 0.001 * p) << "summed and gathered";
-  EXPECT_NEAR(sent(SharedPart::State), 3 * part * p, 0.001 * p) << "the same, and weights gathered";
-  EXPECT_NEAR(sent(SharedPart::Gradients), 2 * part * p, 0.001 * p) << "summed into slices, weights gathered";
-  EXPECT_NEAR(sent(SharedPart::Weights), 3 * part * p, 0.001 * p) << "weights gathered for both passes as well";
+  EXPECT_NEAR(sent(Sharding::None), 2 * part * p, 0.001 * p) << "summed and gathered";
+  EXPECT_NEAR(sent(Sharding::State), 3 * part * p, 0.001 * p) << "the same, and weights gathered";
+  EXPECT_NEAR(sent(Sharding::Gradients), 2 * part * p, 0.001 * p) << "summed into slices, weights gathered";
+  EXPECT_NEAR(sent(Sharding::Weights), 3 * part * p, 0.001 * p) << "weights gathered for both passes as well";
 }
 
 TEST(Scale, HasARowForEachNumberAndSaysWhereItEnds) {
@@ -92,19 +92,20 @@ TEST(Scale, HasARowForEachNumberAndSaysWhereItEnds) {
       EXPECT_TRUE(row.ranks == 1 || row.weak->efficiency < 1) << row.ranks;
     }
   }
-  EXPECT_EQ(row_of(facts, SharedPart::None, 8).strong->step_ns, row_of(facts, SharedPart::None, 8).weak->step_ns);
-  EXPECT_GT(row_of(facts, SharedPart::None, 8).rank_bytes, row_of(facts, SharedPart::State, 8).rank_bytes);
-  EXPECT_GT(row_of(facts, SharedPart::State, 8).rank_bytes, row_of(facts, SharedPart::Gradients, 8).rank_bytes);
+  EXPECT_EQ(row_of(facts, Sharding::None, 8).strong->step_ns, row_of(facts, Sharding::None, 8).weak->step_ns);
+  EXPECT_GT(row_of(facts, Sharding::None, 8).rank_bytes, row_of(facts, Sharding::State, 8).rank_bytes);
+  EXPECT_GT(row_of(facts, Sharding::State, 8).rank_bytes, row_of(facts, Sharding::Gradients, 8).rank_bytes);
   EXPECT_GT(facts.blocks[0].stops_at, 0) << "a net of three small layers does not scale to 64 ranks";
 }
 
 TEST(Scale, ASlowerNetworkEndsItEarlier) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec slow = wide_spec();
   slow.network = {12.5e6, 200'000};
   Spec fast = wide_spec();
   fast.network = {100e9, 100};
   const report::ScaleFacts at_slow = plan_scale(slow, 8), at_fast = plan_scale(fast, 8);
-  for (const SharedPart part : report::kSharedParts) {
+  for (const Sharding part : kShardings) {
     const report::ScaleRow &slower = row_of(at_slow, part, 8), &faster = row_of(at_fast, part, 8);
     EXPECT_EQ(slower.rank_bytes, faster.rank_bytes);
     EXPECT_GT(slower.strong->step_ns, faster.strong->step_ns);
@@ -115,14 +116,15 @@ TEST(Scale, ASlowerNetworkEndsItEarlier) {
 }
 
 TEST(Scale, SharingFitsWhereHoldingAllDoesNot) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Spec spec = wide_spec();
   spec.model_options.width = 2048;  // 92 MiB with Adam
   spec.line = 80 * MiB;
   const report::ScaleFacts facts = plan_scale(spec, 4);
-  EXPECT_FALSE(row_of(facts, SharedPart::None, 4).fits);
-  EXPECT_GT(row_of(facts, SharedPart::None, 4).rank_bytes, spec.line);
-  EXPECT_TRUE(row_of(facts, SharedPart::Gradients, 16).fits);
-  EXPECT_LE(row_of(facts, SharedPart::Gradients, 16).rank_bytes, spec.line);
+  EXPECT_FALSE(row_of(facts, Sharding::None, 4).fits);
+  EXPECT_GT(row_of(facts, Sharding::None, 4).rank_bytes, spec.line);
+  EXPECT_TRUE(row_of(facts, Sharding::Gradients, 16).fits);
+  EXPECT_LE(row_of(facts, Sharding::Gradients, 16).rank_bytes, spec.line);
   EXPECT_THAT(report::scale_text(facts), HasSubstr("too large"));
 }
 
@@ -130,9 +132,9 @@ TEST(Scale, OfABatchThatDoesNotDivideIsThatOfTheFullestRank) {
   Spec spec = wide_spec();
   spec.batch = 50;
   const report::ScaleFacts facts = plan_scale(spec, 10);
-  EXPECT_EQ(row_of(facts, SharedPart::None, 10).samples, 5);
-  EXPECT_EQ(row_of(facts, SharedPart::None, 16).samples, 4);
-  EXPECT_EQ(row_of(facts, SharedPart::None, 64).samples, 0);
+  EXPECT_EQ(row_of(facts, Sharding::None, 10).samples, 5);
+  EXPECT_EQ(row_of(facts, Sharding::None, 16).samples, 4);
+  EXPECT_EQ(row_of(facts, Sharding::None, 64).samples, 0);
 }
 
 TEST(Scale, RefusesMoreRanksThanSamples) {
@@ -157,7 +159,7 @@ TEST(Scale, IsToldInWordsAndAsJson) {
   EXPECT_EQ(json["ranks"], 8);
   EXPECT_EQ(json["network"]["message_ns"], 20'000);
   EXPECT_EQ(json["shardings"][3]["shard"], "weights");
-  EXPECT_EQ(json["shardings"][0]["rows"][3]["strong"]["step_ns"], row_of(facts, SharedPart::None, 8).strong->step_ns);
+  EXPECT_EQ(json["shardings"][0]["rows"][3]["strong"]["step_ns"], row_of(facts, Sharding::None, 8).strong->step_ns);
   EXPECT_FALSE(json["shardings"][0]["rows"][10].contains("strong"));
 }
 

@@ -1,5 +1,4 @@
 // Replicas of one process: the same bits as other numbers of them, under one line, and how they end together.
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,10 +13,12 @@
 #include "data/files.h"
 #include "ranks/communicator.h"
 #include "support/error_of.h"
+#include "train/circle.h"
 
 namespace plimsoll {
 namespace {
 
+using testing::Circle;
 using testing::error_of;
 using ::testing::HasSubstr;
 using testing::TemporaryDirectory;
@@ -26,21 +27,6 @@ std::string content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-
-struct Circle {
-  explicit Circle(int64_t count) : samples(count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const double angle = std::fmod(static_cast<double>(i) * 2.399963, 6.2831853);
-      x.push_back(static_cast<float>(std::cos(angle)));
-      x.push_back(static_cast<float>(std::sin(angle)));
-      y.push_back(static_cast<int32_t>(angle / 2.0943952));
-    }
-  }
-  Dataset dataset() const { return Dataset::slices({{"x", x, {samples, 2}}, {"y", y}}); }
-  int64_t samples;
-  std::vector<float> x;
-  std::vector<int32_t> y;
-};
 
 Model net_of(Optimiser optimiser = Optimiser::adam(0.02)) {
   Model net = sequential(
