@@ -251,8 +251,9 @@ void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gr
                         const NormChain& chain) {
   updates.nodes.push_back(ops::count_step(updates.step));
   const auto squares_of = [&](size_t i) {
-    const Gradient whole = shared.whole_gradient ? shared.whole_gradient(i) : gradients[i];
-    return ops::sum_squares(whole, weights[i].shape());
+    // Slices are row-major: with them or without, all ranks have the same bits.
+    if (shared.whole_gradient) return ops::sum_squares(shared.whole_gradient(i), weights[i].shape(), true);
+    return ops::sum_squares(gradients[i], weights[i].shape());
   };
   Tensor global_factor = factor;
   if (optimiser.global_clip_norm != 0) {

@@ -57,8 +57,8 @@ void infer(Infer& n) {
 
 Prepared prepare(const Facts& facts) {
   if (facts.in.size() == 1) {
-    // The result does not depend on the layout: padding is zero.
-    const Layout layout = facts.in[0].layout;
+    // The result depends on the layout in its last bits alone: padding is zero.
+    const Layout layout = facts.attrs.i("row_major", 0) != 0 ? Layout() : facts.in[0].layout;
     const int64_t count = layout.bytes(DType::F32, facts.in[0].dims) / static_cast<Bytes>(sizeof(float));
     return {.kernel = make_kernel([=](const Args& args) {
               const auto* x = args.input<float>(0);
@@ -122,8 +122,13 @@ const Op kSumSquares{.name = "sum_squares",
 
 }  // namespace
 
-Tensor sum_squares(const Gradient& gradient, Shape table, Name name) {
-  if (!gradient.is_sparse()) return apply(kSumSquares, {gradient.value}, {}, name);
+// `row_major`: to the last bit, whatever the layout of the gradient.
+Tensor sum_squares(const Gradient& gradient, Shape table, bool row_major, Name name) {
+  if (!gradient.is_sparse()) {
+    Attrs settings;
+    if (row_major) settings.set("row_major", int64_t{1});
+    return apply(kSumSquares, {gradient.value}, settings, name);
+  }
   return apply(kSumSquares, {gradient.value, gradient.rows}, {{"table", table}}, name);
 }
 
