@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <plimsoll/error.h>
 #include <plimsoll/graph.h>
 
 namespace plimsoll::autodiff {
