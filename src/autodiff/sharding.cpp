@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <plimsoll/error.h>
 #include <plimsoll/graph.h>
 

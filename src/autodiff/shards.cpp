@@ -110,15 +110,18 @@ class Builder {
   }
 
   // Gradients that the backward pass computes first are exchanged first: registers were added in the order of weights.
-  // Small ones follow together.
+  // Small ones go together before the last of the others, which hides their message.
   void add_exchange() {
     std::vector<NodeId>& nodes = result.apply.nodes;
     nodes.push_back(ops::sum_ranks(samples_, buffer_));
+    const auto last = std::ranges::find_if(registers_, [&](const Register& one) { return !is_joined(one); });
     for (const Register& one : std::views::reverse(registers_)) {
+      if (is_joined(one)) continue;
+      if (&one == &*last) add_joined_sums();
       add_carry(one, levels_, nodes);
-      if (!exchanges_each_shard() && !one.is_small()) nodes.push_back(ops::sum_ranks(one.newest, buffer_));
+      if (!exchanges_each_shard()) nodes.push_back(ops::sum_ranks(one.newest, buffer_));
     }
-    for (const std::vector<Tensor>& group : list_small()) nodes.push_back(ops::sum_small_ranks(group, buffer_));
+    if (last == registers_.end()) add_joined_sums();
   }
 
   // Weights of which each rank has updated its slice.
@@ -152,6 +155,13 @@ class Builder {
   ShardedUpdates result;
 
  private:
+  bool is_joined(const Register& one) const { return one.is_small() && !exchanges_each_shard(); }
+  void add_joined_sums() {
+    std::vector<NodeId>& nodes = result.apply.nodes;
+    for (const Register& one : registers_)
+      if (is_joined(one)) add_carry(one, levels_, nodes);
+    for (const std::vector<Tensor>& group : list_small()) nodes.push_back(ops::sum_small_ranks(group, buffer_));
+  }
   static NodeId add_to_sum(const Register& one) {
     return ops::add_gradient(one.newest, one.added, one.like, one.overwrites);
   }
@@ -160,10 +170,9 @@ class Builder {
     constexpr int64_t kMostElements = 16 * 1024;
     const int64_t room = shared_.buffer ? std::min(kMostElements, shared_.buffer->elements / 2) : kMostElements;
     std::vector<std::vector<Tensor>> groups;
-    if (exchanges_each_shard()) return groups;
     int64_t elements = 0;
     for (const Register& one : std::views::reverse(registers_)) {
-      if (!one.is_small()) continue;
+      if (!is_joined(one)) continue;
       const int64_t more = element_count(one.whole).fixed();
       if (groups.empty() || groups.back().size() == ops::kMostSummedAtOnce || elements + more > room) {
         groups.emplace_back();
