@@ -24,9 +24,6 @@ struct Register {
   Tensor like;
   Shape whole;
   bool is_slice = false;
-  bool overwrites = false;  // the one gradient of a batch becomes the sum: nothing is added, nothing cleared
-
-  bool is_small() const { return like.shape().rank() <= 1 && element_count(whole).fixed() < kLeastShared; }
 };
 
 class Builder {
@@ -42,7 +39,7 @@ class Builder {
   Tensor add_register(Of kind, const Gradient& gradient, Tensor like, const std::string& name) {
     const Shape whole = shared_.shape_of(like);
     const bool is_slice = kind == Of::Gradient && shared_.has(Sharding::Gradients, whole);
-    Register one{{}, {}, gradient, like, whole, is_slice, levels_ == 0 && !is_slice && !gradient.is_sparse()};
+    Register one{{}, {}, gradient, like, whole, is_slice};
     const Shape shape = one.is_slice ? Shape{length_of(one)} : like.shape();
     const auto make = [&](const std::string& of) {
       return graph_.variable(of, DType::F32, shape, Init::zeros(), VariableRole::Gradient);
@@ -66,18 +63,13 @@ class Builder {
       largest = std::max(largest, one.is_slice ? kernels::slices_buffer(length_of(one), shared_.ranks)
                                                : std::min(elements, kernels::kMostReceived));
     }
-    for (const std::vector<Tensor>& group : list_small()) {
-      int64_t elements = 0;
-      for (const Tensor& one : group) elements += element_count(one.shape()).fixed();
-      largest = std::max(largest, 2 * elements);
-    }
     buffer_ = graph_.variable("received", DType::F32, {largest}, Init::zeros(), VariableRole::Gradient);
   }
 
   void add_sums() {
     std::vector<NodeId>& nodes = result.add.nodes;
     if (!exchanges_each_shard()) {
-      for (const Register& one : registers_) nodes.push_back(add_to_sum(one));
+      for (const Register& one : registers_) nodes.push_back(ops::add_gradient(one.newest, one.added, one.like));
       return;
     }
     // In the order in which the backward pass computes them: one that is sent late is held until then.
@@ -89,7 +81,7 @@ class Builder {
         const Tensor dense = densify(one->added, one->whole);
         nodes.push_back(ops::add_to_slices(one->newest, buffer_, dense, shared_.ranks));
       } else {
-        nodes.push_back(add_to_sum(*one));
+        nodes.push_back(ops::add_gradient(one->newest, one->added, one->like));
         nodes.push_back(ops::sum_ranks(one->newest, buffer_));
       }
   }
@@ -104,24 +96,14 @@ class Builder {
       }
   }
 
-  void add_resets() {
-    for (const Register& one : registers_)
-      if (one.overwrites) result.resets.push_back(ops::clear(one.newest));
-  }
-
   // Gradients that the backward pass computes first are exchanged first: registers were added in the order of weights.
-  // Small ones go together before the last of the others, which hides their message.
   void add_exchange() {
     std::vector<NodeId>& nodes = result.apply.nodes;
     nodes.push_back(ops::sum_ranks(samples_, buffer_));
-    const auto last = std::ranges::find_if(registers_, [&](const Register& one) { return !is_joined(one); });
     for (const Register& one : std::views::reverse(registers_)) {
-      if (is_joined(one)) continue;
-      if (&one == &*last) add_joined_sums();
       add_carry(one, levels_, nodes);
       if (!exchanges_each_shard()) nodes.push_back(ops::sum_ranks(one.newest, buffer_));
     }
-    if (last == registers_.end()) add_joined_sums();
   }
 
   // Weights of which each rank has updated its slice.
@@ -145,8 +127,7 @@ class Builder {
   }
 
   void add_clears() {
-    for (const Register& one : registers_)
-      if (!one.overwrites) result.apply.nodes.push_back(ops::clear(one.newest));
+    for (const Register& one : registers_) result.apply.nodes.push_back(ops::clear(one.newest));
     result.apply.nodes.push_back(ops::clear(samples_));
   }
 
@@ -155,34 +136,6 @@ class Builder {
   ShardedUpdates result;
 
  private:
-  bool is_joined(const Register& one) const { return one.is_small() && !exchanges_each_shard(); }
-  void add_joined_sums() {
-    std::vector<NodeId>& nodes = result.apply.nodes;
-    for (const Register& one : registers_)
-      if (is_joined(one)) add_carry(one, levels_, nodes);
-    for (const std::vector<Tensor>& group : list_small()) nodes.push_back(ops::sum_small_ranks(group, buffer_));
-  }
-  static NodeId add_to_sum(const Register& one) {
-    return ops::add_gradient(one.newest, one.added, one.like, one.overwrites);
-  }
-  // Sums that are exchanged with one message, as far as the buffer has room for them and for those of another rank.
-  std::vector<std::vector<Tensor>> list_small() const {
-    constexpr int64_t kMostElements = 16 * 1024;
-    const int64_t room = shared_.buffer ? std::min(kMostElements, shared_.buffer->elements / 2) : kMostElements;
-    std::vector<std::vector<Tensor>> groups;
-    int64_t elements = 0;
-    for (const Register& one : std::views::reverse(registers_)) {
-      if (!is_joined(one)) continue;
-      const int64_t more = element_count(one.whole).fixed();
-      if (groups.empty() || groups.back().size() == ops::kMostSummedAtOnce || elements + more > room) {
-        groups.emplace_back();
-        elements = 0;
-      }
-      groups.back().push_back(one.newest);
-      elements += more;
-    }
-    return groups;
-  }
   static void add_carry(const Register& one, size_t levels, std::vector<NodeId>& nodes) {
     for (size_t level = 0; level < levels; ++level) nodes.push_back(ops::add_into(one.newest, one.levels[level]));
   }
@@ -294,7 +247,6 @@ ShardedUpdates update_in_shards(Tensor loss, const Optimiser& optimiser, int lev
   builder.add_buffer();
   builder.add_sums();
   builder.add_merges();
-  builder.add_resets();
   builder.add_exchange();
 
   SharedUpdates by{shared, {}, [&](size_t i) { return builder.whole(sums[i], weights[i]); }};

@@ -24,7 +24,6 @@ namespace plimsoll::autodiff {
 struct ShardedUpdates {
   Updates add, apply;
   std::vector<Updates> merges;
-  std::vector<NodeId> resets;          // before `apply` on a rank without samples, whose sums `add` has not set
   std::vector<SharedVariable> shared;  // the optimiser's
 };
 // `only`: the weights to train; none: all.

@@ -71,7 +71,7 @@ class Sharing {
 
 // All exchanges of the step take turns with one buffer: those of gradients are the largest.
 int64_t buffer_elements(const TracedModel& traced, const autodiff::SharedTensors& shared) {
-  int64_t largest = 2 * autodiff::kLeastShared;  // what is smaller is exchanged together
+  int64_t largest = autodiff::kLeastShared;
   for (const TracedPass* pass : {&traced.inference, traced.training ? &*traced.training : nullptr}) {
     if (pass == nullptr) continue;
     for (const graph::Variable& variable : pass->graph->body().variables()) {

@@ -94,7 +94,6 @@ void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& o
     result.shared = sharded.shared;
     result.updates = sharded.add;
     result.merges = sharded.merges;
-    result.resets = sharded.resets;
     result.apply = sharded.apply;
   } else if (accumulate > 1) {
     const Accumulation accumulation = plimsoll::accumulate(result.loss, optimiser, trained);

@@ -27,7 +27,6 @@ struct TrainingGraph {
   Updates updates;              // of a step; with accumulation, its gradients are added up
   Updates apply;                // the other step of an accumulation, which changes the weights; no nodes: there is none
   Tensor accumulated_batches;   // i64[], since the last such step; unset without accumulation
-  std::vector<NodeId> resets;   // in shards alone: before `apply` of a rank without samples
   std::vector<Updates> merges;  // in shards alone: steps between those of two shards (autodiff/shards.h)
   std::vector<autodiff::SharedVariable> shared;  // of which a rank holds a slice
   // The inference pass.

@@ -1,6 +1,5 @@
 // add_gradient: sum += samples of the step x gradient, so that batches of different sizes count by their samples. The
-// weight is an input for its layout alone: the update that reads the sum wants both in the same one. With the setting
-// `overwrite` the sum begins anew, which saves reading it and clearing it before.
+// weight is an input for its layout alone: the update that reads the sum wants both in the same one.
 #include <fmt/format.h>
 
 #include "kernels/update.h"
@@ -25,14 +24,6 @@ void add_scaled(float samples, const float* g, float* sum, int64_t count) {
   });
 }
 
-// The same with a sum of 0, so that no result is -0.
-void set_scaled(float samples, const float* g, float* sum, int64_t count) {
-  const FloatTag d;
-  const Floats times = hn::Set(d, samples);
-  for_vectors(count, [&](int64_t i, auto part)
-                         HWY_ATTR { part.store(d, hn::MulAdd(part.load(d, g + i), times, hn::Zero(d)), sum + i); });
-}
-
 }  // namespace
 }  // namespace plimsoll::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -42,7 +33,6 @@ namespace plimsoll::ops {
 namespace {
 
 HWY_EXPORT(add_scaled);
-HWY_EXPORT(set_scaled);
 
 // Inputs: sum, gradient, weight, [rows]: the weight stands where an update has its rate.
 constexpr size_t kWeight = 2;
@@ -53,7 +43,6 @@ void infer(Infer& n) {
   if (!(n.in[kWeight] == n.in[0]))
     n.fail(fmt::format("the sum is {} but the weight is {}", to_string(n.in[0]), to_string(n.in[kWeight])));
   expect_gradient(n, inputs);
-  if (inputs.is_sparse && n.attrs.i("overwrite", 0) != 0) n.fail("rows are added into a sum that is there");
   n.out = {};
 }
 
@@ -66,36 +55,30 @@ Prepared prepare(const Facts& facts) {
     update.count = facts.in[kWeight].bytes() / static_cast<Bytes>(sizeof(float));
   }
   const auto samples = static_cast<float>(facts.whole_batch);
-  const bool overwrites = facts.attrs.i("overwrite", 0) != 0;
   return {.kernel = make_kernel([=](const Args& args) {
             auto* sum = args.updated<float>(0);
             const float times = args.state->counts_samples ? samples : 0;
             update.run(args, true, [&](int64_t first, int64_t count, const float* g) {
-              if (overwrites)
-                HWY_DYNAMIC_DISPATCH(set_scaled)(times, g, sum + first, count);
-              else
-                HWY_DYNAMIC_DISPATCH(add_scaled)(times, g, sum + first, count);
+              HWY_DYNAMIC_DISPATCH(add_scaled)(times, g, sum + first, count);
             });
           }),
           .in = update.layouts,
           .workspace_bytes = update.workspace_bytes};
 }
 
-Sample sample(std::string name, bool sparse, bool overwrite = false) {
+Sample sample(std::string name, bool sparse) {
   return {std::move(name),
           [=](SampleBuilder& s) {
             const Tensor sum = s.variable({5, 7});
             const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
                                       : Gradient{s.input({5, 7}), {}};
-            add_gradient(sum, g, s.variable({5, 7}), overwrite);
+            add_gradient(sum, g, s.variable({5, 7}));
             return std::vector{sum};
           },
           1e-4, false};
 }
 
-std::vector<Sample> samples() {
-  return {sample("dense", false), sample("overwrite", false, true), sample("rows", true)};
-}
+std::vector<Sample> samples() { return {sample("dense", false), sample("rows", true)}; }
 
 const Op kAddGradient{.name = "add_gradient",
                       .infer = infer,
@@ -106,10 +89,8 @@ const Op kAddGradient{.name = "add_gradient",
 
 }  // namespace
 
-NodeId add_gradient(Tensor sum, const Gradient& gradient, Tensor weight, bool overwrite, Name name) {
-  Attrs settings;
-  if (overwrite) settings.set("overwrite", int64_t{1});
-  return add_update(kAddGradient, {sum}, gradient, weight, {}, {}, settings, name);
+NodeId add_gradient(Tensor sum, const Gradient& gradient, Tensor weight, Name name) {
+  return add_update(kAddGradient, {sum}, gradient, weight, {}, {}, {}, name);
 }
 
 OpList add_gradient_ops() { return {&kAddGradient}; }

@@ -30,9 +30,6 @@ using OpList = std::vector<const Op*>;
 #undef OPT
 #undef FUN
 
-// Variables of sum_small_ranks at most: an operator can name 32 inputs that it updates.
-constexpr size_t kMostSummedAtOnce = 31;
-
 // What adafactor keeps for a variable of that shape: means of rows and columns, or one number an element of a vector.
 std::vector<Shape> adafactor_state(const Shape& variable);
 

@@ -1,7 +1,6 @@
 #include "report/words.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -128,10 +127,7 @@ std::string network_text(const plan::Problem& problem, const plan::Plan& plan) {
     const plan::Task& task = task_of(problem, plan, action);
     if (task.lane != plan::Lane::Network || task.updates.empty()) continue;
     ++sums;
-    // The last buffer that it changes is the one in which exchanges receive in turn.
-    std::span<const plan::BufferId> exchanged = std::span(task.updates).first(task.updates.size() - 1);
-    if (exchanged.empty()) exchanged = task.writes;
-    for (const plan::BufferId id : exchanged) bytes += problem.buffers[static_cast<size_t>(id)].fixed_bytes;
+    bytes += problem.buffers[static_cast<size_t>(task.updates.front())].fixed_bytes;
   }
   if (sums == 0) return "";
   return fmt::format("{} exchanges of {} in all, predicted {} beside the computation", sums, format_bytes(bytes),

@@ -159,11 +159,7 @@ std::vector<session::Request> list_shard_requests(Training& training, const Spec
   training.first_merge_step = requests.size();
   for (const Updates& merge : passes.merges) requests.push_back({{}, merge.nodes, training.step_batch()});
   training.apply_step = requests.size();
-  if (sizes.back() == 0) {
-    requests.push_back(apply_request(passes, training.step_batch()));
-    std::vector<NodeId>& nodes = requests.back().updates;
-    nodes.insert(nodes.begin(), passes.resets.begin(), passes.resets.end());
-  }
+  if (sizes.back() == 0) requests.push_back(apply_request(passes, training.step_batch()));
   if (training.pruned.nodes.empty()) return requests;
   training.prune_step = requests.size();
   requests.push_back(prune_request(training.pruned, training.step_batch()));

@@ -44,7 +44,6 @@ const std::map<std::string_view, std::string_view> kWithout{
     {"gather_slices", "alone it is a copy; tests/cli/sharding.cpp compares ranks with one process"},
     {"add_to_slices", "no output; tests/cli/sharding.cpp compares ranks with one process"},
     {"sum_ranks", "no output; tests/cli/ranks.cpp compares ranks with one process"},
-    {"sum_small_ranks", "no output; tests/cli/ranks.cpp compares ranks with one process"},
     {"add_into", "no output; tests/cli/ranks.cpp compares ranks with one process"},
     {"batch_norm_moments", "part of batch_norm_by"},
     {"combine_moments", "part of batch_norm_by"},
