@@ -103,6 +103,8 @@ class ErrorFilter {
   ::dup2(errors, STDERR_FILENO);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  // Otherwise mpirun's event loop may warn of a descriptor that a lost rank closed.
+  ::setenv("EVENT_NOEPOLL", "1", 1);
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

@@ -219,9 +219,9 @@ Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuesti
     if (tried.training) break;
     refusal.need = refusal.smallest_line = std::max(refusal.smallest_line + 1, tried.refusal->smallest_line);
   }
-  // A refusal adds what a process may hold at another time. Of the small lines of inference that is much, and planning
-  // is quick.
-  constexpr Bytes kSmallLine = 64 * MiB, kLess = MiB / 4;
+  // A refusal adds what a process may hold at another time. Of the smallest lines of inference that is much; a process
+  // that needs so little for its plans differs less.
+  constexpr Bytes kSmallLine = 16 * MiB, kLess = MiB / 4;
   const bool trains = spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile;
   for (int i = 0; i < kLineTries && !trains && refusal.smallest_line <= kSmallLine; ++i) {
     at.line = refusal.smallest_line - kLess;

@@ -131,7 +131,7 @@ TEST(Cli, ASignalStopsBetweenStepsAndKeepsTheWeights) {
   const std::string file = temp("stopped.safetensors");
   std::filesystem::remove(file);
   const Outcome outcome =
-      run_program(fmt::format("train fashion {} --epochs 50 --save {}", kData, file), "timeout -s INT 3");
+      run_program(fmt::format("train fashion {} --epochs 50 --save {}", kData, file), "timeout -s INT 6");
   EXPECT_EQ(outcome.exit_code, 124) << "timeout says that it had to send the signal";
   EXPECT_THAT(outcome.errors, HasSubstr("stopped by a signal; the weights are in"));
   EXPECT_EQ(run_program("inspect " + file).exit_code, 0);

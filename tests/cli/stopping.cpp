@@ -3,10 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -66,6 +68,11 @@ class Child {
   void wait_until_it_catches(int signal) const {
     for (int i = 0; i < 20'000 && !(is_program() && catches(signal)); ++i) std::this_thread::sleep_for(100us);
   }
+  // Processor time, which a loaded machine gives later: by then it has planned and trains.
+  void wait_until_it_has_worked_for(std::chrono::seconds time) const {
+    const double wanted = static_cast<double>(time.count()) * static_cast<double>(::sysconf(_SC_CLK_TCK));
+    for (int i = 0; i < 6'000 && ticks() < wanted; ++i) std::this_thread::sleep_for(10ms);
+  }
   int wait() const {
     int status = 0;
     ::waitpid(id_, &status, 0);
@@ -73,6 +80,18 @@ class Child {
   }
 
  private:
+  // Of all its threads: the numbers 14 and 15 of the line, the second one a name in brackets.
+  double ticks() const {
+    std::string line;
+    std::getline(std::ifstream(fmt::format("/proc/{}/stat", id_)), line);
+    std::istringstream rest(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+    std::string word;
+    for (int i = 3; i < 14; ++i) rest >> word;
+    double user = 0, system = 0;
+    rest >> user >> system;
+    return user + system;
+  }
+
   pid_t id_;
 };
 
@@ -104,7 +123,7 @@ TEST(Stopping, AClosedTerminalKeepsTheWeights) {
   const std::string file = temp("hup.safetensors");
   std::filesystem::remove(file);
   const Child child(fmt::format("train mlp {} --epochs 1000 --save {}", kData, file));
-  std::this_thread::sleep_for(4s);
+  child.wait_until_it_has_worked_for(4s);
   child.send(SIGHUP);
   child.send(SIGHUP);
   EXPECT_EQ(child.wait(), kStopped);
@@ -114,7 +133,7 @@ TEST(Stopping, AClosedTerminalKeepsTheWeights) {
 TEST(Stopping, ASecondSignalEndsAtOnce) {
   const Child child(
       fmt::format("train resnet18 --image-size 28 --channels 1 --classes 10 -b 1000 {} --epochs 100", kData));
-  std::this_thread::sleep_for(3s);
+  child.wait_until_it_has_worked_for(4s);
   child.send(SIGTERM);
   std::this_thread::sleep_for(
       100ms);  // far less than a step; two signals at once would come in the order of their numbers

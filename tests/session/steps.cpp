@@ -45,7 +45,7 @@ TEST(Steps, TrainsThroughHandles) {
 TEST(Steps, AShortLastBatchIsPlannedWhenItComes) {
   Net net;
   for (const bool covers_process : {false, true}) {
-    Session session(net.graph, covers_process ? MemoryLine::process(64 * MiB) : MemoryLine(MiB));
+    Session session(net.graph, covers_process ? MemoryLine::process(256 * MiB) : MemoryLine(MiB));
     Step train = session.step(net.spec());
     train({{net.x, net.rows}, {net.y, net.targets}});
     const std::span rows(net.rows), targets(net.targets);
