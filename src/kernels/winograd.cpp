@@ -96,11 +96,10 @@ constexpr int64_t kMostBlock = 16;
 int64_t Winograd::block() { return HWY_DYNAMIC_DISPATCH(lanes)(); }
 
 bool Winograd::suits(const Sizes& sizes) {
-  constexpr int64_t kFewestChannels = 32;
+  constexpr int64_t kFewestChannels = 32, kFewestTiles = 48;
   const int64_t block = Winograd::block();
-  const int64_t fewest_tiles = block == 8 ? 48 : 16;
   return (block == 8 || block == kMostBlock) && sizes.inputs % block == 0 && sizes.outputs % block == 0 &&
-         std::min(sizes.inputs, sizes.outputs) >= kFewestChannels && sizes.tiles() >= fewest_tiles;
+         std::min(sizes.inputs, sizes.outputs) >= kFewestChannels && sizes.tiles() >= kFewestTiles;
 }
 
 int64_t Winograd::Sizes::outputs_at_once() const {
