@@ -22,6 +22,24 @@ void fill_affine(const ChannelPieces& pieces, const float* mean, const float* va
   for (const int row : {0, 1, 2}) fill_padding(pieces.order(), rows[row]);
 }
 
+Prepared prepare_by_statistics(const Facts& facts, double epsilon) {
+  const Activation activation = parse_activation(facts.attrs.s("activation"));
+  const ImageOrder order = order_for(facts.in[0], activation);
+  const ChannelPieces pieces(order);
+  const Layout layout = order.layout(DType::F32, facts.in[0].dims);
+  std::vector<Layout> in(facts.in.size());
+  in[0] = layout;
+  return {.kernel = make_kernel([=](const Args& args) {
+            const ChannelRows rows(args, 0, order);
+            fill_affine(pieces, args.input<float>(3), args.input<float>(4), args.input<float>(1), args.input<float>(2),
+                        epsilon, rows);
+            apply_affine(pieces, affine_of(rows), activation, args.input<float>(0), args.output<float>(0));
+          }),
+          .in = std::move(in),
+          .out = {layout},
+          .workspace_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
+}
+
 void combine_slots(const ChannelPieces& pieces, const float* means, const float* squares, float* mean,
                    float* variance) {
   const ImageOrder& order = pieces.order();

@@ -34,6 +34,9 @@ void fill_affine(const ChannelPieces& pieces, const float* mean, const float* va
                  const float* beta, double epsilon, const ChannelRows& rows);
 inline ChannelAffine affine_of(const ChannelRows& rows) { return {rows[0], rows[1], rows[2]}; }
 
+// x, gamma, beta, mean, variance and whatever else an operator has -> y, with its setting "activation".
+Prepared prepare_by_statistics(const Facts& facts, double epsilon);
+
 // Mean and biased variance of each channel from those of the slots.
 void combine_slots(const ChannelPieces& pieces, const float* means, const float* squares, float* mean, float* variance);
 

@@ -206,20 +206,7 @@ void infer_inference(Infer& n) {
 }
 
 Prepared prepare_inference(const Facts& facts) {
-  const Activation activation = parse_activation(facts.attrs.s("activation"));
-  const ImageOrder order = order_for(facts.in[0], activation);
-  const ChannelPieces pieces(order);
-  const double epsilon = facts.attrs.f("epsilon", kEpsilon);
-  const Layout layout = order.layout(DType::F32, facts.in[0].dims);
-  return {.kernel = make_kernel([=](const Args& args) {
-            const ChannelRows rows(args, 0, order);
-            fill_affine(pieces, args.input<float>(3), args.input<float>(4), args.input<float>(1), args.input<float>(2),
-                        epsilon, rows);
-            apply_affine(pieces, affine_of(rows), activation, args.input<float>(0), args.output<float>(0));
-          }),
-          .in = {layout, {}, {}, {}, {}},
-          .out = {layout},
-          .workspace_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
+  return prepare_by_statistics(facts, facts.attrs.f("epsilon", kEpsilon));
 }
 
 // dy, gamma, variance -> dx.

@@ -105,22 +105,7 @@ void infer_by(Infer& n) {
   n.out = {n.in[0]};
 }
 
-Prepared prepare_by(const Facts& facts) {
-  const Activation activation = parse_activation(facts.attrs.s("activation"));
-  const ImageOrder order = order_for(facts.in[0], activation);
-  const ChannelPieces pieces(order);
-  const double epsilon = least_variance(facts.attrs);
-  const Layout layout = order.layout(DType::F32, facts.in[0].dims);
-  return {.kernel = make_kernel([=](const Args& args) {
-            const ChannelRows rows(args, 0, order);
-            fill_affine(pieces, args.input<float>(3), args.input<float>(4), args.input<float>(1), args.input<float>(2),
-                        epsilon, rows);
-            apply_affine(pieces, affine_of(rows), activation, args.input<float>(0), args.output<float>(0));
-          }),
-          .in = {layout, {}, {}, {}, {}, {}},
-          .out = {layout},
-          .workspace_bytes = ChannelRows::floats(order, 3) * static_cast<Bytes>(sizeof(float))};
-}
+Prepared prepare_by(const Facts& facts) { return prepare_by_statistics(facts, least_variance(facts.attrs)); }
 
 // x, dy, mean, variance -> this rank's sums of dy and of dy (x - mean), times its samples; dgamma, dbeta. Times
 // samples, because dy is the gradient of the mean loss of this rank, and all ranks' losses count by their samples.
