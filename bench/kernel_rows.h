@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "kernels/convolution.h"
 #include "lower/lower.h"
 

@@ -8,16 +8,19 @@
 //   };
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll {
 
@@ -111,5 +114,105 @@ class Callback {
   virtual void restore(const std::string& /*state*/) {}
 };
 using Callbacks = std::vector<std::shared_ptr<Callback>>;
+
+// Learning-rate schedules with the formulas of Keras. A schedule is a pure function of the number of updates done, so a
+// training that is resumed needs no state of it.
+//
+//   net.compile({.schedule = RateSchedule::cosine(0.1, 10'000, {.warmup_steps = 500})});
+
+class RateSchedule {
+ public:
+  struct Cosine {
+    double alpha = 0;          // the least rate, as a part of the highest
+    int64_t warmup_steps = 0;  // before the decay: evenly from `warmup_from` to the rate
+    double warmup_from = 0;
+  };
+  struct Restarts {
+    double longer = 2;  // each period than the one before
+    double lower = 1;   // each start
+    double alpha = 0;
+  };
+
+  static RateSchedule constant(double rate);
+  // rate x factor^(update / steps); staircase: of whole steps.
+  static RateSchedule exponential(double rate, int64_t steps, double factor, bool staircase = false);
+  static RateSchedule cosine(double rate, int64_t steps) { return cosine(rate, steps, Cosine()); }
+  static RateSchedule cosine(double rate, int64_t steps, const Cosine& options);
+  static RateSchedule cosine_restarts(double rate, int64_t first_steps) {
+    return cosine_restarts(rate, first_steps, Restarts());
+  }
+  static RateSchedule cosine_restarts(double rate, int64_t first_steps, const Restarts& options);
+  // values[i] up to and including update boundaries[i], then the last one.
+  static RateSchedule piecewise(std::vector<int64_t> boundaries, std::vector<double> values);
+  // From `rate` to `end`; cycle: again and again, each time over more steps.
+  static RateSchedule polynomial(double rate, int64_t steps, double end = 1e-4, double power = 1, bool cycle = false);
+  // "cosine:steps=1000,warmup=100,alpha=0.01" as on the command line, from `rate`. Throws Error(Usage).
+  static RateSchedule parse(std::string_view text, double rate);
+
+  // One's own.
+  template <class Own>
+  requires std::invocable<Own, int64_t> RateSchedule(Own own)
+      : rate_(std::move(own)) {}  // NOLINT(google-explicit-constructor)
+
+  // The rate of the update after so many.
+  double operator()(int64_t updates_done) const { return rate_(updates_done); }
+
+ private:
+  std::function<double(int64_t updates_done)> rate_;
+};
+
+// Checkpoints of a training: what a crash, a signal or a full disk leaves to go on from.
+//
+//   callbacks = {checkpoint("runs/1", {.every_steps = 500, .keep = 5})}
+//
+// Each is a directory, runs/1/000007-step-350, that appears under its name as a whole: manifest.json with sizes and
+// checksums, weights.safetensors, optimiser.safetensors and history.jsonl. Training that goes on from one ends with the
+// same bits as training that was never stopped, also under another line or with other numbers of threads.
+
+struct CheckpointOptions {
+  // When one is written; several may be given. None: after each epoch.
+  int64_t every_steps = 0;
+  int64_t every_epochs = 0;
+  double every_seconds = 0;  // after the step that is under way then
+  // Training begins where the newest checkpoint of the folder is whose files are whole; without any, from the
+  // beginning. One of another model or dataset is refused with what differs.
+  bool resume = false;
+  std::function<void(const std::string& why)> warn = {};  // hears of damaged checkpoints that are passed over
+
+  int64_t keep = 3;  // the newest so many; older ones are removed after the next is in place
+  // Writes only when this number is better than at all earlier checkpoints: higher for accuracy, precision, recall,
+  // auc and top_..., else lower. Without this option, one more is written at the end of training.
+  bool save_best_only = false;
+  std::string monitor = "val_loss";
+};
+
+// Throws Error(Usage) for numbers that make no sense. Whether the folder can be written is known before the first step.
+std::shared_ptr<Callback> checkpoint(const std::string& folder, const CheckpointOptions& options = {});
+
+// Callbacks that write the numbers of a training to files while it goes on.
+//
+//   callbacks = {csv_log("metrics.csv"), event_files("logs")}
+//
+// A training that is resumed takes the rows of later steps back and goes on. A file that can't be written any more, as
+// on a full disk, stops the training after the step or epoch that is under way: the reason is that of the history.
+
+struct CsvLogOptions {
+  bool append = false;  // to the rows of an earlier training
+  char separator = ',';
+};
+// As Keras' CSVLogger: one header, a row for each epoch, the epoch first; "NA" for what was not measured. After a crash
+// each row is there as a whole or absent.
+std::shared_ptr<Callback> csv_log(const std::string& path, const CsvLogOptions& options = {});
+
+// One JSON object for each epoch, on a line of its own.
+std::shared_ptr<Callback> json_log(const std::string& path, bool append = false);
+
+struct EventFilesOptions {
+  double seconds_between = 1;    // means of the epoch so far are written this often; 0: after epochs only
+  int64_t histogram_epochs = 0;  // distributions of the weights after every so many epochs; 0: none
+  std::vector<std::pair<std::string, std::string>> texts = {};  // titles and texts, shown once
+};
+// For TensorBoard: every number of an epoch, planned and measured memory, distributions of weights, and texts.
+std::shared_ptr<Callback> event_files(const std::string& folder, const EventFilesOptions& options = {});
 
 }  // namespace plimsoll

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include <plimsoll/bytes.h>
 #include <plimsoll/error.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll {
 

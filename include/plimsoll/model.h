@@ -10,12 +10,14 @@
 //   Tensor distance = pair({{"left", x}, {"right", y}})["distance"];
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <source_location>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,9 +25,154 @@
 
 #include <plimsoll/graph.h>
 #include <plimsoll/layers.h>
-#include <plimsoll/metric.h>
+#include <plimsoll/tensor.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll {
+
+// Which weights training leaves alone: they get no gradient and no optimiser state.
+//
+//   net.compile({.optimiser = Optimiser::adam(), .loss = "mse", .freeze = {.patterns = {"*/conv*"}}});
+//   net.compile({..., .freeze = {.all_but = {"*/head/*"}, .type = DType::I8}});
+
+// Patterns match whole names of variables, "resnet18/stem/kernel": * is any text, ? one character, [abc] one of these.
+// A layer's statistics that match stay as they are too.
+struct Freeze {
+  std::vector<std::string> patterns = {};  // variables that match one are frozen
+  std::vector<std::string> all_but = {};   // these are not; without `patterns`, all others are frozen
+  // In what type frozen matrices and filters are kept: BF16, or I8 with a scale for each 64 weights. Lossy.
+  DType type = DType::F32;
+
+  bool is_empty() const { return patterns.empty() && all_but.empty(); }
+  bool freezes(std::string_view name) const;
+  bool operator==(const Freeze&) const = default;
+};
+
+// Pruning: while a model trains, its weights of small magnitude become zero by a schedule. Schedules, defaults and step
+// numbers are those of tfmot (tensorflow-model-optimization).
+//
+//   net.prune({.from = 0.5, .to = 0.8, .begin = 1000, .end = 10'000});
+//   net.fit(train, line, {.epochs = 20});
+
+struct Pruning {
+  // The share of zeros in each weight: `to` from step `begin` on; or, where `from` is set, rising from that to `to`
+  // between `begin` and `end` as to + (from - to) (1 - p)^power.
+  std::optional<double> from = {};
+  double to = 0.5;
+  int64_t begin = 0;        // steps count updates of the weights; the first is step 1
+  int64_t end = -1;         // the last step that changes the masks; -1: there is none
+  int64_t frequency = 100;  // the masks are made anew each so many steps
+  double power = 3;
+  // Of matrices [inputs, outputs]: weights are kept or not in blocks, by the mean or the largest of their magnitudes.
+  int64_t block_height = 1, block_width = 1;
+  enum class Pool : uint8_t { Mean, Largest };
+  Pool pool = Pool::Mean;
+  // Instead of a schedule: of four weights along the inputs two are zero, from the first step on.
+  bool two_of_four = false;
+  // Names of layers or weights, `*` and `?` stand for any text and any letter; none: the kernels of dense and
+  // convolution layers (not of depthwise ones).
+  std::vector<std::string> layers = {};
+
+  // "from=0.5,to=0.8,begin=1000,end=10000,frequency=100,power=3,block=4x1,pool=largest,layers=dense*:conv1" or
+  // "two-of-four". Throws Error(Usage).
+  static Pruning parse(std::string_view text);
+  // Throws Error(Usage) for settings that make no sense.
+  void check() const;
+  friend bool operator==(const Pruning&, const Pruning&) = default;
+};
+
+// Losses: what training makes small, by name or as a function of tensors, with the formulas of Keras.
+//
+//   net.compile({.loss = "sparse_cross_entropy"});
+//   net.compile({.loss = Loss::cross_entropy(0.1)});
+//   net.compile({.loss = [](Tensor output, Tensor target) { return abs(output - target); }});
+
+class Loss {
+ public:
+  // One number for each sample or element, or their mean as a scalar, of an output and its target.
+  using Function = std::function<Tensor(Tensor output, Tensor target)>;
+
+  // Keras' names are known too: mean_squared_error, sparse_categorical_crossentropy and so on. Throws Error(Usage) that
+  // names the nearest one and all that are known.
+  Loss(const char* name) : Loss(std::string_view(name)) {}         // NOLINT(google-explicit-constructor)
+  Loss(const std::string& name) : Loss(std::string_view(name)) {}  // NOLINT(google-explicit-constructor)
+  explicit Loss(std::string_view name);
+  template <class Own>
+  requires std::invocable<Own, Tensor, Tensor> Loss(Own own)  // NOLINT(google-explicit-constructor)
+      : name_("own loss"), values_(std::move(own)), is_own_(true) {}
+
+  static Loss sparse_cross_entropy();                            // logits against class numbers
+  static Loss cross_entropy(double label_smoothing = 0);         // logits against probabilities of classes
+  static Loss binary_cross_entropy(double label_smoothing = 0);  // logits against probabilities
+  static Loss mse();
+  static Loss mae();
+  static Loss huber(double delta = 1);
+  static Loss log_cosh();
+  static Loss hinge();          // targets -1 and 1, or 0 and 1
+  static Loss squared_hinge();  // the same
+  static Loss poisson();
+  static Loss kl_divergence();
+  static Loss cosine_similarity();  // -1: the same direction
+  static std::vector<std::string> names();
+
+  const std::string& name() const { return name_; }
+
+  // The mean over all elements. With weights, one for each sample: the mean of weight x loss, not divided by the sum of
+  // the weights. Throws Error for shapes that do not match.
+  Tensor mean(Tensor output, Tensor target, Tensor weights = {}) const;
+  // What metrics measure: probabilities where the loss takes logits of them.
+  Tensor prediction(Tensor output) const;
+
+ private:
+  Loss(std::string name, Function values) : name_(std::move(name)), values_(std::move(values)) {}
+  Tensor target_for(Tensor output, Tensor target) const;
+
+  std::string name_;
+  Function values_;
+  Function mean_ = {};          // the same in one kernel, where there is one
+  bool takes_classes_ = false;  // targets are class numbers
+  bool is_binary_ = false;
+  bool is_own_ = false;
+};
+
+// Metrics: what training and evaluation tell beside the loss. They are sums over samples, so that they are right over a
+// whole epoch, whatever its batches, in constant memory.
+//
+//   net.compile({.loss = "sparse_cross_entropy", .metrics = {"accuracy", Metric::top_k(5)}});
+
+struct Metric {
+  // accuracy, top_5 (of any number), precision, recall, auc, mse, mae, mean; Keras' names too. Throws Error(Usage).
+  Metric(const char* by_name) : Metric(std::string_view(by_name)) {}         // NOLINT(google-explicit-constructor)
+  Metric(const std::string& by_name) : Metric(std::string_view(by_name)) {}  // NOLINT(google-explicit-constructor)
+  explicit Metric(std::string_view by_name);
+
+  using Sums = std::function<std::vector<Tensor>(Tensor prediction, Tensor target)>;
+  using Value = std::function<double(std::span<const double> sums, double samples)>;
+  Metric(std::string metric, Sums made, Value of, size_t sum_tensors = 1)
+      : name(std::move(metric)), sums(std::move(made)), value(std::move(of)), tensors(sum_tensors) {}
+
+  // Class numbers, probabilities of classes, or one probability against 0.5, as the shapes of output and target say.
+  static Metric accuracy();
+  static Metric top_k(int64_t k = 5);  // the right class is among the k largest outputs
+  // Of the samples predicted positive, how many are; of the positive ones, how many are predicted so.
+  static Metric precision(double threshold = 0.5);
+  static Metric recall(double threshold = 0.5);
+  static Metric auc(int64_t thresholds = 200);  // area under the ROC curve, as Keras approximates it
+  static Metric mse();
+  static Metric mae();
+  static Metric mean(std::string name = "mean");  // of the output itself
+  // The mean over the samples of a function of one's own, which gives one number for each sample or element.
+  static Metric own(std::string name, std::function<Tensor(Tensor prediction, Tensor target)> function);
+
+  // The same for one output of several.
+  Metric of(std::string output_name) const;
+
+  std::string name;
+  std::string output = {};  // empty: of every output
+  Sums sums;                // f32 tensors without the batch among their dimensions, added up over all batches
+  Value value;              // from all elements of these sums
+  size_t tensors = 1;       // that `sums` gives
+};
 
 class Dataset;
 class Forecast;
@@ -114,7 +261,7 @@ class Model {
   std::string summary(int64_t batch = 0) const;
   std::string summary(const Dataset& dataset, const MemoryLine& line) const;
 
-  // The same model with adapters beside its products: <plimsoll/adapt.h>. Throws Error(Usage).
+  // The same model with adapters beside its products: <plimsoll/shrink.h>. Throws Error(Usage).
   Model adapt(const AdaptOptions& options) const;
 
   // Between calls the model keeps its weights in memory, in the session of the last call, which holds bytes of its line

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <plimsoll/tensor.h>
-#include <plimsoll/window.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::ops {
 

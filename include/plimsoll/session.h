@@ -13,10 +13,9 @@
 
 #include <plimsoll/forecast.h>
 #include <plimsoll/graph.h>
-#include <plimsoll/levers.h>
 #include <plimsoll/memory_line.h>
 #include <plimsoll/optimiser.h>
-#include <plimsoll/policy.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <plimsoll/dtype.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll {
 

@@ -1,4 +1,4 @@
-#include <plimsoll/dtype.h>
+#include <plimsoll/types.h>
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include <plimsoll/policy.h>
+#include <plimsoll/types.h>
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/adapt.h>
-#include <plimsoll/checkpoint.h>
+#include <plimsoll/callback.h>
+#include <plimsoll/shrink.h>
 #include <plimsoll/train.h>
 #include "memory/default_line.h"
 #include "report/config_file.h"

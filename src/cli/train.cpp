@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <plimsoll/checkpoint.h>
+#include <plimsoll/callback.h>
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/progress.h"

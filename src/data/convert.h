@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <plimsoll/dtype.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::data {
 

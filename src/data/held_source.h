@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "data/source.h"
 
 namespace plimsoll::data {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::data {
 

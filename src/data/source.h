@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <plimsoll/bytes.h>
-#include <plimsoll/dtype.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::data {
 

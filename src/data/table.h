@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/bytes.h>
-#include <plimsoll/dtype.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::data {
 

@@ -1,4 +1,4 @@
-#include <plimsoll/function.h>
+#include <plimsoll/eager.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include <plimsoll/tape.h>
+#include <plimsoll/eager.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Sums that come out the same for any number of threads: fixed blocks, each summed alone, added in order.
 #pragma once
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "kernels/parallel.h"
 
 namespace plimsoll::kernels {

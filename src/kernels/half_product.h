@@ -3,7 +3,7 @@
 // in the same order for any number of threads.
 #pragma once
 
-#include <plimsoll/dtype.h>
+#include <plimsoll/types.h>
 #include "graph/attrs.h"
 #include "kernels/product.h"
 

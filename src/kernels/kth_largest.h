@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "kernels/parallel.h"
 
 namespace plimsoll::kernels {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include <plimsoll/dtype.h>
 #include <plimsoll/tensor.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::kernels {
 

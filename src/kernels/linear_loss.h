@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "kernels/packed_weights.h"
 #include "kernels/product.h"
 

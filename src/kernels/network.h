@@ -1,7 +1,7 @@
 // What the exchanges of a step need of the other ranks: messages from and into memory that was planned.
 #pragma once
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::kernels {
 

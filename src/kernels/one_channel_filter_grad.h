@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "kernels/kernel_grad.h"
 #include "kernels/window.h"
 

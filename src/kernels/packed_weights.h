@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <string_view>
 
-#include <plimsoll/dtype.h>
 #include <plimsoll/tensor.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::kernels {
 

@@ -3,7 +3,7 @@
 // threads.
 #pragma once
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "kernels/activation.h"
 
 namespace plimsoll::kernels {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::kernels {
 

@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <plimsoll/bytes.h>
 #include <plimsoll/tensor.h>
+#include <plimsoll/types.h>
 #include "kernels/activation.h"
 
 namespace plimsoll::kernels {

@@ -9,24 +9,10 @@ namespace {
 
 constexpr int64_t kLargestWindow = 1 << 20;  // a stride, a pad or a dilation
 
-void expect_sense(const Window& window) {
-  const auto below = [](const auto& numbers, int64_t least) {
-    return std::any_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number < least; });
-  };
-  if (below(window.strides, 1) || below(window.dilations, 1) || window.groups < 1)
-    throw Error(
-        fmt::format("a window of strides [{}], dilations [{}] and {} groups makes no sense: all must be at "
-                    "least 1",
-                    fmt::join(window.strides, ","), fmt::join(window.dilations, ","), window.groups));
-  if (below(window.pads, 0))
-    throw Error(fmt::format("a window can't have pads [{}]: none may be negative; to cut an image use slice",
-                            fmt::join(window.pads, ",")));
-}
-
 }  // namespace
 
 Attrs attrs_of(const Window& window) {
-  expect_sense(window);
+  window.check();
   Attrs attrs;
   const Window usual;
   if (window.strides != usual.strides) attrs.set("strides", Shape::from(window.strides));
@@ -72,20 +58,3 @@ Size2d output_size(const Infer& n, Size2d image, Size2d kernel) {
 }
 
 }  // namespace plimsoll::kernels
-
-namespace plimsoll {
-
-std::array<int64_t, 4> same_pads(Size2d image, Size2d filter, const Window& window) {
-  std::array<int64_t, 4> pads{};
-  kernels::expect_sense(window);
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t reach = window.dilations[i] * (filter[i] - 1) + 1;
-    const int64_t outputs = (image[i] + window.strides[i] - 1) / window.strides[i];
-    const int64_t total = std::max<int64_t>(0, (outputs - 1) * window.strides[i] + reach - image[i]);
-    pads[i] = total / 2;
-    pads[i + 2] = total - total / 2;  // an odd one goes to the bottom and the right
-  }
-  return pads;
-}
-
-}  // namespace plimsoll

@@ -1,7 +1,7 @@
 // A window among the settings of a node, and the size of what it makes.
 #pragma once
 
-#include <plimsoll/window.h>
+#include <plimsoll/types.h>
 #include "graph/op.h"
 
 namespace plimsoll::kernels {

@@ -3,7 +3,7 @@
 // 16 results instead of 144. Tiles and filters in that basis lie in workspace of the caller.
 #pragma once
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "kernels/activation.h"
 #include "kernels/kernel_grad.h"
 

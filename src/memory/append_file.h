@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "memory/file.h"
 
 namespace plimsoll::memory {

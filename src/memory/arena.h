@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::memory {
 

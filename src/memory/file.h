@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "memory/descriptor.h"
 
 namespace plimsoll::memory {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "memory/arena.h"
 #include "memory/descriptor.h"
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::memory {
 

@@ -1,7 +1,7 @@
 // The weights of a graph that are trained, and what is left out of a step for the others.
 #pragma once
 
-#include <plimsoll/freeze.h>
+#include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 
 namespace plimsoll::model {

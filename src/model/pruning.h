@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <plimsoll/graph.h>
-#include <plimsoll/pruning.h>
+#include <plimsoll/model.h>
 
 namespace plimsoll::model {
 

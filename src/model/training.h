@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include <plimsoll/freeze.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
 #include "autodiff/sharding.h"

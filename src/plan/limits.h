@@ -6,8 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include <plimsoll/bytes.h>
-#include <plimsoll/levers.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::plan {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/bytes.h>
 #include <plimsoll/error.h>
+#include <plimsoll/types.h>
 #include "plan/problem.h"
 
 namespace plimsoll::plan {

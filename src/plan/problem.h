@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "base/batch_rule.h"
 
 namespace plimsoll::plan {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::report {
 

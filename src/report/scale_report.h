@@ -9,7 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "base/sharding.h"
 
 namespace plimsoll::report {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::report {
 

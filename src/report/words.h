@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <plimsoll/dtype.h>
+#include <plimsoll/types.h>
 #include "plan/plan.h"
 
 namespace plimsoll::report {

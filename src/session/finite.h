@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include <plimsoll/dtype.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::session {
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include <plimsoll/dtype.h>
 #include <plimsoll/tensor.h>
+#include <plimsoll/types.h>
 #include "memory/file.h"
 
 namespace plimsoll::session {

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include <plimsoll/adapt.h>
 #include <plimsoll/model.h>
+#include <plimsoll/shrink.h>
 
 namespace plimsoll::shrink {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/adapt.h>
+#include <plimsoll/shrink.h>
 #include "session/engine.h"
 #include "session/weights_reader.h"
 #include "shrink/layer_paths.h"

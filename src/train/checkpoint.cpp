@@ -1,5 +1,5 @@
 // The callback that writes checkpoints.
-#include <plimsoll/checkpoint.h>
+#include <plimsoll/callback.h>
 
 #include <chrono>
 #include <cstdlib>

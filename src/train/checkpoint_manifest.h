@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "train/run_state.h"
 
 namespace plimsoll::train {

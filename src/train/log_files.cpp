@@ -1,4 +1,4 @@
-#include <plimsoll/log_files.h>
+#include <plimsoll/callback.h>
 
 #include <chrono>
 #include <optional>

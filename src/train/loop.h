@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <plimsoll/callback.h>
-#include <plimsoll/schedule.h>
 #include "session/weights_file.h"
 #include "train/epoch_sums.h"
 #include "train/evaluate.h"

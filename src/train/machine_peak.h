@@ -1,7 +1,7 @@
 // The best that this machine does right now: what a profile measures kernels against.
 #pragma once
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "lower/predict.h"
 
 namespace plimsoll::train {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "model/rewrite.h"
 
 namespace plimsoll::train {

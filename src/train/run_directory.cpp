@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <plimsoll/callback.h>
 #include <plimsoll/error.h>
-#include <plimsoll/log_files.h>
 #include "memory/output_file.h"
 #include "report/event_file.h"
 #include "report/metrics_file.h"

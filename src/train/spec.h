@@ -9,11 +9,9 @@
 #include <vector>
 
 #include <plimsoll/error.h>
-#include <plimsoll/freeze.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
-#include <plimsoll/policy.h>
-#include <plimsoll/pruning.h>
+#include <plimsoll/types.h>
 #include "autodiff/sharding.h"
 #include "memory/default_line.h"
 #include "plan/limits.h"

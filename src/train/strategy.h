@@ -1,7 +1,7 @@
 // What a strategy says.
 #pragma once
 
-#include <plimsoll/strategy.h>
+#include <plimsoll/train.h>
 #include "train/spec.h"
 
 namespace plimsoll::train {

@@ -1,7 +1,7 @@
 // Counts what operator new hands out in this program, and refuses more than any test may need.
 #pragma once
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::testing {
 

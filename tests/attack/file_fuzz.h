@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::testing {
 

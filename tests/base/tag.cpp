@@ -1,4 +1,4 @@
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 #include <gtest/gtest.h>
 

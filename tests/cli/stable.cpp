@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "support/cgroup.h"
 #include "support/disk_folder.h"
 #include "support/program.h"

@@ -10,7 +10,6 @@
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
 #include <plimsoll/session.h>
-#include <plimsoll/tape.h>
 
 namespace plimsoll {
 namespace {

@@ -1,13 +1,11 @@
-#include <plimsoll/function.h>
+#include <plimsoll/eager.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <plimsoll/eager.h>
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
-#include <plimsoll/tape.h>
 
 namespace plimsoll {
 namespace {

@@ -8,7 +8,6 @@
 #include <plimsoll/error.h>
 #include <plimsoll/layers.h>
 #include <plimsoll/optimiser.h>
-#include <plimsoll/tape.h>
 #include "base/random.h"
 #include "support/sanitizer.h"
 

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/eager.h>
-#include <plimsoll/function.h>
 #include <plimsoll/optimiser.h>
-#include <plimsoll/tape.h>
 #include "support/sanitizer.h"
 
 namespace plimsoll {

@@ -9,7 +9,6 @@
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>
-#include <plimsoll/tape.h>
 #include "eager/nets.h"
 
 namespace plimsoll {

@@ -7,7 +7,6 @@
 #include <plimsoll/eager.h>
 #include <plimsoll/error.h>
 #include <plimsoll/layers.h>
-#include <plimsoll/tape.h>
 #include "data/files.h"
 
 namespace plimsoll {

@@ -7,7 +7,6 @@
 #include <plimsoll/eager.h>
 #include <plimsoll/error.h>
 #include <plimsoll/optimiser.h>
-#include <plimsoll/tape.h>
 #include "eager/nets.h"
 #include "support/cgroup.h"
 #include "support/sanitizer.h"

@@ -1,9 +1,8 @@
-#include <plimsoll/tape.h>
+#include <plimsoll/eager.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <plimsoll/eager.h>
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
 #include <plimsoll/optimiser.h>

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "support/cgroup.h"
 #include "support/disk_folder.h"
 #include "support/program.h"

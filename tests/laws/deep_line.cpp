@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "support/cgroup.h"
 #include "support/program.h"
 #include "support/sanitizer.h"

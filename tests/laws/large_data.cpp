@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "data/files.h"
 #include "support/cgroup.h"
 #include "support/program.h"

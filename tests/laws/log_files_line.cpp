@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "data/files.h"
 #include "support/cgroup.h"
 #include "support/program.h"

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "data/files.h"
 #include "support/cgroup.h"
 #include "support/program.h"

@@ -1,4 +1,4 @@
-#include <plimsoll/loss.h>
+#include <plimsoll/model.h>
 
 #include <cmath>
 #include <vector>

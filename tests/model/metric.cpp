@@ -1,4 +1,4 @@
-#include <plimsoll/metric.h>
+#include <plimsoll/model.h>
 
 #include <numeric>
 #include <vector>

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::testing {
 

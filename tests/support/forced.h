@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/levers.h>
+#include <plimsoll/types.h>
 #include "session/engine.h"
 
 namespace plimsoll::testing {

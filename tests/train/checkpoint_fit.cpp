@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <plimsoll/checkpoint.h>
+#include <plimsoll/callback.h>
 #include <plimsoll/train.h>
 #include "data/files.h"
 

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <plimsoll/checkpoint.h>
+#include <plimsoll/callback.h>
 #include <plimsoll/error.h>
 #include "support/error_of.h"
 #include "train/loop.h"

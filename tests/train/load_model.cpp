@@ -8,7 +8,6 @@
 
 #include <plimsoll/eager.h>
 #include <plimsoll/plimsoll.h>
-#include <plimsoll/tape.h>
 #include "support/error_of.h"
 #include "train/circle.h"
 

@@ -1,4 +1,4 @@
-#include <plimsoll/schedule.h>
+#include <plimsoll/callback.h>
 
 #include <cmath>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "data/formats/csv_row.h"
 #include "data/formats/file_window.h"
 #include "memory/file.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "memory/file.h"
 
 namespace plimsoll::data {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "data/formats/file_window.h"
 #include "data/formats/sparse_index.h"
 #include "memory/file.h"

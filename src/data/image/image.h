@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 #include "data/image/resize.h"
 #include "data/table.h"
 

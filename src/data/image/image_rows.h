@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::data {
 

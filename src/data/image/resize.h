@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <plimsoll/bytes.h>
-#include <plimsoll/dtype.h>
 #include <plimsoll/formats.h>
+#include <plimsoll/types.h>
 #include "data/image/image_rows.h"
 #include "data/image/pixel_rows.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::plan {
 

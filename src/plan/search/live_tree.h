@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::plan {
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <plimsoll/bytes.h>
+#include <plimsoll/types.h>
 
 namespace plimsoll::plan {
 
