@@ -73,7 +73,10 @@ class Planner {
       if (is_faster(*entry, promise) && may_search(*entry)) look_for_better(*entry, entry->option.recomputing());
     if (best_ == nullptr) return std::nullopt;
     best_->option.tighten(*best_candidate_);
-    return Choice{best_->problem, finish(*best_, *best_candidate_)};
+    Plan plan = finish(*best_, *best_candidate_);
+    std::vector<Offer> offers = list_offers();
+    compare(plan, offers);
+    return Choice{best_->problem, std::move(plan), std::move(offers)};
   }
 
   Floor floor() const {
@@ -204,24 +207,23 @@ class Planner {
     return {lowest.bytes, lowest.problem == problem ? lowest.task : -1};
   }
 
-  // The least that a candidate needs which is faster than the chosen one. All such were tried, and need more than the
-  // line.
-  Bytes find_next_faster_bytes() {
-    Bytes least = std::numeric_limits<Bytes>::max();
-    const auto look = [&](const Entry& entry, const std::vector<Candidate>& candidates) {
-      for (const Candidate& candidate : candidates)
-        if (candidate.ns < best_ns_) least = std::min(least, entry.option.need_bytes(candidate));
+  // Of all candidates that are faster than the chosen one: they were tried, and need more than the line.
+  std::vector<Offer> list_offers() {
+    std::vector<Offer> offers;
+    const auto offer = [&](double ns, Bytes bytes) {
+      if (best_ == nullptr || ns < best_ns_) offers.push_back({ns, std::max(bytes, limits_.bytes + 1)});
+    };
+    const auto add = [&](const Entry& entry, const std::vector<Candidate>& candidates) {
+      for (const Candidate& candidate : candidates) offer(candidate.ns, entry.option.need_bytes(candidate));
     };
     for (Entry& entry : entries_) {
-      look(entry, entry.option.plain());
-      if (entry.option.is_searched()) look(entry, entry.option.recomputing());
+      add(entry, entry.option.plain());
+      if (entry.option.is_searched()) add(entry, entry.option.recomputing());
     }
     // Among micro-batches: the whole of it is not one of the options, but known to be as fast as can be.
-    const bool has_whole = std::find(problems_.begin(), problems_.end(), &whole_) != problems_.end();
-    if (!has_whole && unconstrained_ns_ < best_ns_)
-      least = std::min(
-          least, std::max(ordered_bytes() + limits_.bytes_of_actions(std::ssize(whole_.tasks)), limits_.bytes + 1));
-    return least == std::numeric_limits<Bytes>::max() ? 0 : least;
+    if (std::find(problems_.begin(), problems_.end(), &whole_) == problems_.end())
+      offer(unconstrained_ns_, ordered_bytes() + limits_.bytes_of_actions(std::ssize(whole_.tasks)));
+    return offers;
   }
 
   Plan finish(Entry& entry, const Candidate& candidate) {
@@ -231,7 +233,6 @@ class Planner {
         if (!is_transfer(*problems_[entry.problem], action)) action.variant = entry.variants[action.task];
     plan.predicted_ns = candidate.ns;
     plan.unconstrained_ns = unconstrained_ns_;
-    plan.next_faster_bytes = find_next_faster_bytes();
     plan.unconstrained_bytes = unconstrained_bytes_;
     const Bound bound = bound_for(entry.problem);
     plan.lower_bound_bytes = bound.bytes;
@@ -349,7 +350,8 @@ class Planner {
                       .holders = std::move(holders),
                       .by_tag = by_tag,
                       .lower_bound_bytes = bound.bytes,
-                      .lower_bound_task = bound.task}};
+                      .lower_bound_task = bound.task},
+            list_offers()};
   }
 
   const Problem& whole_;
@@ -380,6 +382,12 @@ Choice choose_plan(const Problem& whole, std::span<const Problem* const> problem
 std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const Problem* const> problems,
                                          const Limits& limits, double ns) {
   return Planner(whole, problems, limits).run_below(limits.bytes, ns);
+}
+
+void compare(Plan& plan, std::span<const Offer> others) {
+  for (const Offer& offer : others)
+    if (offer.ns < plan.predicted_ns && (plan.next_faster_bytes == 0 || offer.bytes < plan.next_faster_bytes))
+      plan.next_faster_bytes = offer.bytes;
 }
 
 class LineSearch::Search : public Planner {

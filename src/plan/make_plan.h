@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "plan/limits.h"
 #include "plan/plan.h"
@@ -15,16 +16,25 @@ namespace plimsoll::plan {
 // Throws Error when the problem or the limits make no sense.
 std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& limits);
 
+// A schedule of a step that needs more than the line: its time, and what it needs as far as that is known.
+struct Offer {
+  double ns = 0;
+  Bytes bytes = 0;
+};
+
 // The fastest plan among several ways to set up the same step, which `whole` describes as it was written: in
 // micro-batches of several sizes.
 struct Choice {
   size_t problem = 0;  // which of them
   std::variant<Plan, Shortfall> answer;
+  std::vector<Offer> offers;  // schedules that are faster than the answer, or any where there is none
 };
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
 // The same, when a plan that takes `ns` is known: nothing where none is faster.
 std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const Problem* const> problems,
                                          const Limits& limits, double ns);
+// Takes note in `plan` of what was found for the same step in another search: Plan::next_faster_bytes.
+void compare(Plan& plan, std::span<const Offer> others);
 
 // What no plan of any of the problems goes below, because this task needs its buffers at once.
 struct Floor {

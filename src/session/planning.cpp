@@ -217,7 +217,9 @@ Bytes StepPlanner::plan_step(PlannedStep& step) {
     step.program = std::move(splits[better->problem]);
     splits.clear();
     lowering_.drop_unused_kernels();
-    return accept(step, std::move(std::get<plan::Plan>(better->answer)), limits);
+    auto& chosen = std::get<plan::Plan>(better->answer);
+    plan::compare(chosen, choice.offers);
+    return accept(step, std::move(chosen), limits);
   }
   if (plan != nullptr) return accept(step, std::move(std::get<plan::Plan>(choice.answer)), limits);
   const auto need = [](const plan::Choice& made) { return std::get<plan::Shortfall>(made.answer).need_bytes; };

@@ -265,6 +265,29 @@ TEST(MakePlan, APlanInPartsNamesTheWholeBatchWhereNoPartsAreFaster) {
   EXPECT_EQ(std::get<Plan>(answer).next_faster_bytes, all);
 }
 
+TEST(MakePlan, APlanInPartsIsComparedWithWhatTheWholeBatchWouldNeed) {
+  const Problem whole = training_chain(8, 1000, 200);
+  const Problem* const one[] = {&whole};
+  const Bytes line = must_plan(whole, {.batch = 32}).arena_bytes * 3 / 4;
+  const Choice choice = choose_plan(whole, one, {.bytes = line, .batch = 32});
+  const auto& recomputing = std::get<Plan>(choice.answer);
+  ASSERT_GT(recomputing.predicted_ns, recomputing.unconstrained_ns);
+  ASSERT_FALSE(choice.offers.empty());
+  for (const Offer& offer : choice.offers) {
+    EXPECT_LT(offer.ns, recomputing.predicted_ns);
+    EXPECT_GT(offer.bytes, line);
+  }
+  Plan in_parts;
+  in_parts.next_faster_bytes = 1 * GiB;
+  in_parts.predicted_ns = recomputing.predicted_ns;
+  compare(in_parts, choice.offers);
+  EXPECT_EQ(in_parts.next_faster_bytes, recomputing.next_faster_bytes);
+  in_parts.predicted_ns = recomputing.unconstrained_ns;
+  in_parts.next_faster_bytes = 0;
+  compare(in_parts, choice.offers);
+  EXPECT_EQ(in_parts.next_faster_bytes, 0) << "none is faster than a step without a line";
+}
+
 TEST(MakePlan, APlanWithoutALineNamesNoFasterOne) {
   const Plan plan = must_plan(training_chain(8, 1000, 200), {.batch = 32});
   EXPECT_EQ(plan.next_faster_bytes, 0);
