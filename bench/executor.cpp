@@ -1,4 +1,4 @@
-// What the executor itself costs: steps whose kernels do nothing, and the same with pointers that change.
+// What the executor itself costs: steps whose kernels do nothing.
 #include <benchmark/benchmark.h>
 
 #include "memory/arena.h"

@@ -15,7 +15,7 @@ r = Data.range
 
 
 def ragged(count):
-    """Element i is i numbers i."""
+    """Element i is a list of i numbers, each of them i."""
     return r(count).map(lambda i: tf.fill([i], i))
 
 

@@ -248,7 +248,7 @@ class Collector {
   std::vector<std::string_view> only_;
 };
 
-// One operator and its gradient, out of any model, on a tensor that no cache holds.
+// One operator and its gradient, apart from any model, on a tensor that no cache holds.
 void add_operator(Collector& to, const std::string& name, const Shape& shape, int64_t batch,
                   const std::function<Tensor(Graph&, Tensor)>& build, std::vector<std::string_view> only) {
   to.add(

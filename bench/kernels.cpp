@@ -31,7 +31,7 @@ struct Result {
   double ours_ns = 0;
   double percent = 0;  // median over the rounds
   std::string rival;
-  double memory_percent = 0;  // of memory's speed; of products none
+  double memory_percent = 0;  // of memory's speed; not set for products
 };
 
 double now_ns() {
@@ -46,7 +46,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Memory for the operands of one row at a time; touched once for all.
+// Memory for the operands of one row at a time, touched once and used again for each row.
 class Memory {
  public:
   explicit Memory(Bytes bytes) : arena_(bytes) { arena_.commit(bytes); }

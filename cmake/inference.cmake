@@ -1,8 +1,8 @@
 # PLIMSOLL_INFERENCE_ONLY: one library that loads stored models and predicts (<plimsoll/predictor.h>). It has no training, no
-# data formats, no eager code and no command line, and needs neither zlib nor the libraries of images.
+# data formats, no eager code and no command line, and needs neither zlib nor image libraries.
 include(GNUInstallDirs)
 
-# Whole folders, and what loading a model takes of others.
+# Whole folders, and those files of others that loading a model needs.
 set(inference_sources)
 foreach(folder base graph kernels ops memory plan lower run session)
   file(GLOB_RECURSE of_folder CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp)
@@ -32,7 +32,7 @@ target_link_libraries(plimsoll PRIVATE $<BUILD_INTERFACE:fmt::fmt> $<BUILD_INTER
                                        $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 include(cmake/package.cmake)
 
-# The size of a program that does nothing else: what a device carries.
+# Prints the size of a program that only predicts: what a device carries.
 add_executable(plimsoll_predict ${PROJECT_SOURCE_DIR}/cmake/predict.cpp)
 target_link_libraries(plimsoll_predict PRIVATE plimsoll)
 target_link_options(plimsoll_predict PRIVATE -s)

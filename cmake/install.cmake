@@ -15,8 +15,8 @@ target_include_directories(plimsoll INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(plimsoll INTERFACE cxx_std_20)
 
-# Public headers name no other library. Who links the static library needs these by name; a package that describes them
-# (and asks for more, as oneDNN's asks for OpenCL) need not be found.
+# Public headers name no other library. A program that links the static library needs these by name. Their CMake packages
+# are not asked for: oneDNN's would demand OpenCL too.
 set(PLIMSOLL_STATIC_LIBRARIES dnnl hwy fmt jpeg png z gomp pthread)
 target_link_libraries(plimsoll PRIVATE $<BUILD_INTERFACE:${folders}>)
 include(cmake/package.cmake)

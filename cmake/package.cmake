@@ -1,5 +1,5 @@
 # Installs the target plimsoll, its public headers, and what find_package and pkg-config need. PLIMSOLL_STATIC_LIBRARIES are
-# those that who links the static library needs by name.
+# the libraries that a program must link beside the static one.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 if(NOT BUILD_SHARED_LIBS)

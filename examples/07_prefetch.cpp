@@ -1,4 +1,5 @@
-// A slow map function and a step side by side: what is read ahead, and how many threads read, is found by itself.
+// A slow map function beside the steps: with AUTOTUNE the number of threads and of batches read ahead is found while it
+// runs.
 #include <cmath>
 #include <numeric>
 

@@ -1,6 +1,6 @@
-// Layers on ranks: a net whose weights, gradients and optimiser state are shared by the processes that mpirun starts,
-// each inside a line that the whole net does not fit into. Alone, it shows that: the same net is refused under that
-// line.
+// Layers on ranks: each process that mpirun starts has the weights, gradients and optimiser state of some layers,
+// inside a line that the whole net does not fit into. Started without mpirun, the program shows that one process is
+// refused under that line.
 //
 //   mpirun -n 2 17_pipeline
 #include <cmath>

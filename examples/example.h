@@ -11,7 +11,7 @@
 
 namespace example {
 
-// A folder for what an example makes; it goes with the program.
+// A folder for the files that an example makes; the destructor removes it.
 class Folder {
  public:
   Folder() {

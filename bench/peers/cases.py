@@ -45,9 +45,9 @@ def quick_way_of(system, case):
 
 
 def known_ways_of(system, case):
-    """Good ones on the machine that bench/README.md names. For mlp, lenet, resnet18-16 and inference they were close to
-    the best when all were tried; for bert and gpt2 they were the best of those with tcmalloc; the others are taken from
-    these by likeness."""
+    """Settings that were good on the machine of bench/README.md. For mlp, lenet, resnet18-16 and inference they were
+    close to the best when all were tried; for bert and gpt2 they were the best of those with tcmalloc; the others are
+    taken from these by likeness."""
     if system in ('plimsoll', 'onnxruntime'):
         return ['plain']
     if system == 'tensorflow':

@@ -162,7 +162,7 @@ class Worker:
                 self.process.stdin.write(f'{seconds}\n')
                 self.process.stdin.flush()
             except BrokenPipeError:
-                pass  # its last words say why
+                pass  # `answer` below says why
         watch = threading.Timer(self.timeout, self.end)
         watch.start()
         line = self.process.stdout.readline()
@@ -172,7 +172,7 @@ class Worker:
         raise Failed(self.answer(line).get('failed', f'no steps within {self.timeout} s'))
 
     def finish(self):
-        """The last words of the worker, or {'failed': why}."""
+        """The JSON that the worker printed last, or {'failed': why}."""
         try:
             return self.answer(self.process.communicate(timeout=self.timeout)[0])
         except subprocess.TimeoutExpired:

@@ -72,7 +72,7 @@ class FailingCalls : public ::testing::Test {
           cases.push_back({fmt::format("{}:{}:{}", call, number, reason), reason == "EINTR"});
     const int64_t all = static_cast<int64_t>(cases.size());
     int64_t stride = attack_minutes() > 0 ? 1 : std::max<int64_t>(1, all / short_runs);
-    // Calls have two to four reasons each: a stride with a common factor would meet some of them never.
+    // Calls have two to four reasons each: a stride with a common factor would never meet some of them.
     while (std::gcd(stride, 12) != 1) --stride;
     int64_t runs = 0, failed = 0;
     // Starts in the middle of a stride, so that all calls and reasons have their turn.

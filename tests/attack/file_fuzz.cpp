@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kFound = 3;  // the exit code of a child that found a fault
 
-// What a child tells before it ends, whatever ends it.
+// Shared with the child, so that it can be read after a crash too.
 struct Progress {
   int64_t round = 0;
   int64_t accepted = 0;

@@ -44,7 +44,7 @@ class ImageDisk {
   bool is_mounted() const { return is_mounted_; }
   const std::string& path() const { return path_; }
 
-  // Until there is no room for another byte.
+  // Leaves no room for another byte.
   void fill() const {
     const std::string block(65536, 'x');
     const int file = ::open((path_ + "/others").c_str(), O_WRONLY | O_CREAT, 0600);
@@ -73,7 +73,7 @@ class StreamingRun {
   }
   std::string flags(const std::string& scratch) const { return flags(scratch, line_); }
 
-  // The weights after so many epochs in which nothing happened.
+  // The weights after so many epochs without a disturbance.
   std::string undisturbed(int64_t epochs) const {
     const std::string end = fmt::format("--epochs {} --save {}", epochs, small_.in("whole.st"));
     const Outcome whole = run_program(small_.command("whole", flags(small_.in(".")) + end));
@@ -90,7 +90,7 @@ class StreamingRun {
   int64_t line_ = 0;
 };
 
-// A run that another program fills the disk of once a checkpoint is there. Ends it where it does not end by itself.
+// A run whose disk another program fills once there is a checkpoint. The destructor kills a run that has not ended.
 class DisturbedRun {
  public:
   DisturbedRun(const SmallRun& small, const std::string& arguments) : words_(small.in("words")) {

@@ -51,7 +51,8 @@ TEST_F(FileFuzz, ArrayFiles) {
   });
 }
 
-// Both what is packed and the packed file are damaged: a checksum hides the first from the second.
+// Damages the packed file, or its content before packing: a damaged file is mostly refused by its checksum, before its
+// content is parsed.
 TEST_F(FileFuzz, PackedFiles) {
   const MemoryFile file;
   const DiskFolder scratch;
@@ -145,7 +146,7 @@ TEST_F(FileFuzz, GraphTexts) {
   });
 }
 
-// What the fuzzer found: an axis that the gradient of slice took as it was.
+// Found by the fuzzer: the gradient of slice did not check its axis.
 TEST(GraphText, RefusesAnAxisThatIsNone) {
   for (const char* axis : {"65536", "3", "-1", "4294967296"}) {
     Graph graph;

@@ -59,7 +59,7 @@ TEST_F(FileFuzz, ModelFacts) {
          [&](const std::string& damaged) { train::parse_facts(seal(damaged), "model.json"); });
 }
 
-// One graph for some operators each, with sizes that are small after a digit is changed.
+// Each graph has some of the operators; sizes stay small when a digit is changed.
 const char* const kGraphs[] = {
     R"(placeholder x f32[B,3,8,8]
 variable net/k f32[4,3,3,3] weight uniform(-0.1,0.1)
@@ -185,7 +185,7 @@ void run_once(const model::TracedPass& pass) {
   run_step(graph, passes.inputs, {{passes.loss}, passes.updates.nodes, kBatch});
 }
 
-// Accepts a text whatever its values are called: the facts are made to fit.
+// The facts are made to fit the text, so that no name in it is refused.
 void read_and_run(const std::string& text) {
   Graph first;
   graph::parse_graph(text,
@@ -195,7 +195,7 @@ void read_and_run(const std::string& text) {
   if (is_small(*parsed.forward.graph)) run_once(parsed.forward);
 }
 
-// A few digits, operators or operands are others: most of these texts are graphs.
+// Replaces a few digits, operators or operands: most of the results are still graphs.
 std::string change_some(const std::string& text, uint64_t seed) {
   std::string changed = text;
   std::vector<size_t> digits, names;
@@ -228,7 +228,7 @@ TEST_F(FileFuzz, ModelGraphsOfOtherNumbers) {
   });
 }
 
-// What the fuzzer builds on can be run as it is.
+// The undamaged graphs can be run.
 TEST(ModelGraphs, AreAcceptedUndamaged) {
   for (const char* lines : kGraphs) EXPECT_EQ(error_of([&] { read_and_run(whole_text(lines)); }), "no error") << lines;
 }

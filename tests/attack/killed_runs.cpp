@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Starts the program; its words go to a file.
+// Starts the program; its output goes to the file `words`.
 pid_t start(const std::string& arguments, const std::string& words) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -127,7 +127,7 @@ TEST(KilledRuns, AFullDiskKeepsTheOldCheckpointAndIsExitCodeFive) {
   const int64_t step = small.newest_step("disk/run");
   EXPECT_GT(step, 0);
   EXPECT_FALSE(fs::exists(small.in("disk/run/checkpoints/.begun")));
-  // Where there is room, it goes on.
+  // On a disk with room the run goes on.
   fs::copy(small.in("disk/run"), small.in("run"), fs::copy_options::recursive);
   const Outcome rest = run_program(small.resume("run", fmt::format("--epochs {}", step / SmallRun::kEpochSteps + 1)));
   EXPECT_EQ(rest.exit_code, 0) << rest.errors;

@@ -44,7 +44,7 @@ constexpr int64_t kCount = 300'000;  // elements of each weight: a save takes so
   }
 }
 
-// The number of the save that the file is of; fails the test when it is of several.
+// The number of the save that wrote the file; fails the test when its tensors are of several saves.
 float number_of(const std::string& path) {
   const session::WeightsReader file(path);
   EXPECT_EQ(file.tensors(), 2);
@@ -86,7 +86,7 @@ TEST(Kills, DuringSavesLeaveTheOldWeightsOrTheNew) {
   }
   fmt::print("{} kills, {} saves were complete\n", round, number);
   EXPECT_GT(number, 0);
-  // The next save that ends leaves nothing else in the folder.
+  // A save begins by removing what kills left: then nothing else is in the folder.
   int others = 0;
   remove_abandoned_files(find_output_target(path));
   for (const auto& entry : std::filesystem::directory_iterator(static_cast<const std::string&>(folder)))

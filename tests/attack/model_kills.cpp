@@ -37,7 +37,7 @@ void save_numbered(const std::string& path, float number) {
   train::save_model(path, wide_net(), traced, {session::list_of(tensors), write, static_cast<int64_t>(number)});
 }
 
-// The number of the save that the model is of; fails the test when it is of several.
+// The number of the save that wrote the model; fails the test when its tensors are of several saves.
 float number_of_model(const std::string& path) {
   const train::StoredModel stored = train::read_model(path);
   train::expect_whole_weights(stored);

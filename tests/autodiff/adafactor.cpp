@@ -101,7 +101,7 @@ TEST_P(AdafactorTest, FollowsTheFormulas) {
   const Tensor g = graph.placeholder("g", DType::F32, c.shape);
   const Updates updates = minimize(reduce_sum(mul(w, g)), c.optimiser);
   const auto count = static_cast<size_t>(element_count(c.shape).fixed());
-  // Where Keras has the element that is number i here.
+  // The index that element i has in Keras' order.
   const auto there = [&](size_t i) {
     if (c.shape.rank() != 4) return i;
     const auto size = [&](int axis) { return static_cast<size_t>(c.shape[axis].fixed()); };

@@ -1,4 +1,4 @@
-// adapt, merge, --adapter, --freeze: as a user has them.
+// adapt, merge, --adapter and --freeze on the command line.
 #include <unistd.h>
 
 #include <filesystem>
@@ -25,7 +25,7 @@ class Adapt : public ::testing::Test {
  protected:
   Adapt() { write_words_data(disk_, 8, 50, 24, 10); }
   std::string in(const std::string& name) const { return static_cast<const std::string&>(disk_) + "/" + name; }
-  // With the data; `more` follows.
+  // Runs a verb with the data and the flags `more`.
   Outcome run(const std::string& verb, const std::string& more) const {
     return run_program(fmt::format("{} {} --data {} --batch 4 --threads 1 {}", verb, kModel, in(""), more));
   }

@@ -1,4 +1,4 @@
-// Flags to specs and back: what flags_of writes behind a command gives the spec that it was asked for.
+// Flags to specs and back: a command with the flags of flags_of behind it gives the spec that they were made for.
 #include "cli/arguments.h"
 
 #include <gmock/gmock.h>

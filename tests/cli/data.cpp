@@ -1,4 +1,4 @@
-// plimsoll train --data PATH: every kind of data is recognised and said; bad data is one error and exit code 4.
+// plimsoll train --data PATH: every kind of data is recognised and named; bad data is one error and exit code 4.
 #include <filesystem>
 
 #include <fmt/format.h>

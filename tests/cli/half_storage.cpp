@@ -53,11 +53,11 @@ TEST(HalfStorage, InWords) {
   EXPECT_THAT(words("--half-storage state"), HasSubstr("results differ: optimiser state in 16 bits"));
   EXPECT_THAT(words("--half-storage values --half-storage state"),
               HasSubstr("values in bf16 and optimiser state in 16 bits"));
-  // Nothing to keep: nothing is lost.
+  // sgd has no state, so nothing is rounded.
   EXPECT_THAT(words("--half-storage state --optimizer sgd"), HasSubstr("results bit-identical"));
 }
 
-// What the processor can do is asked of oneDNN, which can be told that it can do less.
+// oneDNN says whether the processor multiplies bf16; ONEDNN_MAX_CPU_ISA makes it say no.
 TEST(HalfStorage, ProductsAreInBf16WhereTheProcessorMultipliesIt) {
   const std::string plan = "plan resnet18 --image-size 64 --batch 8 --memory 1GiB --json --policy ";
   const auto planned = [&](const char* policy, const char* with) {

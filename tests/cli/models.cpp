@@ -148,7 +148,7 @@ TEST_F(ModelDirectories, DamagedWeightsAreFound) {
   EXPECT_EQ(run("inspect " + net()).exit_code, 4);
 }
 
-// Names of folders are those of the classes from then on.
+// A saved model keeps the names of the class folders that it was trained on.
 TEST_F(ModelDirectories, NamesOfClassesAreKept) {
   const auto write_images = [&](const std::string& folder, std::vector<const char*> classes) {
     for (const char* name : classes) {
@@ -189,7 +189,7 @@ TEST_F(ModelDirectories, MisuseIsExplained) {
   EXPECT_THAT(run("plan lenett").errors, HasSubstr("did you mean lenet?"));
 }
 
-// A file system of its own, which others can fill.
+// A small file system that a test can fill.
 class SmallDisk {
  public:
   explicit SmallDisk(std::string path) : path_(std::move(path)) {
@@ -216,7 +216,7 @@ class SmallDisk {
   bool is_mounted_ = false;
 };
 
-// Nothing is left, or pages for one or two of the three files.
+// Room for none, one or two of the three files is left.
 TEST_F(ModelDirectories, StayWholeOnAFullDisk) {
   const SmallDisk disk(in("disk"));
   if (!disk.is_mounted()) GTEST_SKIP() << "this process may not mount a tmpfs";

@@ -50,7 +50,7 @@ TEST_F(PipelineRun, HasTheBitsOfOneProcess) {
   }
 }
 
-// Stopped in the middle of an epoch, then resumed by itself, by another cut, and by one process.
+// Stopped in the middle of an epoch, then resumed with the same cut, with another, and by one process.
 TEST_F(PipelineRun, GoesOnWithAnotherCut) {
   train("whole", fmt::format("--epochs 2 {}", kOne));
   const std::string whole = weights_of("whole");
@@ -88,7 +88,7 @@ TEST_F(PipelineRun, PassesOverACheckpointOfWhichAPartIsDamaged) {
   EXPECT_THAT(outcome.errors, HasSubstr("is passed over"));
 }
 
-// What a model is made of: the weights of all stages.
+// A model that is made of a run has the weights of all stages.
 TEST_F(PipelineRun, MakesAModel) {
   train("run", fmt::format("--epochs 1 {}", kTwo));
   const Outcome saved = run_program(fmt::format("save --run {} --output {}", small.in("run"), small.in("model")));

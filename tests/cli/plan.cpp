@@ -184,7 +184,7 @@ TEST_F(Dumped, ImpossibleLivesAndSizesAreExitCodeFour) {
     EXPECT_EQ(inspect_changed("\nbatch 128", batch).exit_code, 4) << batch;
 }
 
-// Parts times tasks would be gigabytes.
+// Actions for every task of a million micro-batches would take gigabytes.
 TEST_F(Dumped, ManyMicroBatchesTakeNoMemory) {
   std::string micro_batches = "\nmicro_batches";
   for (int i = 0; i < 1'000'000; ++i) micro_batches += " 1";

@@ -62,7 +62,7 @@ TEST_F(PredictTest, CsvHasAClassAndProbabilitiesForEachSample) {
     EXPECT_EQ(std::max_element(p, p + 3) - p, chosen);
   }
   EXPECT_EQ(rows, 21);
-  // Without a file the same rows go to standard output, and the plan elsewhere.
+  // Without a file the same rows go to standard output, and the plan to standard error.
   const Outcome rows_only = predict(data_.folder());
   EXPECT_EQ(rows_only.output, read_all(in("p.csv")));
   EXPECT_THAT(rows_only.errors, StartsWith("plan    mlp"));
@@ -75,7 +75,7 @@ TEST_F(PredictTest, NpyHoldsTheOutputsOfTheSameSamples) {
   EXPECT_THAT(npy.substr(0, header), HasSubstr("'descr': '<f4'"));
   EXPECT_THAT(npy.substr(0, header), HasSubstr("(21, 3"));
   ASSERT_EQ(npy.size(), header + 21 * 3 * sizeof(float));
-  // The classes are those of the rows.
+  // The JSON lines have the classes and probabilities of these outputs.
   const Outcome json = predict(data_.folder(), "--json");
   std::istringstream lines(json.output);
   int found = 0;

@@ -83,7 +83,7 @@ TEST_F(Quantize, RefusesClearly) {
   EXPECT_EQ(other.exit_code, 4) << other.errors;
 }
 
-// Either of the two makes a model that the other has nothing to do with: one error each, and nothing is written.
+// quantize does not take what strip made, nor strip what quantize made: one error each, and nothing is written.
 TEST_F(Quantize, StrippedModelsAreRefusedAndQuantisedOnesAreNotStripped) {
   const Outcome pruned = run_program(
       fmt::format("prune {} -b 8 --data {} --epochs 4 --to 0.8 --frequency 2 --progress none --save-model {}",

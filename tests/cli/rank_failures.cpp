@@ -42,7 +42,7 @@ class RankFailures : public ::testing::Test {
               0);
     return std::chrono::duration<double>(RankRun::Clock::now() - begin).count();
   }
-  // The bits of a training that nothing happened to.
+  // The weights file of an undisturbed training.
   std::string undisturbed(int64_t steps) const {
     const Outcome outcome = run_program(fmt::format("{} --shards 4 --epochs 100000 --steps {} --save {}",
                                                     small.command("undisturbed", ""), steps, small.in("whole")));

@@ -185,7 +185,7 @@ TEST_F(Ranks, RefuseWhatCanNotBeCut) {
   EXPECT_EQ(refusal("--shards 16"), "plimsoll: a batch of 8 can't be cut into 16 shards; try a batch of 16\n");
   EXPECT_EQ(refusal("--ranks 3 --batch 2"), "plimsoll: a batch of 2 can't be cut into 3 shards; try a batch of 3\n")
       << "once for all ranks";
-  // Before so many processes start.
+  // Refused before so many processes start.
   EXPECT_EQ(refusal("--ranks 5000"), "plimsoll: a batch of 8 can't be cut into 5000 shards; try a batch of 5000\n");
   EXPECT_EQ(refusal("--ranks 2 --memory 1GiB,1GiB,1GiB"),
             "plimsoll: --memory has 3 sizes for 2 ranks; give one, or one for each\n");

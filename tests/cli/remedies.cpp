@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The refusal of this command, whose remedies were all tried.
+// Tries every remedy that the refusal of this command names; returns the refusal.
 nlohmann::json refuse_and_try(const std::string& command) {
   const Outcome refused = run_program(command + " --json");
   EXPECT_EQ(refused.exit_code, 3) << command << refused.errors;
@@ -56,7 +56,7 @@ TEST(Remedies, OfALineBelowTheVariables) {
 }
 
 TEST(Remedies, HalfStorageIsTheLastAndSaysThatItIsLossy) {
-  // Between what the state takes in 32 and in 16 bits.
+  // A line between the needs with the state in 32 and in 16 bits.
   const auto needs = [](const std::string& flags) {
     const Outcome refused = run_program("plan mlp --width 2048 --json --memory 1MiB " + flags);
     return nlohmann::json::parse(refused.output, nullptr, false)["need_bytes"].get<int64_t>();

@@ -1,4 +1,4 @@
-// train --run and --resume: what was stopped goes on as if it had not been, and what is damaged is said.
+// train --run and --resume: a stopped run goes on as if it had not been stopped, and damage is reported.
 #include <unistd.h>
 
 #include <filesystem>

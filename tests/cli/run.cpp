@@ -71,7 +71,7 @@ TEST_F(RunTest, ResolvedConfigTrainsTheSame) {
     return found;
   };
   EXPECT_EQ(losses(content_of(in("b/metrics.jsonl"))), losses(content_of(in("a/metrics.jsonl"))));
-  // A flag counts more.
+  // A flag counts more than the config.
   const Outcome other =
       run_program(fmt::format("train --config {} --progress none --run {} --epochs 1", in("a/config.json"), in("c")));
   ASSERT_EQ(other.exit_code, 0) << other.errors;

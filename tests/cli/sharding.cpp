@@ -174,7 +174,7 @@ TEST_F(Sharding, ACheckpointWithoutAPartIsPassedOver) {
     EXPECT_TRUE(fs::exists(fmt::format("{}/weights-{}-of-4.safetensors", all[1], part)));
     EXPECT_TRUE(fs::exists(fmt::format("{}/optimiser-{}-of-4.safetensors", all[1], part)));
   }
-  // The parts together are a weights file as others know it.
+  // The parts together make an ordinary weights file.
   const Outcome saved = run_program(fmt::format("save --run {} -o {}", small.in("run"), small.in("model")));
   EXPECT_EQ(saved.exit_code, 0) << saved.errors;
   fs::remove(all[1] + "/weights-3-of-4.safetensors");

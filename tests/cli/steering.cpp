@@ -80,7 +80,7 @@ TEST_F(Steering, EarlyStoppingEndsTheRun) {
 }
 
 TEST_F(Steering, EarlyStoppingEndsWithTheBestWeights) {
-  // Labels have nothing to do with the numbers: a large rate makes it worse soon.
+  // Labels have nothing to do with the numbers: a large rate soon makes the loss worse.
   const Outcome outcome =
       start("run", "--lr 0.3 --epochs 60 --early-stopping val_accuracy:3 --json" + save_flag("end"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;

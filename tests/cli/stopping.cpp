@@ -54,7 +54,7 @@ class Child {
     ::_exit(127);
   }
   void send(int signal) const { ::kill(id_, signal); }
-  // Whether the program has taken that signal over: before, it has not begun.
+  // Whether the program has a handler for that signal; before, it has not begun.
   bool catches(int signal) const {
     std::ifstream status(fmt::format("/proc/{}/status", id_));
     for (std::string line; std::getline(status, line);)
@@ -68,7 +68,7 @@ class Child {
   void wait_until_it_catches(int signal) const {
     for (int i = 0; i < 20'000 && !(is_program() && catches(signal)); ++i) std::this_thread::sleep_for(100us);
   }
-  // Processor time, which a loaded machine gives later: by then it has planned and trains.
+  // Waits for processor time, since planning takes longer by the clock on a loaded machine: then the program trains.
   void wait_until_it_has_worked_for(std::chrono::seconds time) const {
     const double wanted = static_cast<double>(time.count()) * static_cast<double>(::sysconf(_SC_CLK_TCK));
     for (int i = 0; i < 6'000 && ticks() < wanted; ++i) std::this_thread::sleep_for(10ms);
@@ -80,7 +80,7 @@ class Child {
   }
 
  private:
-  // Of all its threads: the numbers 14 and 15 of the line, the second one a name in brackets.
+  // Processor time of all its threads: fields 14 and 15 of /proc/PID/stat, whose second field is a name in brackets.
   double ticks() const {
     std::string line;
     std::getline(std::ifstream(fmt::format("/proc/{}/stat", id_)), line);
@@ -132,13 +132,13 @@ TEST(Stopping, AClosedTerminalKeepsTheWeights) {
 
 TEST(Stopping, ASecondSignalEndsAtOnce) {
   int ended = kStopped;
-  // Where the step ends between both signals, the first one has stopped the training.
+  // Tried again when the step ended between both signals: then the first one has stopped the training.
   for (int i = 0; i < 5 && ended == kStopped; ++i) {
     const Child child(
         fmt::format("train resnet18 --image-size 28 --channels 1 --classes 10 -b 1000 {} --epochs 100", kData));
     child.wait_until_it_has_worked_for(4s);
     child.send(SIGTERM);
-    std::this_thread::sleep_for(20ms);  // two signals at once would come in the order of their numbers
+    std::this_thread::sleep_for(20ms);  // signals sent at once arrive in the order of their numbers
     child.send(SIGINT);
     ended = child.wait();
   }

@@ -83,7 +83,7 @@ TEST_F(Detect, HalvesAreNotClasses) {
   dir_.write("a/readme.txt", "");
   EXPECT_EQ(find_halves(dir_.path() + "/a").train, dir_.path() + "/a/train");
   EXPECT_EQ(find_halves(dir_.path() + "/a").test, dir_.path() + "/a/val");
-  // Vehicles.
+  // Classes of vehicles, one of which is called train.
   for (const char* name : {"/b/train", "/b/car", "/b/plane"}) fs::create_directories(dir_.path() + name);
   EXPECT_EQ(find_halves(dir_.path() + "/b").train, "");
   fs::create_directories(dir_.path() + "/c/test");

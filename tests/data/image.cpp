@@ -52,7 +52,7 @@ TEST(Image, JpegColours) {
   EXPECT_EQ(read<uint8_t>(file, as_it_is(gray, 1)), expected);
   const std::vector<uint8_t> rgb = read<uint8_t>(file, as_it_is(gray));
   for (size_t i = 0; i < rgb.size(); ++i) EXPECT_EQ(rgb[i], expected[i / 3]);
-  // Inks, written without inverting: 0 is none, so no ink is white.
+  // CMYK with Adobe's marker is inverted: 0 is full ink, which is black, 255 is none, which is white.
   Picture inks{16, 16, 4, std::vector<uint8_t>(16 * 16 * 4, 0)};
   for (const uint8_t white : read<uint8_t>(jpeg(inks), as_it_is(inks))) EXPECT_EQ(white, 0);
   std::fill(inks.pixels.begin(), inks.pixels.end(), 255);
@@ -175,7 +175,7 @@ TEST(Image, ReadsPixelsInMemory) {
   EXPECT_EQ(values, read<uint8_t>(png(from), options));
 }
 
-// The allocator's own count, of everything that decoding takes.
+// Measured by the allocator's own count of all that decoding takes.
 TEST(Image, TakesNoMoreMemoryThanItSays) {
   struct Case {
     const char* name;
@@ -187,7 +187,7 @@ TEST(Image, TakesNoMoreMemoryThanItSays) {
                           {"png", png(wide)},
                           {"interlaced", png(picture(500, 700), true)},
                           {"inks", jpeg({40, 9000, 4, std::vector<uint8_t>(40 * 9000 * 4, 9)})}}) {
-    // The least that it asks for is enough, and not passed.
+    // Looks for the least image_bytes with which the file is read; decoding takes no more than these.
     Bytes least = MiB / 8;
     for (;; least += MiB / 8) {
       ASSERT_LT(least, 16 * MiB) << one.name;

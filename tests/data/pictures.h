@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-// After cstdio, which it needs and does not include.
+// jpeglib.h needs cstdio and does not include it.
 #include <jpeglib.h>
 #include <png.h>
 

@@ -56,7 +56,7 @@ TEST_F(FashionMnist, IsWhatItIsKnownToBe) {
 TEST_F(FashionMnist, AnEpochNeedsLessThanTwoMebibytes) {
   PLIMSOLL_SKIP_UNDER_SANITIZER();
   MemoryLine line(2 * MiB);
-  fashion_mnist().on(line).next();  // code that reads becomes resident: it is no memory of an epoch
+  fashion_mnist().on(line).next();  // makes the code resident, which is no memory of an epoch
   memory::trim_allocator();
   const Bytes before = resident_bytes();
   const bool measured = memory::reset_peak_resident();

@@ -17,7 +17,7 @@ Dataset r(int64_t stop) { return Dataset::range(stop); }
 Dataset r(int64_t start, int64_t stop, int64_t step = 1) { return Dataset::range(start, stop, step); }
 int64_t value_of(const ElementView& element) { return element.as<int64_t>(0)[0]; }
 
-// Element i is i numbers i.
+// Element i is a list of i numbers, each of them i.
 Dataset ragged(int64_t count) {
   return r(count).map({{"x", DType::I64, {-1}, {count}}}, [](const ElementView& from, const ElementSlot& to) {
     to.set_dims(0, {value_of(from)});

@@ -47,8 +47,7 @@ TEST_P(DatasetMemory, IsFlatForASlowConsumer) {
     EXPECT_LE(line.used(), dataset.bytes());
     if (taken == kElements / 10) before = resident_bytes();
   }
-  // Less than a tenth of what the elements that passed since then take.
-  // Sanitizers keep what was freed.
+  // A MiB is less than a tenth of what the elements since then take. Sanitizers keep what was freed.
   if (!kSanitized) {
     EXPECT_LE(resident_bytes() - before, MiB);
   }

@@ -103,7 +103,7 @@ TEST(ParallelInterleave, FailuresStandWhereTheyStandWithOneThread) {
 }
 
 TEST(ParallelInterleave, ThreadsEndWhenItIsDroppedInTheMiddle) {
-  std::thread([] {}).join();  // with the first one a thread sanitizer starts a thread of its own
+  std::thread([] {}).join();  // at the first thread a thread sanitizer starts one of its own
   const int before = threads_of_process();
   for (int i = 0; i < 10; ++i) {
     MemoryLine line;

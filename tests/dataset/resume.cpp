@@ -136,7 +136,7 @@ TEST(DatasetState, OfAnotherDatasetOrPlaceIsRefused) {
   DatasetState state = iteration.state();
   state.position = 6;
   EXPECT_THAT([&] { iteration.seek(state); }, ThrowsMessage<Error>(HasSubstr("it has fewer")));
-  // A stream is found out to be shorter when it is read.
+  // That a stream is shorter shows when it is read.
   Iteration stream = counting(5).on(line);
   state = stream.state();
   state.position = 6;

@@ -107,7 +107,7 @@ TEST(DatasetMap, AFailureComesAfterTheElementsBeforeItAndLosesNoneBehindIt) {
             good.push_back(element->as<int64_t>(0)[0]);
           } catch (const Error& error) {
             EXPECT_THAT(error.what(), HasSubstr("is bad"));
-            // It stands where the element would have been.
+            // The error stands where the element would have been.
             bad.push_back(static_cast<int64_t>(good.size() + bad.size()));
           }
         }
@@ -128,7 +128,7 @@ TEST(DatasetMap, AFailureStopsABatchAndNotTheThread) {
 }
 
 TEST(DatasetPrefetch, ThreadsEndWhenAnIterationIsDroppedInTheMiddle) {
-  std::thread([] {}).join();  // with the first one a thread sanitizer starts a thread of its own
+  std::thread([] {}).join();  // at the first thread a thread sanitizer starts one of its own
   const int before = threads_of_process();
   for (int i = 0; i < 20; ++i) {
     MemoryLine line;

@@ -1,4 +1,4 @@
-// Random eager programs: at every line the numbers of no line at all.
+// Random eager programs give the same numbers at every line as without one.
 #include <algorithm>
 #include <bit>
 
@@ -19,7 +19,7 @@ class RandomProgram {
  public:
   explicit RandomProgram(uint64_t seed) : seed_(seed) {}
 
-  // All that it looked at, in order.
+  // All numbers that the program read, in order.
   std::vector<float> run(MemoryLine& line, const EagerOptions& options) {
     at_ = 0;
     seen_.clear();

@@ -1,4 +1,4 @@
-// Law 6 for eager code: loops leave memory flat.
+// Loops of eager code do not make the memory of the process grow.
 #include <gtest/gtest.h>
 
 #include <plimsoll/eager.h>

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// An order that jumps about.
+// A fixed order in which neighbours lie far apart.
 std::vector<size_t> jumbled(size_t count) {
   std::vector<size_t> order(count);
   for (size_t i = 0; i < count; ++i) order[i] = i * 29 % count;
@@ -103,7 +103,7 @@ TEST(EagerLine, AnOperatorThatAloneDoesNotFitIsNamed) {
   }
 }
 
-// What a value does not depend on may change: it can still be made again.
+// A value can still be recomputed when a variable changes that it does not depend on.
 TEST(EagerLine, AnUpdateOfSomethingElseKeepsNothingInMemory) {
   MemoryLine line(16 * MiB);
   Eager eager(line);

@@ -68,7 +68,7 @@ std::vector<float> losses_under(MemoryLine& line, const std::function<Tensor(Ten
 
 void expect_a_third(const std::function<Tensor(Tensor)>& net, const Dims& input) {
   PLIMSOLL_SKIP_UNDER_SANITIZER();
-  // Both in children: this process starts no thread before them.
+  // Both runs are children: this process must not start a thread before it forks.
   constexpr Bytes kAmple = 2 * GiB;
   const std::string file = ::testing::TempDir() + "/eager_losses";
   const auto write = [&](MemoryLine& line) {

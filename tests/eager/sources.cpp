@@ -27,7 +27,7 @@ std::vector<float> draw(Bytes limit, int threads, uint64_t seed) {
   for (int step = 0; step < 2; ++step) {
     Tape tape;
     const Tensor kept = layers::dropout(w, 0.5, true, "drop");
-    if (step == 1) static_cast<void>(kept.to_vector<float>());  // looking draws no other mask
+    if (step == 1) static_cast<void>(kept.to_vector<float>());  // reading the value draws no other mask
     const std::vector<float> gradient = tape.gradient(reduce_sum(kept * kept), w).to_vector<float>();
     numbers.insert(numbers.end(), gradient.begin(), gradient.end());
   }

@@ -1,4 +1,5 @@
-// Training loops at every line, from the smallest that works: the same bits, and never refused above what must stay.
+// Training loops at every line from the smallest that works: the same bits, and no line above what must stay in memory
+// is refused.
 #include <cstdio>
 #include <filesystem>
 
@@ -100,7 +101,7 @@ Loop residual_loop() {
 TEST(EagerSweep, ATransformer) { expect_the_same_at_every_line(transformer_loop()); }
 TEST(EagerSweep, AResidualNet) { expect_the_same_at_every_line(residual_loop()); }
 
-// Wide layers: variables are most of it, and with a folder they go too.
+// Wide layers: variables take most of the memory, and are spilled where there is a scratch folder.
 Loop wide_loop() {
   return {[](const Tensor& x) {
             const Tensor h = layers::dense(x, 512, {.activation = "relu"}, "one");

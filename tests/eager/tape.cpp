@@ -193,7 +193,7 @@ TEST_F(TapeTest, OptimisersCountTheirStepsApart) {
   EXPECT_EQ(a.to_vector<float>(), b.to_vector<float>());
 }
 
-// Updates are pending until somebody looks: each has the rate that it was recorded with.
+// Updates are pending until a result is read: each has the rate that it was recorded with.
 TEST(TapeUpdates, ARateThatChangesCountsFromThenOn) {
   MemoryLine line(64 * MiB);
   Eager eager(line);

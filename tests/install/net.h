@@ -26,7 +26,7 @@ struct Net {
   float run(plimsoll::Step& step) const { return step({{x, rows}, {y, targets}})[0].item<float>(); }
 };
 
-// Ends the program with what went wrong.
+// Prints what went wrong; the exit code of the program.
 inline int report(bool is_right, const char* what) {
   std::puts(is_right ? "right" : what);
   return is_right ? 0 : 1;

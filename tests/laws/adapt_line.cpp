@@ -1,5 +1,5 @@
-// Law 1 for adapters: gpt2-small is fine-tuned under 300 MiB, which its weights in f32 alone would exceed; and verbs
-// that train, load and merge adapters keep the smallest line that they name.
+// Adapters keep the line: gpt2-small is fine-tuned under 300 MiB, which its weights in f32 alone would exceed; and
+// verbs that train, load and merge adapters keep the smallest line that they name.
 #include <string>
 
 #include <fmt/format.h>

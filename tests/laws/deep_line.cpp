@@ -1,5 +1,5 @@
-// Law 1 for deep models of small layers, whose graph and plan are larger than their tensors: each verb, in a control
-// group of exactly the smallest line that the same command names.
+// Deep models of small layers, whose graph and plan are larger than their tensors, keep the line: each verb runs in a
+// control group of exactly the smallest line that the same command names.
 #include <unistd.h>
 
 #include <filesystem>

@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Models, HalfStorage,
 // Training on the same samples in every step: with 16 bits the loss falls as it does with 32. Over several initial
 // weights, because the last bits of a kernel move the path of a single one by a tenth.
 TEST(HalfStorageLearns, AsWellAsWithout) {
-  // Twice the rate is at the edge of what descends: there the last bit of a kernel decides.
+  // At twice these rates training barely descends: there the last bit of a kernel would decide.
   Optimiser optimisers[] = {Optimiser::adam(), Optimiser::sgd(0.01, 0.9), Optimiser::rmsprop(1e-3, 0.9, 0.5, true)};
   for (const Optimiser& optimiser : optimisers) {
     SCOPED_TRACE(static_cast<int>(optimiser.kind));

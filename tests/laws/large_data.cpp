@@ -1,4 +1,4 @@
-// Law 1 for data much larger than the line: 1,000,000 rows of 100 doubles, in a control group of 48 MiB.
+// Training on data much larger than the line: 1,000,000 rows of 100 doubles, in a control group of 48 MiB.
 #include <filesystem>
 #include <string>
 

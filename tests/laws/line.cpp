@@ -1,5 +1,5 @@
-// Law 1 and 5: the process never passes its line, proven by the operating system; a line too small is refused early,
-// and the one that the refusal names works.
+// The process never passes its line, proven by the operating system; a line that is too small is refused early, and the
+// line that the refusal names works.
 #include <filesystem>
 #include <string>
 
@@ -27,7 +27,7 @@ std::string train(const std::string& model, Bytes line, int steps) {
   return fmt::format("train {} {} --json --memory {} --steps {}", model, kData, line, steps);
 }
 
-// The line that a refusal under a hopeless one names.
+// The smallest line that works, as the refusal of a far too small line names it.
 Bytes smallest_line(const std::string& model) {
   const Outcome refused = run_program(fmt::format("train {} {} --json --memory 1MiB", model, kData));
   EXPECT_EQ(refused.exit_code, 3) << refused.errors;
@@ -49,7 +49,7 @@ TEST_P(LineTest, SmallestLineWorksAndIsKept) {
     EXPECT_LE(end["measured_peak_bytes"].get<Bytes>(), end["planned_peak_bytes"].get<Bytes>());
     EXPECT_LE(end["planned_peak_bytes"].get<Bytes>(), line);
   }
-  // Two MiB below is refused: the named line is really the smallest.
+  // 3 MiB below is refused: the named line is really the smallest.
   EXPECT_EQ(run_program(train(GetParam(), smallest - 3 * MiB, 1)).exit_code, 3);
 }
 

@@ -1,4 +1,4 @@
-// Law 1 with all log files of a run: the process stays below its line, and the refused line that is named works.
+// With all log files of a run the process stays below its line, and the line that a refusal names works.
 #include <filesystem>
 
 #include <fmt/format.h>

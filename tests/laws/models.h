@@ -1,4 +1,4 @@
-// The models that the laws train, small enough for a test, with synthetic samples.
+// The models that the tests of this folder train, small enough for a test, with synthetic samples.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Law 2: whatever the line, as long as a plan only places, reorders, recomputes or spills, losses and weights come out
-// bit for bit the same.
+// Losses and weights are bit for bit the same under every line, as long as the plan only places, reorders, recomputes
+// or spills.
 #include <cmath>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Law 2, for threads: losses, weights and scores are the same to the last bit for any number of them.
+// Losses, weights and scores are the same to the last bit for any number of threads.
 #include <omp.h>
 
 #include <cmath>

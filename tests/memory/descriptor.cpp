@@ -50,7 +50,7 @@ TEST(Descriptor, RefusesWhatIsNotThere) {
 
 TEST(Descriptor, ClosingReportsWhatTheSystemSays) {
   Descriptor file = Descriptor::open("/dev/null", O_RDONLY);
-  ASSERT_EQ(::close(file), 0);  // behind its back
+  ASSERT_EQ(::close(file), 0);  // not through the Descriptor
   EXPECT_EQ(file.close(), EBADF);
   EXPECT_EQ(file.close(), 0);
 }

@@ -29,7 +29,7 @@ TEST_F(KeptFacts, ASpeedIsMeasuredOnceAndKept) {
   const KeptDiskSpeed first = kept_disk_speed(cache_, MiB);
   EXPECT_TRUE(first.is_measured);
   EXPECT_GT(first.speed.read_bytes_per_s, 0);
-  // What is in the file counts, not the disk.
+  // The speed that the file holds is used; the disk is not measured again.
   std::string text = read_small_file(kept_facts_path());
   ASSERT_NE(text.find(" read "), std::string::npos);
   write("disk 0 read 1 write 1\n" + text.substr(0, text.find(" read ")) + " read 4096 write 2048\n");

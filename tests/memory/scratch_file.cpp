@@ -207,7 +207,7 @@ TEST(MeasureDisk, AnswersSoonAndLeavesNothing) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   EXPECT_GT(speed.read_bytes_per_s, 1e5);
   EXPECT_GT(speed.write_bytes_per_s, 1e5);
-  EXPECT_LT(seconds, 5);  // 0.2 s, on a machine that does nothing else
+  EXPECT_LT(seconds, 5);  // 0.2 s on an idle machine
   EXPECT_TRUE(folder.is_empty());
 }
 

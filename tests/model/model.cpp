@@ -46,7 +46,7 @@ TEST(Model, CalledAgainUsesTheSameVariables) {
   EXPECT_EQ(graph.body().variables().size(), variables);
   EXPECT_EQ(inferred.type(), trained.type());
   EXPECT_FALSE(inferred == trained);
-  // Another model of the same name is another model.
+  // Another model of the same name does not share these variables.
   EXPECT_THAT(message_of([&] { small_net()(x); }), HasSubstr("'net/conv2d/kernel' exists already"));
 }
 

@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Replayed, ::testing::ValuesIn(model_names()), [
   return name;
 });
 
-// Batch norm, dropout and a residual, in a few numbers.
+// A small net with batch norm, dropout and a residual.
 Model small_net() {
   return {"net", [](Tensor x, bool training) {
             Tensor y = layers::dense(x, 6);
@@ -235,7 +235,7 @@ TEST(Rewrite, RefusesWhatDoesNotFit) {
               HasSubstr("made for inference and can't be trained"));
 }
 
-// Twice in one graph the variables are shared and random masks are not.
+// Two calls in one graph share the variables, and draw random masks of their own.
 TEST(Rewrite, CanBeCalledTwice) {
   const ModelSpec spec = replayed(small_spec());
   Graph graph;

@@ -112,7 +112,7 @@ TEST(AdamInBytes, ZeroStaysZeroAndSmallIsNotZero) {
   EXPECT_EQ(narrow.codes(0)[3], std::byte{0});
   EXPECT_EQ(narrow.codes(1)[3], std::byte{0});
   EXPECT_NE(narrow.codes(1)[4], std::byte{0}) << "m would be divided by epsilon alone";
-  // Nothing comes any more: no element may jump.
+  // Gradients are zero from here on: no element may jump.
   const std::vector<float> before = narrow.weights();
   narrow.run(5, [](size_t, int64_t) { return 0.0F; });
   const std::vector<float> after = narrow.weights();

@@ -21,7 +21,7 @@ using namespace kernels;
 
 constexpr int64_t kBatch = 4;
 
-// Operators with an input that is nothing but a number of a row or class, and updates, which may have one.
+// Operators with an input that holds nothing but numbers of rows or classes, and updates, which may have one.
 bool takes_rows(const Op& op) {
   if (op.traits.updates != 0) return true;
   for (size_t i = 0; i < 7; ++i)
@@ -133,7 +133,7 @@ TEST(BadValues, TheSmallestIndexIsKept) {
   EXPECT_EQ(status.bad.index, 1);
   EXPECT_EQ(status.bad.value, 9);
   EXPECT_EQ(status.bad.end, 4);
-  // A later kernel does not take its place.
+  // The report of a later kernel does not replace the first one.
   const Args later{nullptr, nullptr, nullptr, &state, 6};
   later.report({"row", 0, 0, 1, 1});
   EXPECT_EQ(status.action, 5);
@@ -144,7 +144,7 @@ Contents integers(const std::vector<int32_t>& numbers) {
   return {bytes, bytes + numbers.size() * sizeof(int32_t)};
 }
 
-// The loss is that of the other rows, and the bad row has no slope.
+// The loss is that of the other rows, and the gradient of the bad row is zero.
 TEST(BadValues, ALabelOutsideAddsNothingToTheLoss) {
   Graph graph;
   const Tensor logits = graph.placeholder("logits", DType::F32, {2, 3});

@@ -26,7 +26,8 @@ std::string why_not_elementwise(const Graph& graph, const graph::Node& node, con
 std::string why_not_view(const Graph& graph, const graph::Node& node, const std::vector<Contents>& inputs,
                          int64_t batch, const kernels::StepState& base);
 
-// What fusing may rely on (graph::Fusion): of dy and y, only where y lies counts; a sum is the sum of its two inputs.
+// What fusing may rely on (graph::Fusion): a gradient that `passes` is dy where y lies between two numbers and zero
+// elsewhere; an operator that `sums` gives input 0 + input 1.
 std::string why_not_passing(const Graph& graph, const graph::Node& node, const std::vector<Contents>& inputs,
                             int64_t batch, const kernels::StepState& base);
 std::string why_not_sum(const Graph& graph, const graph::Node& node, const std::vector<Contents>& inputs, int64_t batch,

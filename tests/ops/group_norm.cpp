@@ -12,7 +12,7 @@
 namespace plimsoll::testing {
 namespace {
 
-// Results that no cache can hold are written past them, if whole vectors can be; the bits are those of a sample alone.
+// Results larger than the caches are written past them, where whole vectors can be; a sample has the same bits alone.
 TEST(GroupNorm, LargeResultsAreThoseOfTheirSamples) {
   constexpr int64_t kChannels = 4;
   for (const int64_t side : {1024, 1031}) {

@@ -44,7 +44,7 @@ TEST(Softmax, RowsDoNotDependOnTheirNeighbours) {
   }
 }
 
-// Results that no cache can hold are written past them.
+// Results larger than the caches are written past them: rows have the same bits as in a small result.
 TEST(Softmax, LargeResultsAreThoseOfTheirRows) {
   for (const int64_t classes : {128, 1000, 1003, 4096}) {
     const int64_t rows = 7 * MiB / classes;

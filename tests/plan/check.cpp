@@ -195,7 +195,7 @@ TEST(Check, SharesAPlaceOnlyWhereTheTaskAllowsIt) {
   EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps g at action 2"));
   problem.tasks[2].may_share = {{0, 0}};
   EXPECT_EQ(check(problem, plan, {.batch = 4}), "");
-  plan.lives[kLifeY].offset = kG - 64;  // the same place or none
+  plan.lives[kLifeY].offset = kG - 64;  // sharing means the same offset
   EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps g at action 2"));
   plan.lives[kLifeY].offset = kH;  // c may replace g, not h
   EXPECT_THAT(check(problem, plan, {.batch = 4}), HasSubstr("y overlaps h at action 2"));
@@ -330,7 +330,7 @@ TEST_F(CheckParts, RefusesToLoseRowsOfAnOutput) {
   EXPECT_EQ(answer(), "output y loses the rows of earlier micro-batches at action 4");
 }
 
-// Any small change of a tight plan that the check accepts must be harmless; these kinds never are.
+// Small changes of a tight plan that always do harm: the check refuses each.
 TEST(Check, MutatedPlansOfAChainAreRefused) {
   const Problem problem = training_chain(6, 512, 8192);
   const Limits limits{.batch = 8};

@@ -37,7 +37,7 @@ inline Problem small_problem(uint64_t seed, int tasks, bool in_place) {
   return b.problem;
 }
 
-// Searches all states of (tasks that ran, values alive). Counts live bytes: an optimum no packing could spoil.
+// Searches all states of (tasks that ran, values alive). Counts live bytes and packs nothing: a bound for every plan.
 class Exhaustive {
  public:
   Exhaustive(const Problem& problem, const Levers& levers) : problem_(problem), levers_(levers) {

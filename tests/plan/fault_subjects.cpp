@@ -356,7 +356,7 @@ void insert_action(Subject& subject, int32_t at, const Action& action) {
   if (is_run(subject, action))
     if (const Bytes bytes = workspace_bytes(work_at(subject, at), plan.micro_batches.at(action.micro_batch)); bytes > 0)
       plan.lives.push_back({kWorkspace, at, at, plan.arena_bytes, bytes});
-  for (Life& life : plan.lives)  // variables are there from action 0, also when this is it
+  for (Life& life : plan.lives)  // variables live from action 0 on, also when that is the inserted one
     if (at == 0 && life.first_action == 1 && life.buffer != kWorkspace &&
         (subject.problem.buffers[life.buffer].kind == BufferKind::Variable ||
          subject.problem.buffers[life.buffer].kind == BufferKind::Input))
@@ -368,7 +368,7 @@ void insert_action(Subject& subject, int32_t at, const Action& action) {
 
 void move_action(Subject& subject, int32_t from, int32_t to) {
   const Action action = subject.plan.actions[from];
-  const Bytes top = subject.plan.arena_bytes;  // workspace goes where nothing else is: it is not what is wrong
+  const Bytes top = subject.plan.arena_bytes;  // above all else, so that no workspace adds another fault
   for (Life& life : subject.plan.lives)
     if (life.buffer == kWorkspace) move_life(subject.plan, life, top);
   remove_action(subject, from);

@@ -12,7 +12,7 @@ bool is_variable(const Subject& s, const Life& life) { return testing::is_variab
 
 bool is_loose(const Subject& s, const Life& life) { return !is_variable(s, life) && life.bytes > 0; }
 
-// Both alive at an action where neither begins nor ends beside the other: sharing is no excuse.
+// Both are alive at an action where neither takes over from the other, so no rule lets them share bytes.
 bool meet(const Life& a, const Life& b) { return a.first_action < b.last_action && b.first_action < a.last_action; }
 
 int32_t pick_loose(Subject& s, Dice& dice) {

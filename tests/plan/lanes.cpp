@@ -70,7 +70,7 @@ TEST(Lanes, AProblemMovesNothingToDisk) {
   EXPECT_THROW(require_valid(problem), Error);
 }
 
-// A value on a card, with a place of its own there.
+// A value in a second space, such as the memory of a card, with an offset there.
 struct TwoSpaces {
   Problem problem;
   Plan plan;

@@ -12,8 +12,8 @@ namespace plimsoll::testing {
 
 using namespace plan;
 
-// Their optimum is known: cuts time x height at random until there are `count` pieces. They fit back into exactly
-// `height`, without a gap.
+// Items with a known optimum: cuts time x height at random until there are `count` pieces, which fit back into exactly
+// `height` without a gap.
 inline std::vector<PackItem> cut_rectangle(uint64_t seed, int count, int64_t time, Bytes height, Bytes grain) {
   Dice dice(seed);
   struct Piece {

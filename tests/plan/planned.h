@@ -1,4 +1,4 @@
-// Plans that must be there and hold, and the laws over a sweep of lines.
+// Planning that must succeed and pass the check, and what must hold over a sweep of lines.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ inline Bytes smallest_line(const Problem& problem, Limits limits) {
   return shortfall == nullptr ? 0 : shortfall->need_bytes;
 }
 
-// Laws 4 and 5 over a sweep of lines from all that it could use to nothing.
+// From the bytes of the plan without a line down to the smallest line: a smaller line gives no higher peak and no
+// faster step, the smallest line is used to the last byte, and one byte less is refused with that line as the need.
 inline void sweep(const Problem& problem, Limits limits, int lines) {
   const Plan plain = must_plan(problem, limits);
   const Bytes need = smallest_line(problem, limits);

@@ -1,4 +1,4 @@
-// The problems of all built-in models, planned over a sweep of lines: every plan passes the check, and the laws hold.
+// The problems of all built-in models, planned over a sweep of lines: every plan passes `sweep`.
 #include <gtest/gtest.h>
 
 #include "plan/check/check.h"
@@ -21,7 +21,7 @@ Plan must_plan(const Problem& problem, const Limits& limits) {
   return plan;
 }
 
-// 0 when it was planned after all.
+// The need that the refusal names; 0 when the problem fits.
 Bytes named_need(const Problem& problem, Limits limits, Bytes bytes) {
   limits.bytes = bytes;
   const auto answer = make_plan(problem, limits);

@@ -1,4 +1,4 @@
-// Exchanges move to where what they send is there, and nothing else changes its order.
+// Exchanges move up to where the value that they send is ready; all other tasks keep their order.
 #include "plan/search/send_early.h"
 
 #include <gmock/gmock.h>

@@ -144,13 +144,13 @@ TEST(Transfers, TakeNoSignals) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) paths.insert(entry.path());
     return paths;
   };
-  std::thread([] {}).join();  // with the first one a thread sanitizer starts a thread of its own
+  std::thread([] {}).join();  // at the first thread a thread sanitizer starts one of its own
   const std::set<std::string> before = threads();
   const DiskFolder folder;
   ScratchFile file(folder, MiB);
   Transfers transfers(file);
   const uint64_t number = 1;
-  transfers.wait(transfers.start_write(0, &number, 8));  // while it starts, any thread blocks all
+  transfers.wait(transfers.start_write(0, &number, 8));  // until it runs: a starting thread blocks all signals
   int found = 0;
   for (const std::string& path : threads()) {
     if (before.contains(path)) continue;

@@ -71,7 +71,7 @@ TEST(BadData, ALabelOutsideOfTheClassesIsNamed) {
   omp_set_num_threads(omp_get_num_procs());
 }
 
-// Without the loss itself: its gradient is what meets the label.
+// The step does not compute the loss: the kernel of its gradient finds the label.
 TEST(BadData, TheGradientAloneNamesIt) {
   Classifier net;
   MemoryLine line;

@@ -1,5 +1,5 @@
-// Frozen weights in fewer bits: the numbers are those of the rounded weights, and a scratch file is never written with
-// them.
+// Frozen weights in fewer bits: the numbers are those of the rounded weights, and steps
+// never write them to the scratch file.
 #include <fstream>
 #include <string>
 

@@ -212,7 +212,7 @@ TEST_F(Misuse, VariablesWithoutMemory) {
   EXPECT_THAT(error_of([&] { session_.get(Tensor(), x_.data(), 128); }), HasSubstr("only variables"));
 }
 
-// Every function of ops.h with nothing in it.
+// Every function of ops.h with unset operands.
 TEST(MisuseOperators, UnsetOperands) {
   const Tensor none;
   const std::function<void()> calls[] = {

@@ -1,4 +1,5 @@
-// Plans for batch sizes that come up while a session runs are a cache: bounded in bytes, least recently used first.
+// Plans for batch sizes that come up while a session runs are a cache, bounded in bytes: the least
+// recently used go first.
 #include <gtest/gtest.h>
 
 #include <plimsoll/optimiser.h>

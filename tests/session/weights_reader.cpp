@@ -62,7 +62,7 @@ TEST_F(WeightsReaderTest, RefusesWhatDoesNotCoverTheDataExactly) {
   EXPECT_THAT(refusal("{" + f32("a", 0, 4) + "," + f32("b", 8, 16) + "}", 16), HasSubstr("belong to none"));
   EXPECT_THAT(refusal("{" + f32("a", 4, 16) + "}", 16), HasSubstr("'a'"));
   EXPECT_THAT(refusal("{" + f32("a", 0, 8) + "}", 9), HasSubstr("1 bytes follow its last tensor"));
-  // As many bytes too few as too many.
+  // An overlap and a gap of the same length: the sum of all lengths is right.
   EXPECT_THAT(refusal("{" + f32("a", 0, 8) + "," + f32("b", 4, 12) + "," + f32("c", 16, 24) + "}", 24),
               HasSubstr("out of line is 'b'"));
 }

@@ -29,7 +29,7 @@ class WeightsWriter : public ::testing::Test {
       testing::TempDir() + "weights_writer_" + testing::UnitTest::GetInstance()->current_test_info()->name();
   const std::vector<StoredTensor> tensors_{
       {"a", DType::U8, {3}}, {"b", DType::F32, {2, 2}}, {"c", DType::I64, {}}, {"none", DType::F32, {0, 4}}};
-  // Each byte is the place within its tensor, in pieces of one byte.
+  // Byte i of a tensor has the value i, and is written alone.
   const WriteTensor count_up_ = [](const StoredTensor& tensor, const PutBytes& put) {
     for (Bytes i = 0; i < tensor.bytes; ++i) {
       const auto byte = static_cast<std::byte>(i);

@@ -1,4 +1,4 @@
-// Files of adapters, read and written as PEFT has them; the real package is asked in bench/peft.
+// Files of adapters, read and written as PEFT has them; bench/peft compares with the real package.
 #include "shrink/adapter_file.h"
 
 #include <filesystem>
@@ -51,7 +51,7 @@ Tensors parse(const std::string& path) {
   return tensors;
 }
 
-// An adapted model in a session whose adapters are numbers of their own.
+// An adapted model in a session of its own; fill_adapters sets its adapters, whose B would be zeros.
 struct AdaptedNet {
   ModelSpec model;
   AdaptOptions options;

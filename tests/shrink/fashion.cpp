@@ -24,7 +24,7 @@ TEST_P(Fashion, LosesAtMostOnePoint) {
   const Dataset test = half("t10k").batch(100);
   const double before = net.evaluate(test, line)["accuracy"];
   EXPECT_GT(before, 0.7);
-  // As this processor can, and as every processor can.
+  // In the range of weights that is exact on this processor, and in that which is exact on every processor.
   for (const std::optional<bool> full_range : {std::optional<bool>(), std::optional(false)}) {
     QuantiseReport report;
     Model small =

@@ -1,4 +1,4 @@
-// An empty folder on a disk, for scratch files; it goes with the test.
+// An empty folder on a disk, for scratch files; the destructor removes it.
 #pragma once
 
 #include <cstdlib>
@@ -14,8 +14,8 @@ using namespace memory;
 class DiskFolder {
  public:
   DiskFolder() {
-    // Beside the test's binary, where what a killed test leaves behind goes with the build: the folder of temporary
-    // files is often memory, the one of the build seldom.
+    // Beside the test's binary: the folder of temporary files is often in memory, the build folder seldom. What a
+    // killed test leaves there is removed with the build.
     const std::string here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     std::string name = (is_memory_backed(here) ? "/var/tmp" : here) + "/disk-folder-XXXXXX";
     path_ = ::mkdtemp(name.data());

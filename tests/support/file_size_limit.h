@@ -1,4 +1,4 @@
-// Writes at and after a byte fail, and make no signal, while this lives.
+// While it lives, no file can grow beyond so many bytes: writes there fail, and no signal is sent.
 #pragma once
 
 #include <sys/resource.h>

@@ -25,7 +25,7 @@ std::vector<std::string> mode_names();
 Mode read_mode(const std::string& name);  // throws Error on an unknown name, key or value
 // The mode that PLIMSOLL_TEST_MODE names; null when it is unset.
 const Mode* forced_mode();
-// True but in a mode that rounds differently: then compare within a tolerance.
+// False in a mode that rounds differently: then compare within a tolerance.
 bool keeps_bits();
 
 // An engine in the forced mode. Without one, and on a line with a limit (that line is what the test is about), the

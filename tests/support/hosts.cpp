@@ -58,7 +58,7 @@ pid_t Hosts::hold(const std::string& name) {
     const bool is_made = ::unshare(CLONE_NEWNET | CLONE_NEWUTS) == 0 && ::sethostname(name.data(), name.size()) == 0;
     const char answer = is_made ? 'y' : 'n';
     if (::write(ready[1], &answer, 1) != 1 || !is_made) ::_exit(1);
-    // Nothing of the test's is kept open by it.
+    // The child keeps no file of the test open.
     for (int file = 0; file < 256; ++file) ::close(file);
     while (true) ::pause();
   }

@@ -1,5 +1,5 @@
-// Machines joined by a switch, as network namespaces: each is a process that holds one, so all is gone when it ends, or
-// when the test does, however that ends.
+// Hosts joined by a switch, each of them a network namespace that a process holds. These processes end with the test,
+// also when it crashes, and the namespaces with them.
 #pragma once
 
 #include <sys/types.h>
@@ -17,14 +17,14 @@ class Hosts {
   Hosts& operator=(const Hosts&) = delete;
   ~Hosts();
 
-  // Why there are none: a sentence; empty where there are.
+  // A sentence that says why no hosts could be made; empty when they were.
   const std::string& why_not() const { return why_not_; }
   int count() const { return static_cast<int>(hosts_.size()); }
 
-  // Goes before a program: mpirun on the first host, with one rank on each, over TCP alone.
+  // Goes before a command: mpirun on the first host, with one rank on each, over TCP alone.
   std::string mpirun() const;
-  // The link of a host lets so much through in each direction, and drops what does not fit into a queue of so many
-  // bytes. False: this kernel can't.
+  // Limits the link of a host to a rate in each direction, with a queue of so many bytes; what does not fit into it is
+  // dropped. False: this kernel can't.
   bool limit_link(int host, const std::string& rate, int queue_bytes);
   // Packets that the link of a host dropped so far.
   int64_t dropped(int host) const;

@@ -1,4 +1,4 @@
-// A training of one's own model that is stopped and goes on, as a program outside writes it.
+// A training of a user's own model that is stopped and goes on, as a user's program does it.
 #include <cmath>
 #include <filesystem>
 #include <fstream>

@@ -17,7 +17,7 @@ namespace {
 using testing::error_of;
 using ::testing::HasSubstr;
 
-// With a weight for each.
+// Points with a sample weight each.
 struct Points : testing::Circle {
   explicit Points(int64_t count) : Circle(count) {
     for (int64_t i = 0; i < count; ++i) weight.push_back(static_cast<float>(i % 3));
@@ -321,7 +321,7 @@ TEST(Fit, AModelThatIsTrainedCanNotBeUsedByItsCallbacks) {
       error_of([&] { net.predict(data, line, {.sink = [&](const Results&, int64_t) { net.fit(data, line); }}); }),
       HasSubstr("is in use by a call"));
   EXPECT_EQ(net.fit(data, line).epochs.size(), 1U) << "and can be used again after that";
-  // The last handle may go while it is trained.
+  // The last handle of a model may be destroyed while the model is trained.
   EXPECT_EQ(error_in_callback([&] { net = Model(); }), "no error");
 }
 

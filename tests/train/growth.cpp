@@ -1,4 +1,4 @@
-// Law 6 for fit: with validation, callbacks, events and checkpoints, the memory of the process does not grow.
+// fit: with validation, callbacks, events and checkpoints, the memory of the process does not grow.
 #include <malloc.h>
 
 #include <filesystem>

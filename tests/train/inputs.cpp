@@ -234,7 +234,7 @@ int64_t batches_made(const Inputs& inputs) {
   return 0;
 }
 
-// For batches that were not there: a machine that is busy with other work also takes the processor in between.
+// Time spent waiting for batches alone; time by the clock would also hold what other work on the machine takes.
 int64_t waited_for_batches(const Inputs& inputs) {
   for (const report::StageRow& stage : inputs.stages())
     if (stage.name.starts_with("prefetch(")) return stage.waiting_ns;
@@ -263,7 +263,7 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
   const Clock::time_point started = Clock::now();
   for (int64_t taken = 1; taken <= kBatches; ++taken) {
     ASSERT_NE(batch, nullptr);
-    // Its thread hands it on within some steps more, though others want the processor.
+    // The batch is made; three steps more let its thread hand it over, even when other work wants the processor.
     for (int more = 0; more < 3;) {
       training->session->run_like(Training::kTrain, feeds.of(*batch));
       ASSERT_LT(Clock::now() - started, std::chrono::minutes(2)) << "batch " << taken << " is not made beside a step";

@@ -1,4 +1,4 @@
-// Models that come from files: trained, scored and called like those that were written down.
+// Models that come from files: trained, scored and called like those that code builds.
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -52,7 +52,7 @@ TEST_F(LoadedModels, TrainTheSameBits) {
   net.save(path());
   net.save_weights(path("w.safetensors"));
 
-  // The same weights without the optimiser's state, in the model as it is written down.
+  // The same weights without the optimiser's state, in the model that code builds.
   Model written = noisy_net(), loaded = Model::load(path());
   EXPECT_EQ(loaded.name(), "sequential");
   written.load_weights(path() + "/weights.safetensors");
@@ -62,7 +62,7 @@ TEST_F(LoadedModels, TrainTheSameBits) {
   EXPECT_EQ(first["loss"], second["loss"]);
   EXPECT_EQ(predict_all(written, test_, line_), predict_all(loaded, test_, line_));
   EXPECT_NE(predict_all(net, test_, line_), predict_all(loaded, test_, line_));
-  // And so on, from the loaded one.
+  // The loaded model can be saved and loaded again.
   loaded.save(path("again"));
   Model again = Model::load(path("again"));
   EXPECT_EQ(predict_all(again, test_, line_), predict_all(loaded, test_, line_));
@@ -81,7 +81,7 @@ TEST_F(LoadedModels, EvaluateAndPredictWithoutTheSource) {
   // Saved unchanged, without a call: the facts stay.
   Model::load(path()).save(path("copy"));
   EXPECT_EQ(Model::load(path("copy")).preprocessing(), loaded.preprocessing());
-  // Over itself.
+  // Saved over the directory that it was loaded from.
   Model same = Model::load(path());
   same.save(path());
   EXPECT_EQ(predict_all(same, test_, line_), predict_all(net, test_, line_));

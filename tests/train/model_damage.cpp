@@ -85,7 +85,7 @@ class DamagedModels : public ::testing::Test {
     json["crc32c"] = checksum_text(json.dump());
     write_all(file(kModelFacts), json.dump());
   }
-  // Other passes, with lengths and checksums that are right: what is said of them then counts alone.
+  // Changes the graph of both passes and makes lengths and checksums right, so that only the graph can be refused.
   std::string read_changed(const std::function<std::string(std::string)>& change) const {
     save(0.5F);
     const std::string all = read_all(file(kModelGraph));
@@ -115,7 +115,7 @@ TEST_F(DamagedModels, EveryFlippedBitIsFound) {
     for (size_t i = 0; i < whole.size(); i += 7) {
       std::string damaged = whole;
       damaged[i] = static_cast<char>(damaged[i] ^ (1 << (i % 8)));
-      // A bit of a blank may be one of the text that says the same.
+      // White space with a changed bit may leave JSON with the same meaning.
       if (std::string_view(name) == kModelFacts && (whole[i] == ' ' || whole[i] == '\n')) continue;
       write_all(file(name), damaged);
       EXPECT_THAT(read(), HasSubstr(path())) << name << ", byte " << i;
@@ -261,7 +261,7 @@ TEST_F(SavedModels, TakeThePlaceOfModelsAndOfNothingElse) {
   write_all(path("mine") + "/a", "b");
   EXPECT_THAT(save_error("mine"), HasSubstr("holds 'a', which is no file of a model"));
   EXPECT_EQ(read_all(path("mine") + "/a"), "b");
-  // A model that something was put into.
+  // A model directory with a file of another kind in it.
   write_all(file("notes.txt"), "mine");
   EXPECT_THAT(save_error("net", 3), HasSubstr("holds 'notes.txt'"));
   EXPECT_EQ(read(), "no error");

@@ -49,7 +49,7 @@ std::vector<float> values_of(Training& training, const std::string& name) {
 
 int64_t zeros_in(const std::vector<float>& values) { return std::ranges::count(values, 0.0F); }
 
-// What a weight is when each step begins, before its forward pass: zeros, and after the last step.
+// Counts the zeros of a weight before the forward pass of each step, and after the last step.
 struct Watch : Callback {
   Watch(Training& watched, std::string weight) : training(watched), name_of_weight(std::move(weight)) {}
   std::string name() const override { return "watch"; }

@@ -75,7 +75,7 @@ TEST(Remedies, KeepFrozenWeightsInFewerBits) {
     EXPECT_THAT(found->what, HasSubstr(fmt::format("frozen weights in {}", name_of(type))));
     EXPECT_TRUE(attempt(found->spec).training != nullptr);
   }
-  // Without frozen weights there is nothing to keep so.
+  // Without frozen weights this remedy is not offered.
   Spec all = wide_spec();
   all.line = smallest_line(all) - 4 * MiB;
   for (const PlannedRemedy& remedy : find_remedies(all, attempt(all).refusal.value()))

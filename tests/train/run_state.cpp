@@ -102,7 +102,7 @@ TEST(RunState, OfAnotherTrainingIsRefused) {
   EXPECT_THAT(error_of([&] { loop.restore(state); }), HasSubstr("other metrics"));
 }
 
-// A callback that keeps what others know must come after them.
+// A callback that saves the state of others must run after them.
 TEST(RunState, HoldsWhatCallbacksKnowAfterTheSameEvent) {
   const SmallData data(64, 21);
   struct Counter : Callback {

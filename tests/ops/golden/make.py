@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 
 BATCH = 2
-# Random operators and updates of variables; golden.cpp lists them too, with the reasons.
+# Random operators and updates of variables; golden.cpp lists all operators without golden values, with the reasons.
 SKIPPED = ("dropout", "sgd", "adam", "rmsprop", "count_step")
 MASK = (1 << 64) - 1
 DTYPES = {"f32": torch.float64, "f16": torch.float64, "bf16": torch.float64, "i32": torch.int64, "i64": torch.int64,
