@@ -106,7 +106,7 @@ void parse_line(std::string_view line, FindOp find_op, Graph& graph) {
   }
 }
 
-// Of the values that the last line made. Products are checked: sizes that pass 64 bits are an Error of their own.
+// Checks the values that the last line made. Sizes that pass 64 bits throw an Error in element_count.
 void expect_sizes(const Body& graph, size_t first, int64_t most) {
   for (size_t i = first; i < graph.values().size(); ++i)
     if (const TensorType& type = graph.values()[i].type; element_count(type.shape).count() > most)
