@@ -29,7 +29,7 @@ Updates apply(Graph& graph, const Optimiser& optimiser, std::span<const Gradient
     for (const NodeId id : statistics) updates.nodes.push_back(scale.is_set() ? add_again(graph.body(), id) : id);
     add_weight_updates(optimiser, gradients, weights, unscale_factor(scale), updates);
   }
-  // Last: all others read the scale that the gradients have.
+  // Last: all other updates need the scale by which the gradients were multiplied.
   if (scale.is_set())
     updates.nodes.push_back(
         ops::adjust_loss_scale(scale.scale, scale.finite_steps, is_finite, optimiser.scale_growth_steps));
