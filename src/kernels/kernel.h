@@ -75,7 +75,7 @@ struct Args {
   const StepState* state;
   int32_t action = 0;  // of the plan
 
-  // The kernel goes on, and leaves bad values out of its result.
+  // After a report the kernel goes on, and leaves bad values out of its result.
   void report(const BadValue& bad) const noexcept {
     if (state->status != nullptr && state->status->is_good()) *state->status = {action, bad};
   }

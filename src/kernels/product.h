@@ -21,7 +21,7 @@ struct ProductPiece {
   const float* a;  // at its first row
   int64_t a_row_stride, a_column_stride, a_panel_stride;
   const float* b;            // packed: strips of strip_width() columns, row after row; the last may be half as wide
-  int64_t b_row_stride = 0;  // of one row alone: b is read where it lies, its columns consecutive; 0: it is packed
+  int64_t b_row_stride = 0;  // if a has one row: b is not packed, its columns are consecutive; 0: b is packed
   const float* bias;
   float* c;
   int64_t c_stride;

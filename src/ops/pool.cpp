@@ -127,7 +127,7 @@ void infer_grad(Infer& n) {
 
 template <bool kIsMax>
 Prepared prepare_grad(const Facts& facts) {
-  // The indices can't be put in another order cheaply; the gradient follows them.
+  // The indices can't be put in another order cheaply, so the gradient takes theirs.
   const ImageOrder order = blocked_if_free(order_or_plain(facts.in[kIsMax ? 1 : 0]), facts.in[0].dims);
   if (kIsMax && is_pooled_in_blocks(facts.attrs, order)) return prepare_max_blocks_grad(facts, order);
   const Dims& from = facts.in[0].dims;

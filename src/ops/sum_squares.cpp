@@ -122,7 +122,7 @@ const Op kSumSquares{.name = "sum_squares",
 
 }  // namespace
 
-// `row_major`: to the last bit, whatever the layout of the gradient.
+// `row_major`: sums in row-major order, so that the layout of the gradient does not change any bit.
 Tensor sum_squares(const Gradient& gradient, Shape table, bool row_major, Name name) {
   if (!gradient.is_sparse()) {
     Attrs settings;
