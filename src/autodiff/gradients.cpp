@@ -156,8 +156,8 @@ Tensor densify(const Gradient& gradient, const Shape& table) {
 std::vector<Gradient> differentiate(Tensor loss, std::span<const Tensor> wrt, Tensor seed, const Watched& watched) {
   Graph& graph = loss.graph();
   if (!is_float(loss.dtype()))
-    throw Error(fmt::format("'{}' is {} and has no gradient; cast it to f32 before it is computed from", loss.name(),
-                            to_string(loss.type())));
+    throw Error(
+        fmt::format("'{}' is {} and has no gradient; compute the loss in f32", loss.name(), to_string(loss.type())));
   for (const Tensor& tensor : wrt)
     if (tensor.owner() != loss.owner())
       throw Error("gradients: a tensor is unset or belongs to another graph than the loss");

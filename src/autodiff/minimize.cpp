@@ -12,12 +12,12 @@ namespace plimsoll {
 namespace autodiff {
 namespace {
 
-// One over the scale.
+// What undoes the scale; unset where the loss is not scaled.
 Tensor unscale_factor(const LossScale& scale) {
   return scale.is_set() ? div(scale.scale.graph().scalar(1), scale.scale) : Tensor();
 }
 
-// In the scope of the optimiser.
+// Called in the scope "optimiser".
 Updates apply(Graph& graph, const Optimiser& optimiser, std::span<const Gradient> gradients,
               std::span<const Tensor> weights, const LossScale& scale) {
   const std::vector<NodeId> statistics = find_statistics(graph.body(), gradients);

@@ -40,7 +40,7 @@ struct SharedTensors {
   bool has(Sharding kind, const Shape& shape) const;
   // Null: the weight is whole here.
   const SharedWeight* find(Tensor weight) const;
-  // Of the whole weight.
+  // The shape of the whole weight.
   Shape shape_of(Tensor weight) const;
 };
 

@@ -72,7 +72,7 @@ class Builder {
       for (const Register& one : registers_) nodes.push_back(ops::add_gradient(one.newest, one.added, one.like));
       return;
     }
-    // In the order in which the backward pass computes them: one that is sent late is held until then.
+    // In the order in which the backward pass computes them: a gradient that is sent late is held until then.
     std::vector<const Register*> order;
     for (const Register& one : registers_) order.push_back(&one);
     std::ranges::stable_sort(order, {}, [](const Register* one) { return one->added.value.id(); });

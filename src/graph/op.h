@@ -124,9 +124,9 @@ struct Fusion {
     int more;
   };
   std::optional<ThroughActivation> through_activation = {};
-  // One operator does the work of both, where nothing else reads what the forward operator kept for its gradient and
-  // the seed of the gradient is computed before the forward operator. Inputs: the forward operator's, then the seed;
-  // outputs: output 0 of the forward operator, then the gradient's.
+  // One operator computes the forward operator and this gradient together, where nothing else reads what the forward
+  // operator kept for its gradient, and the seed of the gradient is computed before the forward operator. Inputs: the
+  // forward operator's, then the seed; outputs: output 0 of the forward operator, then the gradient's.
   struct WithForward {
     const Op* op;
     int kept, seed;  // numbers of the gradient's inputs

@@ -33,7 +33,7 @@ struct Facts {
   bool accumulate = false;            // operators that sum over the batch: add into the output
   bool slim = false;                  // do what Traits::slim names
 
-  // Of all operands, each once: what one pass over them moves.
+  // Bytes of all operands, each once: what one pass over them moves.
   double operand_bytes() const {
     double bytes = 0;
     for (const ConcreteType& type : in) bytes += static_cast<double>(type.bytes());

@@ -52,7 +52,7 @@ class HalfRewrite {
     ValueId root = -1;  // the value whose bytes these are; itself unless a view made it
     const DraftNode* view = nullptr;
     NodeId origin = -1;  // of the node that makes it
-    // Of a root, over all its views; -1: none.
+    // Numbers of reading nodes: of a root, over all its views; -1: none.
     int last_forward = -1, first_backward = -1;
     bool is_fetched = false;
     bool is_kept = false;

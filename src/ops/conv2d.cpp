@@ -22,10 +22,10 @@ void infer(Infer& n) {
   const Shape& kernel = n.in[1].shape;
   const int64_t groups = window_of(n.attrs).groups;
   if (groups < 1 || kernel[1].fixed() * groups != x[1].fixed())
-    n.fail(fmt::format(
-        "kernel is {} but input has {} channels; with groups = {} its second size must be {}", to_string(n.in[1]),
-        to_string(x[1]), groups,
-        groups < 1 || x[1].fixed() % groups != 0 ? "a whole part of them" : std::to_string(x[1].fixed() / groups)));
+    n.fail(fmt::format("kernel is {} but input has {} channels; with groups = {} its second size must be {}",
+                       to_string(n.in[1]), to_string(x[1]), groups,
+                       groups < 1 || x[1].fixed() % groups != 0 ? "channels / groups, a whole number"
+                                                                : std::to_string(x[1].fixed() / groups)));
   if (kernel[0].fixed() % groups != 0)
     n.fail(fmt::format("{} output channels can't be divided among {} groups", to_string(kernel[0]), groups));
   if (n.in.size() == (residual ? 4 : 3) && !(n.in[2].shape == Shape{kernel[0]}))

@@ -21,7 +21,7 @@ void infer(Infer& n) {
   const int rank = n.in[0].shape.rank();
   for (const int64_t axis : axes)
     if (axis >= rank || std::count(axes.begin(), axes.end(), axis) != 1)
-      n.fail(fmt::format("axes {} of {}: each must be below {} and stand once", to_string(axes), to_string(n.in[0]),
+      n.fail(fmt::format("axes {} of {}: each must be below {} and appear once", to_string(axes), to_string(n.in[0]),
                          rank));
   const bool keep = n.attrs.i("keep") != 0;
   Shape out;

@@ -15,7 +15,7 @@ bool has_packed(const Attrs& attrs);
 Dims packed_dims(const Attrs& attrs);
 PackedWeights packed_form(const Attrs& attrs);
 
-// Whether the operator reads this input packed, with these settings. It then gets those of set_packed.
+// Whether the operator reads this input packed, with these settings. It then gets the settings of set_packed.
 bool reads_packed(const Op& op, const Attrs& attrs, size_t input);
 
 }  // namespace plimsoll::ops
