@@ -3,7 +3,7 @@
 //   variable fc/kernel f32[784,10] weight uniform(-0.08,0.08)
 //   constant scalar f32[] 0000803f
 //   y = matmul(x, fc/kernel) transpose_b=1
-// "backward" and "forward" on a line of their own say which pass the nodes after it belong to; it starts forward.
+// "backward" and "forward" on a line of their own say which pass the nodes after it belong to; a graph starts forward.
 #include "graph/text.h"
 
 #include <charconv>

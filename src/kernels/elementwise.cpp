@@ -48,7 +48,7 @@ struct RunStep {
   std::vector<int> in;
   int out;
   int slot = -1;            // where the result goes, unless straight into an output
-  int target = -1;          // the output that it is, if it is one
+  int target = -1;          // number of the output that the result is; -1: none
   StoreFn round = nullptr;  // then `load` back: what later steps read has the precision of its type
   LoadFn load = nullptr;
 };

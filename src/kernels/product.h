@@ -71,7 +71,7 @@ class Product {
   int64_t strip_;  // columns of b that are multiplied at once
   int slots_;      // threads
   bool packs_a_;
-  bool reads_b_;  // where it lies
+  bool reads_b_;  // where it lies, without packing
   int64_t chunk_rows_, chunk_columns_;
 };
 

@@ -32,7 +32,7 @@ struct SparseOrder {
   int64_t tiles_down() const { return (rows + kTileRows - 1) / kTileRows; }
   int64_t mask_bytes() const { return across() * rows; }
   int64_t starts() const { return across() * tiles_down(); }
-  // Bytes of all three, with so many values.
+  // Bytes of mask, starts and so many values.
   Bytes bytes(int64_t values) const { return mask_bytes() + 4 * starts() + 4 * values; }
 };
 

@@ -1,7 +1,7 @@
 // adam_in_bytes: adam whose state takes 8 bits an element. m and s = sqrt(v) are floats of 8 bits relative to the
 // largest magnitude in each block of 256 elements:
-//   m  sign, 4 bits of exponent, 3 of mantissa   |m| / largest from 2^-15.8 to 1, or 0
-//   s  4 bits of exponent, 4 of mantissa          s / largest from 2^-15.9 to 1, or 0
+//   m  sign, 4 bits of exponent, 3 of mantissa   |m| / largest from 2^-15.7 to 1, or 0
+//   s  4 bits of exponent, 4 of mantissa          s / largest from 2^-15.8 to 1, or 0
 // Rounding is up or down such that the mean is right: a change of v is a thousandth of it and would be lost otherwise.
 // The threshold of an element moves through [0, 1) by the golden ratio from step to step, so that errors cancel sooner
 // than with random thresholds. An s that is not 0 never becomes 0: m would be divided by epsilon.

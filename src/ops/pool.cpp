@@ -1,5 +1,5 @@
-// max_pool, average_pool and their global forms. Max pooling remembers in 8 bits which element won, so that its input
-// need not be kept.
+// max_pool, average_pool and their global forms. Max pooling remembers which element of each window won, mostly in 8
+// bits, so that its input need not be kept.
 #include <fmt/format.h>
 
 #include "kernels/dnnl_kernel.h"

@@ -57,7 +57,7 @@ void infer(Infer& n) {
 
 Prepared prepare(const Facts& facts) {
   if (facts.in.size() == 1) {
-    // The result depends on the layout in its last bits alone: padding is zero.
+    // The layout changes only the last bits of the result: padding is zero.
     const Layout layout = facts.attrs.i("row_major", 0) != 0 ? Layout() : facts.in[0].layout;
     const int64_t count = layout.bytes(DType::F32, facts.in[0].dims) / static_cast<Bytes>(sizeof(float));
     return {.kernel = make_kernel([=](const Args& args) {

@@ -9,7 +9,7 @@ namespace plimsoll::ops {
 // The bytes that hold weights of these dimensions.
 TensorType packed_type(const PackedWeights& form);
 
-// Settings of an operator that reads packed weights: what they are.
+// Settings of an operator that reads packed weights: their type and dimensions.
 void set_packed(Attrs& attrs, DType dtype, const Dims& dims);
 bool has_packed(const Attrs& attrs);
 Dims packed_dims(const Attrs& attrs);
