@@ -8,8 +8,8 @@ namespace plimsoll {
 namespace autodiff {
 namespace {
 
-// Where the loss is scaled, statistics of a batch that overflowed are left out: whether its gradients did is known only
-// when they are applied.
+// Where the loss is scaled, statistics that are not finite are left out. The guard can't be that of the gradients,
+// which is known only when they are applied.
 NodeId add_statistics(Graph& graph, NodeId id, bool may_overflow) {
   if (!may_overflow) return id;
   const std::span<const ValueId> inputs = graph.body().inputs(graph.body().node(id));

@@ -21,7 +21,7 @@ using graph::Node;
 // Which values depend on one of `wrt`: gradients need to be made for these alone.
 std::vector<bool> reached_from(const Body& graph, std::span<const Tensor> wrt, const Watched& watched) {
   std::vector<bool> reached(graph.values().size(), false);
-  // In the order of nodes: a tensor counts from the node on from which it is watched.
+  // In the order of nodes: a tensor counts from the node on at which watching it begins.
   std::vector<std::pair<NodeId, ValueId>> starts;
   for (size_t i = 0; i < wrt.size(); ++i)
     starts.emplace_back(watched.since.empty() ? watched.first_node : std::max(watched.first_node, watched.since[i]),
@@ -156,8 +156,8 @@ Tensor densify(const Gradient& gradient, const Shape& table) {
 std::vector<Gradient> differentiate(Tensor loss, std::span<const Tensor> wrt, Tensor seed, const Watched& watched) {
   Graph& graph = loss.graph();
   if (!is_float(loss.dtype()))
-    throw Error(fmt::format("'{}' is {} and has no gradient; cast it to f32 before it is computed from", loss.name(),
-                            to_string(loss.type())));
+    throw Error(
+        fmt::format("'{}' is {} and has no gradient; compute the loss in f32", loss.name(), to_string(loss.type())));
   for (const Tensor& tensor : wrt)
     if (tensor.owner() != loss.owner())
       throw Error("gradients: a tensor is unset or belongs to another graph than the loss");
@@ -173,7 +173,7 @@ std::vector<Gradient> differentiate(Tensor loss, std::span<const Tensor> wrt, Te
                             to_string(loss.shape())));
   }
   seed = cast(seed, loss.dtype());
-  // All are in the recording before nodes are walked.
+  // id() enters an eager tensor into the recording, which must not happen while nodes are walked.
   static_cast<void>(loss.id());
   for (const Tensor& tensor : wrt) static_cast<void>(tensor.id());
   Differentiator differentiator(graph, wrt, watched);

@@ -8,8 +8,8 @@
 
 namespace plimsoll::autodiff {
 
-// Which part of a graph counts: a derivative flows through nodes from `first_node` on, and starts at a tensor of `wrt`
-// where nodes from that of `since` on use it. Empty: from `first_node` on.
+// Which nodes count: a derivative flows through nodes from `first_node` on, and reaches tensor i of `wrt` through those
+// of them that are not before since[i]. `since` empty: through all of them.
 struct Watched {
   NodeId first_node = 0;
   std::vector<NodeId> since = {};

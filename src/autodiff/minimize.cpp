@@ -12,12 +12,12 @@ namespace plimsoll {
 namespace autodiff {
 namespace {
 
-// One over the scale.
+// What undoes the scale; unset where the loss is not scaled.
 Tensor unscale_factor(const LossScale& scale) {
   return scale.is_set() ? div(scale.scale.graph().scalar(1), scale.scale) : Tensor();
 }
 
-// In the scope of the optimiser.
+// Called in the scope "optimiser".
 Updates apply(Graph& graph, const Optimiser& optimiser, std::span<const Gradient> gradients,
               std::span<const Tensor> weights, const LossScale& scale) {
   const std::vector<NodeId> statistics = find_statistics(graph.body(), gradients);
@@ -29,7 +29,7 @@ Updates apply(Graph& graph, const Optimiser& optimiser, std::span<const Gradient
     for (const NodeId id : statistics) updates.nodes.push_back(scale.is_set() ? add_again(graph.body(), id) : id);
     add_weight_updates(optimiser, gradients, weights, unscale_factor(scale), updates);
   }
-  // Last: all others read the scale that the gradients have.
+  // Last: all other updates need the scale by which the gradients were multiplied.
   if (scale.is_set())
     updates.nodes.push_back(
         ops::adjust_loss_scale(scale.scale, scale.finite_steps, is_finite, optimiser.scale_growth_steps));

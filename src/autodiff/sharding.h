@@ -23,7 +23,7 @@ struct SharedWeights {
   std::vector<SharedWeight> all;
 };
 
-// The buffer of all exchanges of a step, where the model itself has some: declared where the first one is built.
+// The buffer of all exchanges of a step, where the model itself has some. in() declares it with the first of them.
 struct ExchangeBuffer {
   int64_t elements = 0;
   Tensor turn = {};
@@ -35,12 +35,12 @@ struct SharedTensors {
   int64_t ranks = 1;
   std::shared_ptr<SharedWeights> weights = {};  // null: each rank has them whole
   std::shared_ptr<ExchangeBuffer> buffer = {};  // null: the model exchanges nothing
-  bool synchronises_norms = false;              // batch norms, with the statistics of all ranks
-  // Whether ranks share this much of a tensor of that shape.
+  bool synchronises_norms = false;              // batch norms use the statistics of all ranks
+  // Whether ranks share, at this level, a tensor of that shape.
   bool has(Sharding kind, const Shape& shape) const;
   // Null: the weight is whole here.
   const SharedWeight* find(Tensor weight) const;
-  // Of the whole weight.
+  // The shape of the whole weight.
   Shape shape_of(Tensor weight) const;
 };
 

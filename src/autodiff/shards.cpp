@@ -16,7 +16,7 @@
 namespace plimsoll::autodiff {
 namespace {
 
-// Sums over shards of what belongs to one tensor: that of the newest shard, then one for each level.
+// The sums over shards for one gradient or statistic: that of the newest shard, then one for each level of the tree.
 struct Register {
   Tensor newest;
   std::vector<Tensor> levels;
@@ -34,7 +34,7 @@ class Builder {
     result.merges.resize(levels_);
   }
 
-  // `like` gives its shape and layout. Statistics are whole on every rank: all of them move the running ones.
+  // `like` gives shape and layout. Sums of statistics are whole on every rank: each rank updates the running ones.
   enum class Of { Gradient, Statistic };
   Tensor add_register(Of kind, const Gradient& gradient, Tensor like, const std::string& name) {
     const Shape whole = shared_.shape_of(like);
@@ -51,7 +51,7 @@ class Builder {
     return one.newest;
   }
 
-  // After all registers.
+  // To be called after all registers were added.
   void add_buffer() {
     if (shared_.buffer && shared_.buffer->turn.is_set()) {
       buffer_ = shared_.buffer->turn;
@@ -72,7 +72,7 @@ class Builder {
       for (const Register& one : registers_) nodes.push_back(ops::add_gradient(one.newest, one.added, one.like));
       return;
     }
-    // In the order in which the backward pass computes them: one that is sent late is held until then.
+    // In the order in which the backward pass computes them: a gradient that is sent late is held until then.
     std::vector<const Register*> order;
     for (const Register& one : registers_) order.push_back(&one);
     std::ranges::stable_sort(order, {}, [](const Register* one) { return one->added.value.id(); });
@@ -96,7 +96,8 @@ class Builder {
       }
   }
 
-  // Gradients that the backward pass computes first are exchanged first: registers were added in the order of weights.
+  // In reverse, so that gradients which the backward pass computes first are exchanged first: registers were added in
+  // the order of weights.
   void add_exchange() {
     std::vector<NodeId>& nodes = result.apply.nodes;
     nodes.push_back(ops::sum_ranks(samples_, buffer_));
@@ -106,14 +107,14 @@ class Builder {
     }
   }
 
-  // Weights of which each rank has updated its slice.
+  // Gathers the weights of which each rank has updated its slice.
   void add_gathers(std::span<const Tensor> weights, std::span<const Gradient> sums) {
     for (size_t i = weights.size(); i-- > 0;)
       if (sums[i].is_set() && shared_.find(weights[i]) == nullptr && shared_.has(Sharding::State, weights[i].shape()))
         result.apply.nodes.push_back(ops::gather_ranks(weights[i], buffer_, shared_.ranks));
   }
 
-  // The sum of which a rank has a slice.
+  // The whole sum, gathered where each rank has a slice of it.
   Gradient whole(const Gradient& sum, Tensor weight) const {
     const Shape shape = shared_.shape_of(weight);
     if (!sum.is_set() || !shared_.has(Sharding::Gradients, shape)) return sum;
@@ -175,7 +176,7 @@ Statistics add_statistics_sums(Graph& graph, Builder& builder, NodeId id) {
   return found;
 }
 
-// The same update from the means over all samples of the batch.
+// Repeats the layer's update with the means over all samples of the batch.
 NodeId add_statistics_update(Graph& graph, const Statistics& of, Tensor samples) {
   graph::Body& body = graph.body();
   std::vector<ValueId> inputs = of.inputs;
@@ -185,7 +186,7 @@ NodeId add_statistics_update(Graph& graph, const Statistics& of, Tensor samples)
   return body.add_node(*node.op, inputs, body.attrs(node), {});
 }
 
-// Of weights as the passes of the step gathered them.
+// The gradient of a shared weight is the sum over the values that the passes of the step gathered from its slices.
 std::vector<Gradient> gradients_of_shared(Tensor loss, std::span<const Tensor> weights, Tensor seed,
                                           const SharedTensors& shared) {
   std::vector<Tensor> read;

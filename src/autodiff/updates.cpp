@@ -168,7 +168,7 @@ std::vector<Gradient> training_gradients(Tensor loss, std::span<const Tensor> we
   return grads;
 }
 
-// A guarded one was added again by a step of its own.
+// A guarded one is a copy made by add_again, not the layer's own node.
 bool is_statistics(const graph::Body& graph, NodeId id) {
   const graph::Node& node = graph.node(id);
   return node.op->traits.statistics && graph.attrs(node).i("guarded") == 0;
@@ -251,7 +251,7 @@ void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gr
                         const NormChain& chain) {
   updates.nodes.push_back(ops::count_step(updates.step));
   const auto squares_of = [&](size_t i) {
-    // Slices are row-major: with them or without, all ranks have the same bits.
+    // Row-major, as slices are: the sum has the same bits whether or not ranks share gradients.
     if (shared.whole_gradient) return ops::sum_squares(shared.whole_gradient(i), weights[i].shape(), true);
     return ops::sum_squares(gradients[i], weights[i].shape());
   };

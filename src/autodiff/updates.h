@@ -14,7 +14,7 @@ void check(const Optimiser& optimiser);
 
 // The weights given, or all of the graph; throws Error for one that can't be trained.
 std::vector<Tensor> trained_weights(Graph& graph, std::span<const Tensor> weights);
-// Of a loss times the seed, when one is given; throws Error when it depends on none of the weights.
+// The gradients of the loss, times the seed when one is given; throws Error when there are none.
 std::vector<Gradient> training_gradients(Tensor loss, std::span<const Tensor> weights, Tensor seed);
 // Whether a layer added this node to keep its statistics.
 bool is_statistics(const graph::Body& graph, NodeId id);
@@ -33,7 +33,7 @@ class Guard {
   graph::Body& graph_;
   const ValueId before_;
 };
-// The same update once more, under the guard that is in force.
+// Adds a copy of an update, under the guard that is in force.
 NodeId add_again(graph::Body& graph, NodeId update);
 
 // Loss scaling: its variables, in the scope "optimiser". All unset where the loss is not scaled.
@@ -47,8 +47,8 @@ Tensor are_finite(std::span<const Gradient> gradients);
 
 // "learning_rate" and "step" in the innermost scope.
 Updates make_settings(Graph& graph, const Optimiser& optimiser);
-// Where the squares of gradients are added up over several ranks, one after another: what those before gave, and what
-// becomes of the sum with this rank's own. Both unset: there are none.
+// Where several ranks add up the squares of gradients one after another: `before` is the sum of the ranks before this
+// one, `finish` turns the sum that includes this rank's into that of all. Both unset: there are no other ranks.
 struct NormChain {
   Tensor before = {};
   std::function<Tensor(Tensor)> finish = {};

@@ -16,7 +16,7 @@ ElementBytes bytes_of(T value) {
 
 template <class T>
 std::optional<ElementBytes> integer(double value) {
-  // The largest i64 is no double; the power of two above it is.
+  // One past the maximum: a double holds that power of two exactly, but not the largest i64.
   constexpr double kEnd = 2.0 * static_cast<double>(uint64_t{1} << (std::numeric_limits<T>::digits - 1));
   const bool is_held = value >= static_cast<double>(std::numeric_limits<T>::min()) && value < kEnd;
   if (!is_held || value != std::trunc(value)) return std::nullopt;

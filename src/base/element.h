@@ -15,7 +15,7 @@ struct ElementBytes {
   Bytes size = 0;
 };
 
-// Rounded to f32. Nothing where another type does not hold exactly this number; in 16 bits only 0 is made.
+// f32 rounds the number; any other type must hold it exactly, and f16 and bf16 take only 0: else the result is empty.
 std::optional<ElementBytes> element_bytes(DType dtype, double value);
 
 // `to` may lie anywhere, aligned or not.

@@ -1,4 +1,4 @@
-// Floats of 16 bits, one element at a time. Kernels convert whole vectors of f16 by instructions of their own.
+// Floats of 16 bits, one element at a time. Kernels convert whole vectors of f16 by vector instructions.
 #pragma once
 
 #include <bit>

@@ -30,7 +30,7 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
 }
 
 std::string likely_meant(std::string_view word, std::span<const std::string> known) {
-  // A word that starts with the whole of another is a short or a long form of it.
+  // A word that starts with the whole of another is likely a longer form of it.
   for (const std::string& name : known)
     if (word.size() >= 3 && (name.starts_with(word) || (name.size() >= 3 && word.starts_with(name)))) return name;
   const std::string name = nearest(word, known);

@@ -11,9 +11,9 @@ namespace plimsoll {
 // Number of letters to insert, drop, change, or swap with their neighbour.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The first of those with the smallest distance; empty when there are none.
+// The known word with the smallest distance, the first of several; empty when there are none.
 std::string nearest(std::string_view word, std::span<const std::string> known);
-// The same where the word is likely meant; empty where it has little in common with all of them.
+// The known word that was likely meant; empty where `word` has little in common with all of them.
 std::string likely_meant(std::string_view word, std::span<const std::string> known);
 
 }  // namespace plimsoll

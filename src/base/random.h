@@ -9,7 +9,7 @@ namespace plimsoll {
 
 constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15ULL;  // the step of splitmix64
 
-// The finaliser of splitmix64: every bit of the input moves half of the output; 0 stays 0.
+// The finaliser of splitmix64: every bit of the input affects about half of the bits of the output; 0 stays 0.
 constexpr uint64_t scramble_bits(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;

@@ -7,7 +7,7 @@
 
 namespace plimsoll {
 
-// Each kind shares what those before it do, too.
+// Each kind includes those before it.
 enum class Sharding : uint8_t { None, State, Gradients, Weights };
 inline constexpr std::array kShardings{Sharding::None, Sharding::State, Sharding::Gradients, Sharding::Weights};
 

@@ -31,7 +31,7 @@ void expect_one_owner(const Op& op, std::span<const Tensor> inputs) {
   }
 }
 
-// The graph that is traced, where eager tensors meet those of one; else null.
+// The graph that is being traced, if `inputs` mix its tensors with eager ones; else null.
 const Body* find_traced(std::span<const Tensor> inputs) {
   const Body* traced = nullptr;
   bool has_eager = false;
@@ -50,7 +50,7 @@ std::vector<Tensor> capture(std::span<const Tensor> inputs, const Body& traced) 
 }
 
 Outputs add_to_graph(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, const Name& name) {
-  // Before numbers of values are asked for: a new recording may begin here.
+  // Called before ids of values are read: a new recording may begin here.
   Recorder* const recorder = inputs[0].is_eager() ? inputs[0].held()->recorder : nullptr;
   if (recorder != nullptr) recorder->before_apply(op, attrs);
   expect_one_owner(op, inputs);

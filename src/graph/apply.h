@@ -10,7 +10,7 @@
 
 namespace plimsoll::graph {
 
-// What a node made: its outputs are consecutive values. Stands for the first one where one is expected.
+// The outputs of a node, which are consecutive values. Converts to the first where one tensor is expected.
 class Outputs {
  public:
   Outputs(Graph& graph, NodeId node, ValueId first, int count)
@@ -27,8 +27,8 @@ class Outputs {
   int count_;
 };
 
-// Inputs of a graph: adds a node to it. Eager inputs: records the call. Refuses, by the operator's name, inputs that
-// are unset or of several graphs.
+// Inputs of a graph: adds a node to it. Eager inputs: records the call. Refuses, with the operator's name in the
+// message, inputs that are unset or of several graphs.
 Outputs apply(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs = {}, Name name = {});
 inline Outputs apply(const Op& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {}, Name name = {}) {
   return apply(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs, name);

@@ -27,7 +27,7 @@ class Attrs {
   double f(std::string_view key, double otherwise = 0) const;
   std::string_view s(std::string_view key, std::string_view otherwise = "") const;
   Shape shape(std::string_view key, Shape otherwise = {}) const;  // shapes, and lists of whole numbers >= 0
-  Dims dims(std::string_view key, Dims otherwise = {}) const;     // the same, none of them the batch
+  Dims dims(std::string_view key, Dims otherwise = {}) const;     // the same, without a batch dimension
   const std::vector<double>& list(std::string_view key) const;    // empty when absent
 
   bool empty() const { return items_.empty(); }

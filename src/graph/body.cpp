@@ -39,7 +39,8 @@ void Body::forget() {
   guard_ = -1;
 }
 
-// All nodes of an operator share its name: a recording is made again in each step, and names cost more than the rest.
+// In a recording all nodes of an operator share its name: recordings are made anew in each step, and making unique
+// names would take longer than all else.
 int32_t Body::name_of_operator(const Op& op) {
   const auto [at, added] = operator_names_.try_emplace(&op, static_cast<int32_t>(names_.size()));
   if (added) names_.emplace_back(op.name);
@@ -135,7 +136,7 @@ ValueId Body::add_constant(const TensorType& type, std::span<const std::byte> by
 }
 
 std::string Body::layer_name(std::string_view kind) {
-  // Outside of all scopes each graph counts for itself, and eager code over all of its recordings.
+  // Outside of all scopes each graph numbers its own layers; eager code numbers on through all of its recordings.
   return store_->is_in_scope() ? store_->layer_name(kind) : next_layer_name(layers_, kind);
 }
 

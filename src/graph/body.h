@@ -69,18 +69,18 @@ class Body {
 
   ValueId add_placeholder(std::string_view name, const TensorType& type);
   ValueId add_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role);
-  ValueId enter_variable(const StoredVariable& stored);  // of the store, by itself: scopes do not matter
+  ValueId enter_variable(const StoredVariable& stored);  // by its full name, whatever scope is open
   ValueId add_constant(const TensorType& type, std::span<const std::byte> bytes, std::string_view name);
-  // Infers the types of its outputs; names default to the operator's, made unique in the scope.
+  // Infers the types of the outputs. The name defaults to the operator's and is made unique in the scope.
   NodeId add_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name);
 
-  // Makes it the recording of eager code: nodes have no names of their own, variables of one name are the same.
+  // Makes this graph the recording of eager code: nodes get no names of their own, and a variable may be added twice.
   void record_for(Recorder* recorder) { recorder_ = recorder; }
   Recorder* recorder() const { return recorder_; }
-  // Eager tensors may be used in this graph: they are captured.
+  // Allows eager tensors as inputs of this graph's nodes: `capturer` takes them into the graph.
   void capture_with(Capturer* capturer) { capturer_ = capturer; }
   Capturer* capturer() const { return capturer_; }
-  // All nodes and values go; the next ones are numbered from 0 again.
+  // Removes all nodes and values; the next ones are numbered from 0 again.
   void forget();
   void add_composing(int more) { composing_ += more; }
   bool is_composing() const { return composing_ > 0; }

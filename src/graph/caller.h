@@ -1,4 +1,4 @@
-// The place of the program that called into the library: what is recorded inside belongs to it.
+// The place in the user's program that called into the library: operators recorded meanwhile are attributed to it.
 #pragma once
 
 #include <source_location>

@@ -21,7 +21,7 @@ double polynomial(const double (&terms)[N], double x) {
 }
 
 // The inverse of the normal distribution, by quotients of polynomials (Wichura 1988, algorithm AS 241, PPND7): right to
-// 7 digits. Unlike other ways it draws from one random number and mostly needs no logarithm.
+// 7 digits. It takes one random number for each result and mostly needs no logarithm.
 constexpr double kMiddle = 0.425;
 bool is_in_middle(double p) { return std::abs(p - 0.5) <= kMiddle; }
 
@@ -48,11 +48,11 @@ constexpr double kBelowMinusTwo = 0.022750131948179208;  // share of a normal be
 // Deviation of a unit normal cut at two deviations.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
-// What element i draws, from 0 up to 1.
+// The random number of element i, in [0, 1).
 double unit_at(uint64_t key, int64_t i) { return unit_real(mix_bits(key, static_cast<uint64_t>(i))); }
 
-// The quantile of share_of(random number) for each of the elements. All of a block are taken to lie in the middle,
-// which the compiler turns into vectors, and then those that do not are done again.
+// The quantile of share_of(random number) for each element. A block is first computed as if all of it lay in the
+// middle, in a loop that the compiler vectorises; then the elements in the tails are recomputed.
 template <class Share>
 void fill_normals(const Init& init, uint64_t key, int64_t first, int64_t count, float* out, const Share& share_of) {
   constexpr int64_t kBlock = 512;

@@ -81,13 +81,13 @@ struct Traits {
   bool elementwise = false;    // element i of the output depends on element i of the (broadcast) inputs
   uint32_t in_place = 0;       // bit i: output 0 may be written over input i, if both have the same bytes
   uint32_t updates = 0;        // bit i: input i, a variable, is changed in place
-  bool statistics = false;     // an update that a layer added with its forward pass: part of every training step of it
+  bool statistics = false;     // an update that a layer adds in its forward pass: part of every training step
   bool plain_updates = false;  // the variables that it changes must be row-major, for all who use them
-  // Elements of the variables that an update takes together, and else apart; 0: says nothing. Inputs with one number a
-  // block are cut where the variables are.
+  // An update treats blocks of this many elements of its variables apart from each other; 0: no claim. Inputs with one
+  // number for each block are cut where the variables are.
   int64_t update_block = 0;
   bool exchanges = false;      // talks to other ranks: its task is on the network lane
-  std::string_view slim = {};  // how its variant saves scratch, at more time and the same bits; empty: no variant
+  std::string_view slim = {};  // how its variant saves workspace, at more time and the same bits; empty: no variant
 };
 
 // The work of one run. Constants in it were measured with `plimsoll profile`; only their ratios matter to a plan.
@@ -108,7 +108,7 @@ struct Fusion {
   bool applies_activation = false;  // has a setting `activation`, applied to output 0
   bool sums = false;                // output 0 is input 0 + input 1
   bool joins_chains = true;         // with a tile: may become a step of a fused chain
-  // Elements of output 0 are elements of input 0. Output 1 says which: with dy it is all that the gradient takes.
+  // Elements of output 0 are elements of input 0. Output 1 says which; the gradient takes only output 1 and dy.
   bool selects = false;
 
   const Op* gradient_of = nullptr;
@@ -124,9 +124,9 @@ struct Fusion {
     int more;
   };
   std::optional<ThroughActivation> through_activation = {};
-  // One operator does the work of both, where nothing else reads what the forward operator kept for its gradient and
-  // the seed of the gradient is computed before the forward operator. Inputs: the forward operator's, then the seed;
-  // outputs: output 0 of the forward operator, then the gradient's.
+  // One operator computes the forward operator and this gradient together, where nothing else reads what the forward
+  // operator kept for its gradient, and the seed of the gradient is computed before the forward operator. Inputs: the
+  // forward operator's, then the seed; outputs: output 0 of the forward operator, then the gradient's.
   struct WithForward {
     const Op* op;
     int kept, seed;  // numbers of the gradient's inputs
@@ -155,8 +155,8 @@ struct Op {
   const kernels::TileOp* (*tile)() = nullptr;  // element-wise operators: what chains are fused from
   std::string_view onnx = {};                  // ONNX operator that it corresponds to, if one does
   Fusion fusion = {};
-  // Products on a processor that multiplies bf16: how this one is computed so, where the setting `compute` says "bf16".
-  // Without value where f32 is as fast at these sizes, those of the whole batch.
+  // Products, on a processor that multiplies bf16: how the kernel computes when the setting `compute` is "bf16".
+  // Without value where f32 is as fast. `Facts` has the sizes of the whole batch.
   std::optional<HalfCompute> (*half_compute)(const kernels::Facts&) = nullptr;
 };
 

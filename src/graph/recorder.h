@@ -24,7 +24,7 @@ struct Held {
   Recorder* recorder = nullptr;  // null: its Eager has ended
   void (*dispose)(Held*) noexcept = nullptr;
   TensorType type = {};
-  // Its number in the recording of that serial; another serial: it is not in the current one yet.
+  // `id` is its number in the recording with serial `recording`. Another serial than the current one: not entered yet.
   int64_t recording = -1;
   ValueId id = -1;
 };
@@ -34,18 +34,18 @@ class Recorder {
   virtual ~Recorder() = default;
 
   Graph& graph() { return *graph_; }
-  int64_t serial() const { return serial_; }  // of the recording: a new one begins when all of the last has run
+  int64_t serial() const { return serial_; }  // a new recording, and serial, begins when all of the last one has run
 
-  // The handle's value in the current recording; enters it where it is not there.
+  // The number of the value in the current recording; adds the value to the recording if it is not there.
   virtual ValueId enter(Held& held) = 0;
   // One more handle to a value of the recording.
   virtual Held* hold(ValueId id) = 0;
-  // Before an operator is recorded: the right thread, and not too much pending.
+  // Called before an operator is recorded: checks the thread, and runs what is pending when that has become too much.
   virtual void before_apply(const Op& op, const Attrs& attrs) = 0;
   virtual void after_apply(NodeId node, const std::source_location& where) = 0;
 
-  // Operators recorded from now on belong to this place of the program, unless an outer one is set; returns what was
-  // set before.
+  // Operators recorded from now on are attributed to this place of the program, unless an outer call has set one;
+  // returns what was set before.
   const std::source_location* set_caller(const std::source_location* where) {
     const std::source_location* const before = caller_;
     if (caller_ == nullptr) caller_ = where;
@@ -55,7 +55,7 @@ class Recorder {
 
   virtual std::string_view name_of(const Held& held) = 0;
   virtual const void* read(Held& held) = 0;                   // computes it; valid until anything else is computed
-  virtual void set_number(Held& variable, float number) = 0;  // what is pending runs with the number before
+  virtual void set_number(Held& variable, float number) = 0;  // pending operators still read the old number
   virtual void run() = 0;                                     // all that is pending
   // A value whose numbers the caller writes into the memory that is returned, row-major, before anything else.
   virtual std::pair<Tensor, std::byte*> make_empty(const TensorType& type, const std::source_location& where) = 0;
@@ -77,14 +77,14 @@ class Capturer {
   virtual Tensor capture(Held& held) = 0;
 };
 
-// That of the innermost Eager of this thread; null: there is none.
+// The recorder of the innermost Eager of this thread; null: there is none.
 Recorder* current_recorder();
 void add_recorder(Recorder* recorder);              // becomes the innermost
-void remove_recorder(Recorder* recorder);           // wherever it is
+void remove_recorder(Recorder* recorder);           // wherever it is in the nesting
 Recorder& require_recorder(std::string_view what);  // throws Error
 bool is_alive(const Recorder* recorder);            // of this thread
 
-// While one lives, recording goes on: numbers of values and nodes stay valid.
+// While a Composing lives, no new recording begins: numbers of values and nodes stay valid.
 class Composing {
  public:
   explicit Composing(Graph& graph);

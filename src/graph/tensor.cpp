@@ -18,7 +18,7 @@ graph::Recorder& recorder_of(const graph::Held& held) {
   return *held.recorder;
 }
 
-// Of this thread, the innermost last.
+// The recorders of the Eagers of this thread, the innermost last.
 thread_local std::vector<graph::Recorder*> recorders;
 
 }  // namespace

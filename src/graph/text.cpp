@@ -3,7 +3,7 @@
 //   variable fc/kernel f32[784,10] weight uniform(-0.08,0.08)
 //   constant scalar f32[] 0000803f
 //   y = matmul(x, fc/kernel) transpose_b=1
-// "backward" and "forward" on a line of their own say which pass the nodes after it belong to; it starts forward.
+// "backward" and "forward" on a line of their own say which pass the nodes after it belong to; a graph starts forward.
 #include "graph/text.h"
 
 #include <charconv>
@@ -106,7 +106,7 @@ void parse_line(std::string_view line, FindOp find_op, Graph& graph) {
   }
 }
 
-// Of the values that the last line made. Products are checked: sizes that pass 64 bits are an Error of their own.
+// Checks the values that the last line made. Sizes that pass 64 bits throw an Error in element_count.
 void expect_sizes(const Body& graph, size_t first, int64_t most) {
   for (size_t i = first; i < graph.values().size(); ++i)
     if (const TensorType& type = graph.values()[i].type; element_count(type.shape).count() > most)

@@ -13,7 +13,7 @@ using FindOp = const Op* (*)(std::string_view name);  // null when there is none
 
 std::string to_string(const Body& graph);
 
-// What a text that nobody vouches for may ask for.
+// Limits for a text from an untrusted source.
 struct TextLimits {
   int64_t lines = INT64_MAX;
   int64_t elements = INT64_MAX;  // of a value, in one sample

@@ -97,7 +97,7 @@ void moments(const ChannelPieces& pieces, const float* x, float* mean, float* sq
       typename B::Numbers center = sums.total();
       const auto pixels = hn::Set(d, static_cast<float>(kBlock) / static_cast<float>(piece.count));
       for (int s = 0; s < B::kSubs; ++s) center.sub[s] = hn::Mul(center.sub[s], pixels);
-      // The piece is still in the cache: a second look costs little and loses no digits.
+      // The piece is still in the cache: a second pass costs little, and distances from the mean lose no digits.
       Sums<kBlock> distances;
       for_vectors<kBlock>(
           piece.count,

@@ -31,11 +31,11 @@ class ChannelPieces {
   int64_t last_channel() const { return std::min(order_.channels(), (first_block_ + blocks_) * order_.block()); }
 
   struct Piece {
-    int64_t at;     // of its first element
+    int64_t at;     // index of its first element
     int64_t count;  // of elements
     int64_t sample;
     int64_t channel;  // first of the block
-    int64_t numbers;  // where its numbers are among those of all slots
+    int64_t numbers;  // index of its first number among those of all slots
   };
   Piece piece(int64_t i) const;
 

@@ -9,10 +9,10 @@
 
 namespace plimsoll::kernels {
 
-// The layout of a value that the passes can walk; sigmoid would fill the padding with halves.
+// The order in which the passes walk a value: not padded before a sigmoid, which would fill the padding with 0.5.
 ImageOrder order_for(const ConcreteType& type, Activation activation);
 
-// Rows of numbers for each channel, one after another in workspace; the padding counts.
+// Rows with a number for each channel, padding included, one after another in workspace.
 class ChannelRows {
  public:
   ChannelRows(const Args& args, int64_t offset, const ImageOrder& order)

@@ -78,7 +78,7 @@ void expect_made(const PrimitiveDesc& pd) {
   if (!pd) throw Error("oneDNN has no kernel for a convolution of these sizes");
 }
 
-// `make(layout of the filter)` with oneDNN's choice, or with `wish` where the implementation stays the same.
+// make(layout of the filter) with oneDNN's choice, or with `wish` where the implementation stays the same.
 template <class Make>
 auto make_with_wish(const Make& make, const Desc& any, const Desc& wish) {
   auto best = make(any);
@@ -319,7 +319,7 @@ Prepared prepare_half_kernel_grad(const Facts& facts, const ConvolutionSizes& si
                                     });
 }
 
-// Whether oneDNN has code for it that multiplies bf16, not a way round through f32.
+// Whether oneDNN's implementation multiplies bf16 itself and does not convert to f32 first.
 template <class PrimitiveDesc>
 bool is_native(const PrimitiveDesc& pd) {
   return pd && !is_by_product(pd) && std::string_view(pd.impl_info_str()).find("bf16") != std::string_view::npos;
@@ -355,7 +355,7 @@ std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const Convolut
   const Window& w = sizes.window;
   const bool is_small = sizes.kernel[2] == 3 && sizes.kernel[3] == 3 && w.groups == 1 && w.strides[0] == 1 &&
                         w.strides[1] == 1 && w.dilations[0] == 1 && w.dilations[1] == 1;
-  // With vectors of sixteen the forward pass alone was measured to be faster.
+  // With vectors of sixteen only the forward pass was measured to be faster.
   const bool has_way = pass == ConvolutionPass::Forward || Winograd::block() == 8;
   if (!is_small || !has_way) return std::nullopt;
   const Dims &from = is_backward ? sizes.y : sizes.x, &to = is_backward ? sizes.x : sizes.y;
@@ -392,7 +392,7 @@ Prepared prepare_convolution(const Facts& facts, const ConvolutionSizes& sizes) 
     attr.set_post_ops(post);
     return forward(sizes, x, kernel, bias, y, attr);
   };
-  // What is added must lie as the result does.
+  // The residual must have the layout of the result.
   const Desc any_y = residual ? plain.dst_desc() : any_image(sizes.y);
   const auto pd = make_with_wish([&](const Desc& kernel) { return make(any_image(sizes.x), kernel, any_y); },
                                  any_kernel(sizes), wish_for_kernel(facts.in[1], sizes));

@@ -24,7 +24,7 @@ enum class ConvolutionPass : uint8_t { Forward, InputGrad, KernelGrad };
 // every micro-batch is computed in the same way.
 std::optional<Winograd::Sizes> winograd_sizes(const Facts& facts, const ConvolutionSizes& sizes, ConvolutionPass pass);
 
-// Whether f32 is computed so: where Winograd's sizes suit, and oneDNN's layouts on this processor do.
+// Whether f32 is computed by Winograd's algorithm: the sizes suit it, and so do oneDNN's layouts on this processor.
 bool uses_winograd(const Facts& facts, const ConvolutionSizes& sizes, ConvolutionPass pass);
 
 // Images of one channel: our own filter gradient is several times as fast as oneDNN's.

@@ -48,7 +48,7 @@ struct RunStep {
   std::vector<int> in;
   int out;
   int slot = -1;            // where the result goes, unless straight into an output
-  int target = -1;          // the output that it is, if it is one
+  int target = -1;          // number of the output that the result is; -1: none
   StoreFn round = nullptr;  // then `load` back: what later steps read has the precision of its type
   LoadFn load = nullptr;
 };
@@ -256,7 +256,8 @@ class TileKernel final : public Kernel {
     }
   }
 
-  // What is written over an input is in the caches already.
+  // Whether a step writes its result into the output at once, through the caches: also where large results are
+  // streamed, if the output takes the place of an input, which is in the caches already, or is not aligned.
   bool writes_straight(const Args& args, int target) const {
     if (!targets_[static_cast<size_t>(target)].is_float) return false;
     if (stream_ == nullptr) return true;
@@ -266,7 +267,7 @@ class TileKernel final : public Kernel {
     return reinterpret_cast<uintptr_t>(out) % kAlignment != 0;
   }
 
-  // What no later step reads goes past the caches where it is made.
+  // Whether a step writes its result into the output at once, past the caches: only if no later step reads it.
   bool streams_straight(const Args& args, int target) const {
     const Target& to = targets_[static_cast<size_t>(target)];
     return stream_ != nullptr && to.is_float && !to.is_read && !writes_straight(args, target);

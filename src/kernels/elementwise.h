@@ -74,7 +74,7 @@ using LoadFn = void (*)(const void* from, float* to, size_t count);
 using StoreFn = void (*)(const float* from, void* to, size_t count);
 LoadFn load_of(DType dtype);
 StoreFn store_of(DType dtype);
-// Past the caches, for outputs too large to be found there again.
+// Past the caches, for outputs too large to stay in them.
 StoreFn streaming_store();
 
 // The traits of an operator that is nothing but a map; `in_place` as in Traits.

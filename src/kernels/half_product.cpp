@@ -20,9 +20,8 @@
 //  pairs:
 //
 //    b, packed: strips of 64 columns; pair after pair of rows, 64 pairs side by side
-//    a, by rows: read where it is if it is bf16 and its rows are consecutive, else rounded into rows of workspace; if
-//    its
-//       columns are consecutive, packed as b is
+//    a, by rows: read where it is if it is bf16 and its rows are consecutive, else rounded into rows of workspace
+//    a, if its columns are consecutive: packed as b is
 //
 //  A thread takes a chunk of c and makes it over kHalfDepth of the inner dimension at a time.
 namespace plimsoll::kernels {
@@ -90,7 +89,7 @@ PLIMSOLL_MULTIPLIES_BF16 inline __m512i load_pairs(const void* from, DType dtype
   return reinterpret_cast<const __m512i&>(both);
 }
 
-// Neighbouring lines: a row of numbers is one stretch of memory. `width` pairs side by side, those behind the lines 0.
+// For lines that are neighbours in memory. Writes `width` pairs side by side; those beyond the last line are 0.
 PLIMSOLL_MULTIPLIES_BF16 void pack_side_by_side(const HalfLines& lines, std::byte* to, int64_t width) {
   for (int64_t k = 0; k < lines.depth; k += 2, to += width * kPairBytes)
     for (int64_t i = 0; i < width; i += kHalfLanes) {
@@ -102,7 +101,7 @@ PLIMSOLL_MULTIPLIES_BF16 void pack_side_by_side(const HalfLines& lines, std::byt
     }
 }
 
-// The same from lines that are stretches of memory themselves: blocks of 16 lines by 16 pairs are transposed.
+// The same for lines that are contiguous: blocks of 16 lines by 16 pairs are transposed.
 PLIMSOLL_MULTIPLIES_BF16 void pack_transposed(const HalfLines& lines, std::byte* to, int64_t width) {
   for (int64_t k = 0; k < lines.depth; k += 2 * kHalfLanes) {
     const int64_t pairs = std::min(kHalfLanes, (lines.depth - k + 1) / 2);
@@ -263,7 +262,7 @@ void pack_strips(const HalfLines& lines, std::byte* to, int64_t width, int64_t l
   }
 }
 
-// a as pairs; `packed` is used where it does not lie so already.
+// a as pairs, in `packed` unless it lies in memory as pairs already.
 PairRows pair_rows(const HalfLines& a, std::byte* packed) {
   const int64_t pairs = (a.depth + 1) / 2;
   const bool is_by_rows = a.depth_stride == 1;
@@ -284,7 +283,7 @@ PairRows pair_rows(const HalfLines& a, std::byte* packed) {
 
 bool multiplies_bf16() {
 #if defined(__x86_64__)
-  // Each level of oneDNN has the bits of those below it.
+  // The number of an instruction set in oneDNN has the bits of all sets below it.
   constexpr auto kLevel = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
   const auto here = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   return (here & kLevel) == kLevel && __builtin_cpu_supports("avx512bf16") != 0;

@@ -11,7 +11,7 @@ namespace plimsoll::kernels {
 
 // Whether the processor multiplies bf16 and oneDNN is allowed to use that (ONEDNN_MAX_CPU_ISA).
 bool multiplies_bf16();
-// Whether lowering asked for it.
+// Whether lowering asked for bf16.
 inline bool computes_in_bf16(const graph::Attrs& attrs) { return attrs.s("compute") == "bf16"; }
 
 // How much faster products in bf16 count than those in f32. Convolutions gain more than this, matrix products about as

@@ -34,8 +34,8 @@ HWY_INLINE Words noise_of(Floats value, Floats gradient, Floats weight, uint32_t
   return hn::Xor(h, hn::ShiftRight<16>(h));
 }
 
-// Rounds up with the probability that makes the mean right: rounding to nearest would lose every step of a slow mean
-// that is less than half a unit. Zero stays zero, a NaN stays one.
+// Stochastic rounding, which keeps the mean: rounding to nearest would lose every change of a slow moving average that
+// is less than half a unit. Zero stays zero, a NaN stays one.
 HWY_INLINE hn::Vec<HalfTag> narrow(Floats value, Words noise) {
   const WordTag d;
   const Words bits = hn::BitCast(d, value);
@@ -59,7 +59,7 @@ HWY_INLINE Floats load_state(const Part& part, FloatTag d, const uint16_t* from)
   return widen(d, hn::Load(HalfTag(), some));
 }
 
-// The gradient and the weight only make noise.
+// Gradient, weight and salt are there for the noise of stochastic rounding; f32 needs none.
 template <class Portion>
 HWY_INLINE void store_state(const Portion& part, FloatTag d, Floats value, Floats, Floats, uint32_t, float* to) {
   part.store(d, value, to);

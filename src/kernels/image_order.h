@@ -12,7 +12,7 @@ class ImageOrder {
   ImageOrder(const Layout& layout, const Dims& dims);
   ImageOrder(const Dims& dims, int64_t block);
 
-  // False for orders that are not made of such planes; ask for plain() then.
+  // False for orders that are not made of such planes; order_or_plain gives the plain order then.
   bool is_known() const { return block_ > 0; }
   int64_t samples() const { return samples_; }
   int64_t channels() const { return channels_; }

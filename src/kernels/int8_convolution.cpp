@@ -49,7 +49,7 @@ dnnl::primitive_attr finishing(const ConvolutionSizes& sizes, const ResultLimits
   return attr;
 }
 
-// oneDNN's matrix product for bytes takes memory of its own when it runs: the next implementation then.
+// Skips oneDNN's matrix product for bytes, which allocates memory of its own when it runs.
 ByteForward::primitive_desc describe(const ConvolutionSizes& sizes, const MemoryDesc& filter, DType result,
                                      const dnnl::primitive_attr& attr) {
   const Window& w = sizes.window;

@@ -16,7 +16,7 @@ ImageOrder joined_order(const ConcreteType& given, const Dims& whole, std::span<
 
 namespace {
 
-// Where a step along `axis` stays a run of whole blocks, elements lie as in the plain order: [N, C, pixels].
+// Row-major strides serve blocked orders too: joined_order takes these only where parts are whole blocks of channels.
 StridedCopy between(Bytes element_bytes, const Dims& part, const Dims& whole, int64_t axis, int64_t first, int64_t step,
                     bool into_whole) {
   const Dims part_strides = strides_of(part);

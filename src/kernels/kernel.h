@@ -33,7 +33,7 @@ struct Facts {
   bool accumulate = false;            // operators that sum over the batch: add into the output
   bool slim = false;                  // do what Traits::slim names
 
-  // Of all operands, each once: what one pass over them moves.
+  // Bytes of all operands, each once: what one pass over them moves.
   double operand_bytes() const {
     double bytes = 0;
     for (const ConcreteType& type : in) bytes += static_cast<double>(type.bytes());
@@ -75,7 +75,7 @@ struct Args {
   const StepState* state;
   int32_t action = 0;  // of the plan
 
-  // The kernel goes on, and leaves bad values out of its result.
+  // After a report the kernel goes on, and leaves bad values out of its result.
   void report(const BadValue& bad) const noexcept {
     if (state->status != nullptr && state->status->is_good()) *state->status = {action, bad};
   }

@@ -77,13 +77,13 @@ Cut cut_of(const Description& whole) {
   return cut;
 }
 
-// So many samples of an image, or outputs of a filter or bias: they are outermost.
+// The description for `size` samples of an image, or `size` outputs of a filter or bias: these are outermost.
 Desc with_first(Desc desc, int64_t size) {
   if (desc.data.dims[0] != size) desc.data.dims[0] = desc.data.padded_dims[0] = size;
   return desc;
 }
 
-// A range of channels, sample after sample.
+// The description for a range of channels, sample after sample.
 Desc with_channels(Desc desc, int64_t channels) {
   desc.data.format_desc.blocking.strides[0] = desc.data.format_desc.blocking.strides[0] / desc.data.dims[1] * channels;
   desc.data.dims[1] = desc.data.padded_dims[1] = channels;

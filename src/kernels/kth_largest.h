@@ -18,8 +18,8 @@ class KthLargest {
   KthLargest() : slots_(thread_slots()) {}
   Bytes workspace_bytes() const { return slots_ * kBins * static_cast<Bytes>(sizeof(int64_t)); }
 
-  // Its bits. `visit(first, last, put)` calls put(bits) for each value of the items [first, last) of `items`; all items
-  // have at least k values together, and k is at least 1. It is called three times for each item.
+  // The bits of the k-th largest. `visit(first, last, put)` calls put(bits) for each value of the items [first, last)
+  // of `items`; all items have at least k values together, and k is at least 1. Each item is visited three times.
   template <class Visit>
   uint32_t find(int64_t items, int64_t grain, int64_t k, void* workspace, const Visit& visit) const {
     uint32_t found = 0;

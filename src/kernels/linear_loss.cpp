@@ -122,7 +122,7 @@ struct TileRows {
   const float* x;
   const int32_t* labels;
   float* sums;    // the log-sum-exp of each
-  float* logits;  // room for all of them, tile behind tile; null: they are made again where they are needed again
+  float* logits;  // room for all of them, tile behind tile; null: they are recomputed
 };
 
 void fill_zeros(float* to, int64_t count) {
@@ -240,8 +240,8 @@ class LinearLoss::Run {
     return loss;
   }
 
-  // Adds the gradients of these rows to dx and dkernel. The next rows use each tile of the kernel while it is in the
-  // cache; their logits are written over those that are no longer needed.
+  // Adds the gradients of `rows` to dx and dkernel. `behind`, the next rows, use each tile of the kernel while it is in
+  // the cache; their logits are written over those that are no longer needed.
   void go_back(const TileRows& rows, const std::optional<TileRows>& behind, const LossOperands& in, float factor,
                void* workspace) const noexcept {
     float* slopes = at(workspace, 0);

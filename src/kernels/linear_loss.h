@@ -40,7 +40,7 @@ struct LossWork {
   bool adds = false;          // to what loss and dkernel hold
 };
 
-// Of the loss, its gradient, or both; null where one of them lacks it.
+// Operands of the loss, of its gradient, or of both; null where there is no such operand.
 struct LossOperands {
   const float* x;
   const void* kernel;  // floats, or packed

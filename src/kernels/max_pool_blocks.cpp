@@ -76,7 +76,7 @@ HWY_INLINE void with_size(const PoolGeometry& g, const Function& f) {
   return f(std::integral_constant<int, 0>());
 }
 
-// The visitors are not lambdas: those would keep what they capture in memory.
+// The visitors are not lambdas, whose captures the compiler would keep in memory instead of registers.
 struct Largest {
   const float* x;
   hn::Vec<Channels> best;
@@ -86,7 +86,7 @@ struct Largest {
       : x(from), best(hn::Set(Channels(), -std::numeric_limits<float>::infinity())), place(hn::Zero(Places())) {}
   HWY_INLINE void operator()(int32_t k, int64_t at) {
     const auto value = hn::LoadU(Channels(), x + at);
-    // The first place of a window, unless that is padding.
+    // The first place of the window; not visited where that is padding.
     if (k == 0) {
       best = value;
       return;

@@ -5,8 +5,8 @@
 namespace plimsoll::kernels {
 namespace {
 
-// result, which is one of both, = first and second together. Both ranks of a pair combine in the same order, so that
-// they get the same bits.
+// Combines first and second into result, which is one of the two. Both ranks of a pair combine in the same order, so
+// that they get the same bits.
 void combine_pair(const float* first, const float* second, int64_t channels, float* result) noexcept {
   const double of_first = static_cast<double>(first[2 * channels]),
                of_second = static_cast<double>(second[2 * channels]);

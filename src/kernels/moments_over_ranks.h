@@ -7,8 +7,8 @@
 
 namespace plimsoll::kernels {
 
-// Means of the channels, then by channel the sum over samples of squared distances from the mean, a pixel each, then
-// the number of samples. These combine without the loss of digits that sums of squares have.
+// Means of the channels; for each channel the sum over samples of squared distances from the mean, averaged over
+// pixels; the number of samples. These combine without the loss of digits that sums of squares have.
 constexpr int64_t moments_length(int64_t channels) { return 2 * channels + 1; }
 
 // Combines the moments of all ranks in the tree of sum_over_ranks. `received` has room for as many numbers. False: an

@@ -112,7 +112,7 @@ OneChannelFilterGrad::OneChannelFilterGrad(const Sizes& sizes)
   for (int64_t row = 0; row < n_.kernel[0]; ++row)
     for (int64_t column = 0; column < n_.kernel[1]; ++column)
       offsets_.push_back(row * w.dilations[0] * band_size_[1] + column * w.dilations[1]);
-  offsets_.resize(static_cast<size_t>(round_up(taps_, kTapsAlone)));  // the others' sums are not used
+  offsets_.resize(static_cast<size_t>(round_up(taps_, kTapsAlone)));  // sums of those beyond taps_ are not used
 }
 
 int64_t OneChannelFilterGrad::sum_floats() const {
@@ -127,7 +127,7 @@ Bytes OneChannelFilterGrad::workspace_bytes() const {
 
 void OneChannelFilterGrad::fill_band(const float* x, int64_t first_row, float* band) const noexcept {
   const int64_t top = first_row * n_.window.strides[0] - n_.window.pads[0];
-  const int64_t left = std::min(n_.window.pads[1], band_size_[1]);  // a wide stride may not get beyond the padding
+  const int64_t left = std::min(n_.window.pads[1], band_size_[1]);  // a band may end within the padding
   const int64_t width = std::min(n_.image[1], band_size_[1] - left);
   for (int64_t row = top; row < top + band_size_[0]; ++row, band += band_size_[1]) {
     if (row < 0 || row >= n_.image[0]) {

@@ -12,13 +12,13 @@ namespace {
 
 constexpr float kLargestCode = 127;
 
-// The next number with 16 significant bits.
+// Rounds up to 16 significant bits.
 float round_up_to_16_bits(float x) {
   constexpr uint32_t kDropped = 0xFF;
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + kDropped) & ~kDropped);
 }
 
-// NaN where a weight is not finite: so are the weights that are unpacked.
+// NaN where a weight is not finite: all weights of the stretch are then unpacked as NaN.
 float scale_of(float largest) {
   if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
   return round_up_to_16_bits(largest / kLargestCode);
@@ -30,10 +30,10 @@ int8_t code_of(float x, float scale) {
                    : int8_t{0};
 }
 
-// The larger of both, or the one that is no number.
+// The larger of both, or NaN if one of them is.
 float larger(float a, float b) { return std::isnan(a) || a > b ? a : b; }
 
-// To the nearest, to even.
+// Rounds to nearest, ties to even.
 uint16_t to_bf16(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);

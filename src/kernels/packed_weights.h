@@ -14,7 +14,7 @@
 
 namespace plimsoll::kernels {
 
-// The matrix that a tensor is for this: a row is what lies along all dimensions but the first.
+// A tensor is packed as a matrix: each row has all dimensions but the first.
 struct PackedWeights {
   DType dtype = DType::BF16;  // or I8
   int64_t rows = 0, columns = 0;

@@ -25,7 +25,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
   }
 }
 
-// Threads that work at once: what workspace of their own is counted in.
+// Threads that work at once. Kernels have workspace for each slot.
 inline int thread_slots() { return omp_get_max_threads(); }
 
 // Calls body(item, slot) for each of [0, count); `slot` is below `slots` and no two calls at once share one. For items

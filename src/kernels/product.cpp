@@ -106,8 +106,8 @@ HWY_NOINLINE void multiply_strip(const ProductPiece& p, const float* b, const fl
   }
 }
 
-// One row of a by columns of b where it lies: sums run as those of packed columns do. So many columns side by side are
-// as many sums that do not wait for each other, and stretches of memory that are worth fetching ahead.
+// One row of a by columns of b, which is not packed; sums run in the same order as with packed columns. Many columns
+// side by side make independent sums, and stretches of memory that are worth prefetching.
 template <int kVectors, class Access>
 HWY_INLINE void multiply_row(const ProductPiece& p, int64_t column, Columns<kVectors, Access> columns) {
   constexpr int64_t kAhead = 8;  // rows: too far apart for the processor's own prefetching

@@ -21,7 +21,7 @@ struct ProductPiece {
   const float* a;  // at its first row
   int64_t a_row_stride, a_column_stride, a_panel_stride;
   const float* b;            // packed: strips of strip_width() columns, row after row; the last may be half as wide
-  int64_t b_row_stride = 0;  // of one row alone: b is read where it lies, its columns consecutive; 0: it is packed
+  int64_t b_row_stride = 0;  // if a has one row: b is not packed, its columns are consecutive; 0: b is packed
   const float* bias;
   float* c;
   int64_t c_stride;
@@ -71,7 +71,7 @@ class Product {
   int64_t strip_;  // columns of b that are multiplied at once
   int slots_;      // threads
   bool packs_a_;
-  bool reads_b_;  // where it lies
+  bool reads_b_;  // where it lies, without packing
   int64_t chunk_rows_, chunk_columns_;
 };
 

@@ -60,8 +60,8 @@ int reversed_bits(int number, int bits) {
   return reversed;
 }
 
-// The part `first` to `first + width` of every slice, side by side. Halving leaves a rank with the part whose place
-// has the bits of its number in reverse.
+// Elements [first, first + width) of every slice, side by side. Recursive halving leaves a rank with the place whose
+// number has the bits of the rank in reverse.
 class StagedSlices {
  public:
   StagedSlices(Network* network, const float* array, int64_t count, int64_t length, float times, float* staged)
@@ -99,7 +99,7 @@ class StagedSlices {
  private:
   int64_t place_of(int rank) const noexcept { return is_power_of_two(ranks_) ? reversed_bits(rank, bits_) : rank; }
 
-  // Zero is added for the sign of zero: a sum that begins with 0 has no -0.
+  // Adding zero turns -0 into 0: other ways to sum begin with 0 and so never give -0.
   void stage(int rank, int64_t first, int64_t width) noexcept {
     float* const to = staged_ + place_of(rank) * width;
     const int64_t begin = std::min(count_, rank * length_ + first);

@@ -29,7 +29,7 @@ bool gather_over_ranks(Network& network, float* array, int64_t count, int64_t le
 // room for `buffer_count` elements: two thirds for what is summed at once, one third for what is received.
 bool sum_into_slices(Network* network, const float* array, int64_t count, int64_t length, float times, float* slice,
                      float* buffer, int64_t buffer_count) noexcept;
-// Elements of the buffer with which an array is summed in one piece, or in pieces that lose nothing.
+// Elements of the buffer with which an array is summed in one piece, or in pieces so large that cutting costs no time.
 int64_t slices_buffer(int64_t length, int64_t ranks);
 
 }  // namespace plimsoll::kernels

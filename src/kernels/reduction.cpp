@@ -84,7 +84,7 @@ void rows_as(const float* const* rows, int64_t count, int64_t columns, float* HW
   const auto n = static_cast<int64_t>(hn::Lanes(d));
   int64_t j = 0;
   if (count == 8) {
-    // Pointers of its own: what is stored to `total` could otherwise be a part of `rows`.
+    // A copy of the pointers: the compiler would otherwise assume that a store to `total` may change `rows`.
     const float* const row[8] = {rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7]};
     const auto at = [&](int r) HWY_ATTR { return hn::LoadU(d, row[r] + j); };
     for (; j + n <= columns; j += n) {

@@ -54,7 +54,7 @@ class Reduction {
   Geometry g_;
   double factor_;
   bool accumulate_;
-  int64_t items_ = 1;     // reduced things: runs, or rows
+  int64_t items_ = 1;     // runs or rows that are reduced
   int64_t per_span_ = 1;  // of them in one contiguous span
   int64_t width_ = 1;     // rows: elements of one, a multiple of the innermost run
   int64_t span_ = 1;      // rows: contiguous elements that are cut into rows

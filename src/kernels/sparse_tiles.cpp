@@ -51,7 +51,7 @@ namespace {
 
 using EightColumns = hn::CappedTag<float, 8>;
 
-// The eight columns of a row, of which `kWhole` vectors hold all.
+// Whether a vector holds all eight columns of a row.
 #if HWY_TARGET != HWY_SCALAR
 constexpr bool kHoldsEight = hn::MaxLanes(EightColumns()) == 8;
 #else
@@ -97,7 +97,7 @@ HWY_INLINE void multiply_rows(const uint8_t* mask, TileValues values, int64_t ro
     }
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, sums[v]);
   }
-  // With vectors too: their products may be rounded otherwise than those of single numbers.
+  // With vectors too: a multiply-add of single floats may round differently.
   const hn::CappedTag<float, 4> d;
   const auto lanes = static_cast<int>(hn::Lanes(d));
   for (; r < rows; ++r) {

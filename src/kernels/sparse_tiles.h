@@ -2,10 +2,9 @@
 // them starts. Eight neighbouring columns share a byte; bytes and elements go down the rows of eight columns, then on
 // to the next eight:
 //
-//        columns 0-7   8-15   ...          mask[g * rows + r]   columns 8g to 8g + 7 of row r, the first in the lowest
-//        bit
-//   rows    |  ^  |    |  ^  |             values               in the order of the bits
-//    0-255  |  |  |    |  |  |             starts[g * tiles_down + t]   the first value of rows 256t and on
+//        columns 0-7   8-15   ...     mask[g * rows + r]           columns 8g to 8g + 7 of row r, lowest bit first
+//   rows    |  ^  |    |  ^  |        values                       in the order of the bits
+//    0-255  |  |  |    |  |  |        starts[g * tiles_down + t]   the first value of rows 256t and on
 //           v  |  v    v  |  v
 //
 // A tensor that is no matrix is one of eight columns, row-major; the last row may be filled up.
@@ -33,7 +32,7 @@ struct SparseOrder {
   int64_t tiles_down() const { return (rows + kTileRows - 1) / kTileRows; }
   int64_t mask_bytes() const { return across() * rows; }
   int64_t starts() const { return across() * tiles_down(); }
-  // Bytes of all three, with so many values.
+  // Bytes of mask, starts and so many values.
   Bytes bytes(int64_t values) const { return mask_bytes() + 4 * starts() + 4 * values; }
 };
 

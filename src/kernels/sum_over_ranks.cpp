@@ -7,7 +7,7 @@
 namespace plimsoll::kernels {
 namespace {
 
-constexpr int64_t kSmall = 1024;  // elements that are sent whole: half as many messages
+constexpr int64_t kSmall = 1024;  // so many elements or fewer are sent whole, in half as many messages
 
 struct Range {
   int64_t first, count;

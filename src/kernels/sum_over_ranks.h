@@ -11,7 +11,7 @@ namespace plimsoll::kernels {
 constexpr int64_t kMostReceived = 512 * 1024;
 
 // The sum of rank r and rank r+1 (r even) is added to that of the next two, and so on: a tree that does not depend on
-// the sizes of messages. Ranks beyond a power of two add their arrays to those of the first ranks before. What others
+// the sizes of messages. Ranks beyond a power of two first add their arrays to those of the first ranks. What others
 // send is received in `buffer`, of as many elements as are exchanged at once. False: an exchange failed, and the array
 // is garbage.
 bool sum_over_ranks(Network& network, float* array, int64_t count, float* buffer, int64_t buffer_count) noexcept;

@@ -42,7 +42,7 @@ HWY_INLINE Floats exp_inside(Floats x) {
   return hn::Mul(polynomial(r, kTwiceExp), power);
 }
 
-// Results below the normal floats become zero.
+// Results below exp(-86.6), about twice the smallest normal float, become zero.
 HWY_INLINE Floats exp_of(Floats x) {
   const Floats low = number(-86.6F);
   const Floats y = exp_inside(hn::Max(hn::Min(x, number(89)), low));

@@ -8,7 +8,7 @@ namespace plimsoll::kernels {
 
 namespace {
 
-// Of a state, and of a gradient that ranks share.
+// The shape of a state, or of a gradient that ranks share.
 Shape state_shape(const Shape& variable, const Attrs& attrs) {
   const int64_t slices = attrs.i("slices");
   return slices > 0 ? Shape{slice_length(element_count(variable).fixed(), slices)} : variable;

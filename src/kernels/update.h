@@ -1,6 +1,6 @@
 // What optimiser updates share: the order of their inputs, layouts, and one pass over variable, state and gradient.
-// With the setting `slices`, so many ranks share the states: each has a slice of them, and changes that of the
-// variable. A row-sparse gradient means the dense one of its table (all state decays), which is never made.
+// With the setting `slices`, so many ranks share the states: each has a slice of them, and updates the same slice of
+// the variable. A row-sparse gradient stands for the dense one of its table (all state decays), which is never built.
 #pragma once
 
 #include "kernels/bad_values.h"
@@ -23,11 +23,12 @@ struct UpdateInputs {
   size_t count() const { return factor() + has_factor; }
 };
 
-// The variable is f32; which of the others is which depends on the settings, so that infer_update looks at each.
+// The variable is f32; what the other inputs are depends on the settings, so that infer_update checks each.
 inline constexpr InputTypes kUpdateTypes{DType::F32, {DType::F32, DType::BF16, DType::I32, DType::I64}};
 UpdateInputs update_inputs(const Attrs& attrs, size_t updated, bool has_step);
 void infer_update(Infer& n, size_t updated, bool has_step);
-// Parts of infer_update: the gradient, dense or row-sparse, is one of input 0; that and all that follows the states.
+// Parts of infer_update. expect_gradient: the gradient, dense or row-sparse, fits input 0. infer_gradient: that, and
+// the checks of all inputs after the states.
 void expect_gradient(const Infer& n, const UpdateInputs& inputs);
 void infer_gradient(Infer& n, const UpdateInputs& inputs);
 // `updated`: the variable, then its states.

@@ -76,7 +76,7 @@ HWY_INLINE void for_vectors(int64_t count, const Step& step) {
   if (i < count) step(i, Part{count - i});
 }
 
-// x * factor, held within +-limit; NaN stays NaN.
+// x * factor, held within +-limit; NaN stays NaN on x86, by the order of operands.
 HWY_INLINE Floats clipped(FloatTag d, Floats x, float factor, float limit) {
   return hn::Min(hn::Set(d, limit), hn::Max(hn::Set(d, -limit), hn::Mul(x, hn::Set(d, factor))));
 }

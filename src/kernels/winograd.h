@@ -33,8 +33,8 @@ class Winograd {
     // fewer they are, the more often the image is transformed.
     int64_t outputs_at_once() const;
   };
-  // Whether Winograd is faster than oneDNN; a rule of the sizes alone, so that results do not depend on the number of
-  // threads.
+  // Whether Winograd is faster than oneDNN; a rule of sizes and vector width alone, so that results do not depend on
+  // the number of threads.
   static bool suits(const Sizes& sizes);
 
   // `is_backward`: from the gradient of the result to that of the image, with the filter of the forward pass.

@@ -18,7 +18,7 @@ class BatchSizes {
 
   // Whether the bytes of the value grow with the batch.
   bool is_batched(ValueId value) const;
-  // Whether the value lies sample after sample, so that those of micro-batches follow each other.
+  // Whether samples are outermost in the value, so that the rows of micro-batches follow each other.
   bool has_whole_samples(ValueId value) const;
   // Row-major, at `samples`.
   kernels::ConcreteType type_at(ValueId value, int64_t samples) const;

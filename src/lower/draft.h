@@ -80,7 +80,7 @@ class Uses {
   std::vector<int> producers_;
 };
 
-// Drops nodes marked by an operator that was set to null.
+// Removes the nodes whose operator a rewrite has set to null.
 void remove_dead(Draft& draft);
 
 }  // namespace plimsoll::lower

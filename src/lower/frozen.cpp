@@ -35,8 +35,8 @@ class FrozenPacking {
     for (ValueId& value : draft_.fetches) {
       if (!draft_.packed.contains(value)) continue;
       if (draft_.nodes.empty())
-        throw Error(fmt::format("'{}' is kept in {} and can't be fetched alone; get it instead", draft_.name(value),
-                                name_of(dtype_)));
+        throw Error(fmt::format("'{}' is kept in {} and can't be fetched alone; read it with Session::get",
+                                draft_.name(value), name_of(dtype_)));
       value = unpacked(value, draft_.nodes.back().origin, false);
     }
   }

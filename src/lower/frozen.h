@@ -17,8 +17,8 @@ std::vector<bool> find_updated(const graph::Body& graph);
 std::optional<kernels::PackedWeights> packed_form(const graph::Body& graph, size_t variable, bool is_updated,
                                                   DType dtype);
 
-// Readers of such a variable read it packed where they can; else it is unpacked before them, once for the forward and
-// once for the backward pass. What is unpacked can be dropped and made again at any time.
+// Readers of a packed variable read it packed where they can; else it is unpacked before them, once for the forward and
+// once for the backward pass. Unpacked weights can be dropped and recomputed at any time.
 //
 //   packed w ──unpack──► forward readers
 //            ├─unpack──► backward readers

@@ -5,7 +5,7 @@
 namespace plimsoll::lower {
 namespace {
 
-// The activation whose gradient the node is, when that only asks where the output lies; else empty.
+// The activation whose gradient the node is, if that gradient depends only on where the output lies; else empty.
 std::string_view masked_activation(const DraftNode& node) {
   const graph::Fusion& fusion = node.op->fusion;
   if (fusion.passes == nullptr || fusion.gradient_of == nullptr) return {};
@@ -29,7 +29,7 @@ void fuse_norm_backward(Draft& draft) {
     if (mask == nullptr || mask->op == nullptr || uses.count(dy) != 1) continue;
     const std::string activation(masked_activation(*mask));
     if (activation.empty()) continue;
-    // The mask is that of the very operator whose gradient this is.
+    // The activation must be the one that the forward operator of this gradient applied.
     const DraftNode* norm = node_of(mask->in[1]);
     if (norm == nullptr || norm->op != grad.op->fusion.gradient_of || norm->attrs->s("activation") != activation)
       continue;

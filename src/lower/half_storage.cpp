@@ -52,7 +52,7 @@ class HalfRewrite {
     ValueId root = -1;  // the value whose bytes these are; itself unless a view made it
     const DraftNode* view = nullptr;
     NodeId origin = -1;  // of the node that makes it
-    // Of a root, over all its views; -1: none.
+    // Numbers of reading nodes: of a root, over all its views; -1: none.
     int last_forward = -1, first_backward = -1;
     bool is_fetched = false;
     bool is_kept = false;
@@ -114,14 +114,15 @@ class HalfRewrite {
     for (const ValueId value : wide_results) keep(value, cast(value, dtype_, draft_.name(value) + "/half", origin));
   }
 
-  // Known to be there in 16 bits from now on.
+  // Registers `half` as the 16-bit form of `value`.
   void keep(ValueId value, ValueId half) {
     about(value).forms[kHalf] = half;
     ++kept_.count;
     kept_.bytes += element_count(draft_.type(value).shape).at(batch_) * size_of(dtype_);
   }
 
-  // Asked before operands are changed. The whole batch decides, so that every micro-batch is computed in the same way.
+  // Must be called before operands are changed. The sizes of the whole batch decide, so that every micro-batch is
+  // computed in the same way.
   std::optional<graph::HalfCompute> half_product(const DraftNode& node) {
     if (node.op->half_compute == nullptr) return std::nullopt;
     ++kept_.products;
@@ -150,7 +151,7 @@ class HalfRewrite {
     keep(result, node.out[0]);
   }
 
-  // A value that is not kept, in 16 bits for all products that need it so.
+  // A value that is not kept, rounded to 16 bits once for all products that need it in this form.
   ValueId narrowed(ValueId value, NodeId reader) {
     ValueId& made = about(value).forms[kHalf];
     if (made < 0) {
@@ -160,18 +161,18 @@ class HalfRewrite {
     return made;
   }
 
-  // None for values that were added here.
+  // Null for values that this rewrite has added.
   const About* about_or_none(ValueId value) const {
     return static_cast<size_t>(value) < values_.size() ? &values_[static_cast<size_t>(value)] : nullptr;
   }
 
-  // Element-wise operators make floats of what they load.
+  // Element-wise operators convert what they load to f32.
   static bool takes_half(const DraftNode& node, size_t inputs) {
     if (node.op != fused_op()) return node.op->tile != nullptr;
     return ops::fused_steps(*node.attrs).size() + inputs <= ops::kMaxFusedSteps;
   }
 
-  // A kept value, or a view of one, in that form; added before the first node that reads it so.
+  // A kept value, or a view of one, in that form. The conversion is added before the first node that reads this form.
   ValueId in_form(ValueId value, HalfForm form) {
     ValueId& made = about(value).forms[form];
     if (made >= 0) return made;
@@ -193,7 +194,7 @@ class HalfRewrite {
     return to;
   }
 
-  // A fused program infers its types from its inputs: its first steps make floats of the narrow ones.
+  // A fused program infers its types from its inputs, so that its first steps cast the inputs of 16 bits to f32.
   void widen_inputs(DraftNode& node, const std::vector<size_t>& halves) {
     const std::vector<ops::FusedStep> old = ops::fused_steps(*node.attrs);
     const int inputs = static_cast<int>(node.in.size());
@@ -220,7 +221,7 @@ class HalfRewrite {
   const DType dtype_;
   bool half_products_;
   bool has_backward_ = false;
-  std::vector<About> values_;     // those of the graph; values added here need no entry
+  std::vector<About> values_;     // by value of the draft; values that this rewrite adds have no entry
   std::vector<DraftNode> views_;  // reserved at once: values point into it
   HalfValues kept_;
 };

@@ -18,17 +18,17 @@ struct LowerOptions {
   int64_t micro_batch = 0;       // samples of a micro-batch; 0: the step runs on the whole batch
   std::vector<bool> waits = {};  // by node: runs once after all micro-batches, on the rows that they collected
   bool gives_feeds = false;      // placeholders stay where the caller has them
-  // So do variables and constants, row-major, and fetched values are written where the caller wants them: no two of the
-  // same bytes, and none that shows those of a placeholder, variable or constant.
+  // Variables and constants stay there too, row-major, and fetched values are written where the caller wants them:
+  // these must not share bytes with each other or with a placeholder, variable or constant.
   bool gives_all = false;
   MachineSpeed speed;
-  std::function<double(double bytes)> exchange_ns = {};  // of a sum over all ranks; empty: it takes no time
+  std::function<double(double bytes)> exchange_ns = {};  // time of a sum over all ranks; empty: it takes none
   bool fuse = true;
   bool masks = true;          // the backward pass reads one bit an element where it needs no more
   DType values = DType::F32;  // of values that the backward pass reads, between uses; 16 bits are lossy
   DType frozen = DType::F32;  // of weights that no node updates; bf16 and i8 are lossy
-  // Steps with values in bf16 also compute products so, where that is faster. Only for processors that multiply bf16
-  // (kernels::multiplies_bf16).
+  // Steps with values in bf16 also compute products in bf16, where that is faster. Only for processors that multiply
+  // bf16 (kernels::multiplies_bf16).
   bool half_products = false;
 };
 

@@ -99,7 +99,7 @@ class Masks {
     return {kBitMask, draft_.keep(std::move(settings)), origin, {y}, {draft_.add_value(type, name)}};
   }
 
-  // The sum of two gradients is taken along, as fusing would have done.
+  // A sum of two gradients becomes part of the masked operator, as fuse_elementwise would have done.
   void read_mask(size_t index, ValueId mask) {
     static const graph::Op* const kMasked = ops::find_op("masked");
     DraftNode& node = draft_.nodes[index];

@@ -21,7 +21,7 @@ KernelOperand add_operand(plan::Task& task, bool updated, plan::BufferId buffer)
   return {updated ? KernelOperand::List::Updates : KernelOperand::List::Reads, static_cast<int32_t>(at - list.begin())};
 }
 
-// How many elements of the variable a number of the operand belongs to: one, or a block; 0 for one that is not cut.
+// How many elements of the variable share one number of the operand: 1, or a block; 0: the operand is not cut.
 int64_t elements_of_number(const DraftNode& node, const kernels::ConcreteType& variable,
                            const kernels::ConcreteType& operand) {
   const int64_t elements = variable.count(), block = node.op->traits.update_block;
@@ -30,7 +30,7 @@ int64_t elements_of_number(const DraftNode& node, const kernels::ConcreteType& v
   return block > 0 && operand.count() == (elements + block - 1) / block ? block : 0;
 }
 
-// What a sum over ranks of as many bytes takes, an exchange takes.
+// The exchange takes as long as a sum over ranks of this many bytes.
 double exchanged_bytes(const DraftNode& node, const ProgramTask& work, const kernels::ConcreteType& first) {
   return node.op->cost != nullptr ? work.own.cost.bytes : static_cast<double>(first.bytes());
 }
@@ -63,7 +63,7 @@ void TaskBuilder::set_time(plan::Task& task, const graph::Cost& cost, const grap
   task.per_sample_ns = time.per_sample_ns;
 }
 
-// One rank is sent the inputs but the first, and gives the outputs; else all ranks exchange.
+// With a peer, that rank is sent all inputs but the first and sends the outputs; without one all ranks exchange.
 void TaskBuilder::set_exchange(plan::Task& task, const DraftNode& node, const ProgramTask& work,
                                std::span<const kernels::ConcreteType> in) const {
   task.lane = plan::Lane::Network;
@@ -127,7 +127,7 @@ void TaskBuilder::add(const DraftNode& node) {
 }
 
 void TaskBuilder::add_view(const DraftNode& node) {
-  // A view has no task that could tell the planner so.
+  // A view has no task by which the planner would know that samples mix.
   if (draft_.batch_rule(node) == BatchRule::Mixes) buffers_.forbid_micro_batches();
   buffers_.add_view(node.out[0], in_layout(node.in[0], kernels::Layout()));
 }
@@ -180,7 +180,7 @@ void TaskBuilder::add_variant(const DraftNode& node, ChosenKernels slim, plan::T
   task.variants.push_back(std::move(variant));
 }
 
-// One task for each tile. What has the variable's size is the variable, its state and its gradient.
+// One task for each tile. Operands with as many elements as the variable, its state and gradient, are cut like it.
 void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::ConcreteType> types) {
   const NodeKernels whole = chooser_.choose(node, types, {}, sizes_.samples());
   std::vector<plan::BufferId> buffers;
@@ -208,7 +208,7 @@ void TaskBuilder::add_tiles(const DraftNode& node, std::vector<kernels::Concrete
     NodeKernels chosen = chooser_.choose(node, in, {}, sizes_.batch());
     ProgramTask work{std::move(chosen.own.kernels), node.origin, node.op};
     work.own.in = std::move(operands);
-    // A tile is small, but its variable is in no cache.
+    // A tile is small enough for a cache, but is read from memory: its variable is not.
     MachineSpeed from_memory = options_.speed;
     from_memory.cache_bytes = 0;
     task.fixed_ns = predict_ns(work.own.cost, from_memory);

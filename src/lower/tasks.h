@@ -20,7 +20,7 @@ class TaskBuilder {
   void add_fetch(ValueId value);
 
  private:
-  // Once after all micro-batches, on the rows that they collected.
+  // Whether the node runs once after all micro-batches, on the rows that they collected.
   bool runs_after_micro_batches(const DraftNode& node) const {
     return sizes_.in_micro_batches() && options_.waits[static_cast<size_t>(node.origin)];
   }

@@ -28,7 +28,7 @@ std::vector<int32_t> count_tiles(const graph::Body& graph) {
   const auto elements_of = [&](ValueId value) { return element_count(graph.value(value).type.shape); };
   for (const graph::Node& node : graph.nodes()) {
     const bool is_whole = !works_on_tiles(graph, node);
-    // Numbers of blocks are few.
+    // Operands with one number for each block are small and stay whole.
     const bool is_block = node.op->traits.update_block > 0;
     for (const ValueId value : graph.inputs(node))
       if (graph.value(value).kind == graph::ValueKind::Variable &&

@@ -1,4 +1,5 @@
-// Large optimiser state is cut into tiles: an update is element-wise, so it needs one tile at a time.
+// Large optimiser state is cut into tiles: an update treats elements, or blocks of them, apart from each other, so it
+// needs one tile at a time.
 #pragma once
 
 #include <vector>

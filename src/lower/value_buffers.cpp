@@ -13,7 +13,7 @@ Tag tag_of(VariableRole role) {
   return role == VariableRole::Optimiser ? Tag::Optimiser : Tag::Weights;
 }
 
-// By value: what an update reads besides variables is a gradient in the report.
+// By value: an update reads it and it is computed. Reports call it a gradient.
 std::vector<bool> find_gradients(const Draft& draft) {
   std::vector<bool> is_gradient(draft.value_count(), false);
   for (const DraftNode& node : draft.nodes) {
@@ -24,7 +24,7 @@ std::vector<bool> find_gradients(const Draft& draft) {
   return is_gradient;
 }
 
-// By value: gathered from other ranks, which is done with weights.
+// By value: gathered from slices of all ranks. Only weights are.
 std::vector<bool> find_gathered(const Draft& draft) {
   std::vector<bool> is_gathered(draft.value_count(), false);
   for (const DraftNode& node : draft.nodes)
@@ -190,7 +190,7 @@ void ValueBuffers::keep_as_output(plan::BufferId id) {
   if (gives_all_ && buffer(id).kind != plan::BufferKind::Temporary)
     throw Error(fmt::format("'{}' has its bytes already and can't be fetched into others", buffer(id).name));
   if (buffer(id).kind == plan::BufferKind::Temporary) edit(id).kind = plan::BufferKind::Output;
-  edit(id).is_given = gives_all_;  // else it is read where a fetched value is
+  edit(id).is_given = gives_all_;  // else the caller reads it in the arena
 }
 
 }  // namespace plimsoll::lower

@@ -30,7 +30,7 @@ AppendFile::~AppendFile() {
   try {
     flush();
   } catch (const Error&) {
-    // Callers that want to know flush themselves.
+    // A destructor must not throw; callers that want to know of a failure call flush() before.
   }
 }
 

@@ -1,4 +1,4 @@
-// A file that grows by whole records: each is written at once, and one that can't be written whole is taken back.
+// A file that grows by whole records: each is written at once, and one that can't be written whole is cut off again.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace plimsoll::memory {
 
 class AppendFile {
  public:
-  static constexpr Bytes kBufferBytes = 16 * KiB;  // all that it takes, unless a record is longer
+  static constexpr Bytes kBufferBytes = 16 * KiB;  // all memory that it takes, unless a record is longer
 
   enum class Content { Dropped, Kept };  // of a file that is there already
 
-  // Throws Error: Usage for what can't be written as things are, and for a file that another process is writing.
+  // Throws what File::open_alone throws, also for a file that another process is writing.
   AppendFile(const std::string& path, Content content);
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;

@@ -89,7 +89,7 @@ void Arena::commit(Bytes bytes) {
   assert(bytes <= maximum_);
   std::byte* const from = data_ + committed_;
   const Bytes more = bytes - committed_;
-  // A control group that is full kills the process instead of answering ENOMEM, so it is asked first.
+  // A full control group kills the process instead of answering ENOMEM, so available memory is checked first.
   if (const Bytes available = available_memory_bytes(); more > available)
     refuse(more, fmt::format("{} are available", format_bytes(available)));
   int failure = 0;

@@ -75,7 +75,7 @@ DefaultLine default_line(const MemoryFacts& facts) {
   }
   if (smallest == limits.end())
     throw Error("no memory limit is known here; give a line, such as 2GiB", ErrorKind::Usage);
-  // Where the reserve would eat most of a tiny limit, half of it is left.
+  // The reserve takes at most half of a tiny limit.
   const Bytes reserve = std::min(std::max(smallest->bytes / 10, 64 * MiB), smallest->bytes / 2);
   return {smallest->bytes - reserve, fmt::format("{} is {}, less a reserve of {}", smallest->source,
                                                  format_bytes(smallest->bytes), format_bytes(reserve))};

@@ -27,7 +27,7 @@ struct DefaultLine {
 
 MemoryFacts gather_memory_facts(const std::string& root = "");
 
-// PLIMSOLL_MEMORY decides alone (a share is one of the smallest limit). Otherwise the smallest limit less a tenth,
+// PLIMSOLL_MEMORY decides alone (a percentage is one of the smallest limit). Otherwise the smallest limit less a tenth,
 // at least 64 MiB, for memory that is not counted. Throws Error when a variable is no size or nothing is known.
 DefaultLine default_line(const MemoryFacts& facts);
 

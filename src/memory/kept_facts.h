@@ -13,14 +13,14 @@ std::string kept_facts_path();
 
 struct KeptDiskSpeed {
   DiskSpeed speed;
-  bool is_measured = false;  // false: nothing could be kept, and this is an ordinary disk
+  bool is_measured = false;  // false: nothing could be kept, and this is the speed of an ordinary disk
 };
 
-// Of the file system that holds `folder`, rounded to a power of two: measured the first time, with a file of at most
-// `most_bytes`, and kept. Where nothing can be kept, that of an ordinary disk: the same in every run.
+// The speed of the file system that holds `folder`, rounded to a power of two: measured the first time, with a file of
+// at most `most_bytes`, and kept. Where nothing can be kept, that of an ordinary disk, to be the same in every run.
 KeptDiskSpeed kept_disk_speed(const std::string& folder, Bytes most_bytes);
 
-// Measures again and keeps that. Throws Error when the file can't be written.
+// Measures again and keeps the result. Throws Error when the file can't be written.
 DiskSpeed measure_and_keep_disk_speed(const std::string& folder, Bytes most_bytes);
 
 }  // namespace plimsoll::memory

@@ -21,15 +21,15 @@ namespace {
 // (tests/laws/line.cpp, tests/laws/small_line.cpp). A training also evaluates, saves and writes logs.
 constexpr Bytes kCodeBytes = 13 * MiB / 2;
 constexpr Bytes kTrainingCodeBytes = 12 * MiB;
-// Of these so many are there right after pages were dropped. A host program that holds more keeps more.
+// Of these, the bytes that are resident right after drop_code_pages. A host program that maps more keeps more resident.
 constexpr Bytes kCodeThatStays = 4 * MiB;
 // The pages of files that a step may add to those of the steps before it.
 constexpr Bytes kCodeOfStep = 3 * MiB / 2;
 // Private memory that is neither heap nor generated code: stacks, data of libraries; and small blocks taken by output,
 // kernels of libraries and threads after planning.
 constexpr Bytes kOtherPrivateBytes = 3 * MiB / 2;
-// Resident and counted bytes differ by pages that the allocator can't return, by this and an eighth of the heap at
-// most. More than that was taken without the allocator.
+// Resident bytes exceed counted ones by pages that the allocator can't return: by at most this and an eighth of the
+// heap. A larger difference is memory that was taken without the allocator.
 constexpr Bytes kDiffers = 4 * MiB;
 // 1/kFragments of a heap is free space between blocks, after trimming.
 constexpr Bytes kFragments = 16;
@@ -62,7 +62,7 @@ class Ledger {
     assert(used_by_tag_[static_cast<size_t>(tag)] >= 0);
   }
 
-  // A share passes it on: its bytes are the parent's.
+  // The line of a share also adds to its parent, which holds the same bytes.
   void add_resident(Bytes bytes) noexcept {
     {
       const std::lock_guard lock(mutex_);
@@ -130,8 +130,8 @@ class Ledger {
     process_bytes_ = bytes;
   }
 
-  // Counted where that is possible: measured pages differ a little from run to run, and plans must not. Measured pages
-  // decide where the host program has taken memory without the allocator.
+  // Counted bytes, because measured pages differ a little from run to run, and plans must not. Measured pages where the
+  // host program has taken memory without the allocator.
   Bytes needed_for(const memory::ProcessMemory& now) const {
     const Bytes heap = now.heap_bytes + now.heap_bytes / kFragments;
     const Bytes counted = heap + now.generated_code_bytes + kOtherPrivateBytes;

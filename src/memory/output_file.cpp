@@ -184,7 +184,7 @@ void OutputFile::keep_permissions() const {
 void OutputFile::finish() {
   flush();
   if (target_.is_direct) {
-    // Devices and pipes have nothing to sync, most of them.
+    // Most devices and pipes have nothing to sync.
     if (uninterrupted([&] { return ::fsync(file_); }) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
       fail(errno);
     if (const int reason = file_.close(); reason != 0) fail(reason);
@@ -192,7 +192,7 @@ void OutputFile::finish() {
   }
   keep_permissions();
   if (uninterrupted([&] { return ::fsync(file_); }) != 0) fail(errno);
-  // Still open and so still locked.
+  // The temporary file is still open, and so still locked.
   if (uninterrupted([&] { return ::rename(temporary_.c_str(), target_.path.c_str()); }) != 0) fail(errno);
   temporary_.clear();
   // The directory entry must reach the disk too.

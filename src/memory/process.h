@@ -20,10 +20,11 @@ struct ProcessMemory {
 ProcessMemory measure_process_memory();
 
 // Unmaps pages of code that has run, and of constants and tables of symbols: most of them were needed to start and to
-// plan, and will not be used again. They come back from the page cache when they are. What was written to stays: the
-// data of programs, and code that a debugger has changed.
+// plan, and will not be used again. A page that is used after all comes back from the page cache. Pages that were
+// written to stay: the data of programs, and code that a debugger has changed.
 void drop_code_pages();
-// Does so where the process holds nearly as much as its line: between two pieces of work that run different code.
+// Drops code pages if the process holds nearly as much as its line. To be called between two pieces of work that run
+// different code.
 void drop_code_near(Bytes line);
 
 // Throws Error when the process has at some time held more than its line: a fault of the engine, which is never silent.

@@ -22,7 +22,7 @@
 namespace plimsoll::memory {
 namespace {
 
-// One call to the kernel moves no more, which bounds what it queues at once.
+// The most bytes that one system call moves: bounds what the operating system queues at once.
 constexpr Bytes kLargestCall = 8 * MiB;
 
 constexpr const char* kOtherFolder = "give another folder";

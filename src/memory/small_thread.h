@@ -10,7 +10,7 @@ namespace plimsoll::memory {
 // What a line must have free for such a thread.
 constexpr Bytes kSmallThreadBytes = 256 * KiB;
 
-// 0, or the reason as an errno. Signals belong to the threads of the program, which may be waiting for them.
+// 0, or the reason as an errno. Signals are left to the threads of the program, which may be waiting for them.
 int start_small_thread(pthread_t* thread, void* (*run)(void*), void* argument);
 
 }  // namespace plimsoll::memory

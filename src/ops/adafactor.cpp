@@ -70,7 +70,7 @@ class Run {
   float epsilon1() const { return static_cast<float>(settings_.epsilon1); }
   float keep() const { return static_cast<float>(1 - settings_.weight_decay * rate_); }
 
-  // What u is multiplied with, from the sum of its squares.
+  // The factor of u, from the sum of its squares.
   float scale(double squares) const {
     const auto count = static_cast<double>(count_);
     const double weights = sum_in_blocks(count_, 16384, sums_, [&](int64_t first, int64_t last) {
@@ -83,7 +83,7 @@ class Run {
     return static_cast<float>(size * rate / std::max(1.0, std::sqrt(squares / count) / settings_.clip_threshold));
   }
 
-  // The sum of body(item) over [0, items); items of so many floats each.
+  // The sum of body(item) over [0, items); `floats`: how many each item has.
   template <class Body>
   double sum(int64_t items, int64_t floats, const Body& body) const {
     return sum_in_blocks(items, 1 + 16384 / floats, sums_, [&](int64_t first, int64_t last) {
@@ -103,7 +103,7 @@ class Run {
   const double rate_, t_;
 };
 
-// Calls body(element, column, inner) for all elements of a row; `column` counts columns x inner.
+// Calls body(element, column, inner) for all elements of a row; the column counts columns x inner.
 template <class Body>
 void for_row(const Factored& f, int64_t row, const Body& body) {
   const int64_t start = row * f.row_floats();
@@ -133,7 +133,7 @@ void update_rows(const Run& run, const Factored& f, float* r) {
 }
 
 void update_columns(const Run& run, const Factored& f, float* c) {
-  constexpr int64_t kTogether = 256;  // whose sums live on the stack
+  constexpr int64_t kTogether = 256;  // columns whose sums live on the stack
   const float beta = run.beta(), rest = 1 - beta;
   const int64_t pieces = (f.row_floats() + kTogether - 1) / kTogether;
   parallel_for(f.outer * pieces, 1, [&](int64_t first, int64_t last) {

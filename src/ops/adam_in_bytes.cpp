@@ -1,10 +1,10 @@
 // adam_in_bytes: adam whose state takes 8 bits an element. m and s = sqrt(v) are floats of 8 bits relative to the
 // largest magnitude in each block of 256 elements:
-//   m  sign, 4 bits of exponent, 3 of mantissa   |m| / largest from 2^-15.8 to 1, or 0
-//   s  4 bits of exponent, 4 of mantissa          s / largest from 2^-15.9 to 1, or 0
+//   m  sign, 4 bits of exponent, 3 of mantissa   |m| / largest from 2^-15.7 to 1, or 0
+//   s  4 bits of exponent, 4 of mantissa          s / largest from 2^-15.8 to 1, or 0
 // Rounding is up or down such that the mean is right: a change of v is a thousandth of it and would be lost otherwise.
 // The threshold of an element moves through [0, 1) by the golden ratio from step to step, so that errors cancel sooner
-// than chance would. An s that is not 0 never becomes 0: m would be divided by epsilon.
+// than with random thresholds. An s that is not 0 never becomes 0: m would be divided by epsilon.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -43,7 +43,8 @@ using ByteTag = hn::Rebind<uint8_t, FloatTag>;
 
 constexpr uint32_t kOne = 0x3f800000U;  // 1 as a float
 
-// A code of so many mantissa bits, the largest of which is 1; 0 is 0.
+// The number in [0, 1] of a code: that of kLargest is 1, that of 0 is 0. A code lacks the lowest kShift bits of a
+// float.
 template <int kShift, uint32_t kLargest>
 HWY_INLINE Floats decode(FloatTag d, Words code) {
   const WordTag dw;
@@ -51,7 +52,7 @@ HWY_INLINE Floats decode(FloatTag d, Words code) {
   return hn::IfThenZeroElse(hn::RebindMask(d, hn::Eq(code, hn::Zero(dw))), hn::BitCast(d, bits));
 }
 
-// The code of x in [0, 1], for x above the smallest code; `noise` is uniform over 32 bits.
+// The code of x in [0, 1], for x above the number of the smallest code; `noise` is uniform over 32 bits.
 template <int kShift, uint32_t kLargest>
 HWY_INLINE hn::Vec<IntTag> encode(Floats x, Words noise) {
   const IntTag di;
@@ -69,7 +70,8 @@ HWY_INLINE void store_bytes(hn::Vec<IntTag> code, uint8_t* to) {
 constexpr int kShiftM = 20, kShiftS = 19;
 constexpr uint32_t kLargestM = 127, kLargestS = 255, kSignM = 128;
 
-// m / largest, as magnitude and sign. Below the first code it becomes that or zero, whichever keeps the mean.
+// Encodes x = m / largest as magnitude and sign. A magnitude below that of code 1 becomes code 1 or 0, such that the
+// mean is right.
 HWY_INLINE hn::Vec<IntTag> encode_m(FloatTag d, Floats x, Words noise) {
   const IntTag di;
   const Floats magnitude = hn::Min(hn::Abs(x), hn::Set(d, 1.0F));

@@ -157,7 +157,7 @@ void forward_block(const AttentionSizes& n, const AttentionArrays& in, int64_t h
   }
 }
 
-// scores: probabilities p from scores; slopes: p (dp - delta) scale from dp.
+// In place: the probabilities p of scores.
 void probabilities(int64_t lanes_used, int64_t keys, const float* sums, float* scores) {
   const FloatTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -168,6 +168,7 @@ void probabilities(int64_t lanes_used, int64_t keys, const float* sums, float* s
     }
 }
 
+// In place: p (dp - delta) scale from dp, the gradients of scores; `scores` holds p.
 void score_slopes(int64_t lanes_used, int64_t keys, const float* scores, const float* delta, float scale,
                   float* slopes) {
   const FloatTag d;

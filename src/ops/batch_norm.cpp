@@ -1,6 +1,7 @@
-// batch_norm: each channel (dimension 1) less its mean, over its deviation, times gamma, plus beta. Statistics are
-// those of the batch, which then move the running ones, or the running ones themselves. With the setting `split` each
-// micro-batch has its own: every sample has a row with those of its micro-batch, and their mean moves the running ones.
+// batch_norm: each channel (dimension 1) less its mean, over its deviation, times gamma, plus beta. In training the
+// statistics are those of the batch, which then update the running ones; in inference they are the running ones. With
+// the setting `split` each micro-batch has its own statistics: outputs have a row for each sample, with the statistics
+// of its micro-batch, and the mean of the rows updates the running ones.
 // The setting `synchronised` says that ranks which train together share one batch (model/synchronised_norms.h).
 #include <cmath>
 #include <limits>
@@ -75,7 +76,8 @@ Prepared prepare(const Facts& facts) {
 }
 
 // Gradient in training: x, dy, mean, variance, gamma [, beta or y] -> dx, dgamma, dbeta. With an activation (relu,
-// relu6), dy is that of its result: the last input says where it passes. From beta costs no pass over memory.
+// relu6), dy is the gradient of its result, and the last input tells where dy passes: y, which costs a pass over
+// memory, or beta, which gives the same mask together with x.
 void infer_grad(Infer& n) {
   const Activation activation = parse_activation(n.attrs.s("activation"));
   const bool is_masked = activation != Activation::None;
@@ -159,7 +161,7 @@ const Op kGrad{.name = "batch_norm_grad",
                .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 0b11},
                .batch_rule = grad_rule,
                .fusion = {.gradient_of = &kBatchNorm,
-                          // Where the gradient passes follows from x and beta, so that the output may die.
+                          // Where the gradient passes follows from x and beta, so that the output need not be kept.
                           .through_activation = Fusion::ThroughActivation{.dy = 1, .x = 0, .more = 2}}};
 
 void grad(Backward& b) {
@@ -362,7 +364,7 @@ const Op kBatchNorm{.name = "batch_norm",
                     .infer = infer,
                     .grad = grad,
                     .prepare = prepare,
-                    // Statistics first, then the result.
+                    // One pass for the statistics, one for the result.
                     .cost = [](const Facts& facts) { return Cost{.bytes = 1.5 * facts.operand_bytes()}; },
                     .samples = samples,
                     .traits = {.batch = BatchRule::Mixes, .recomputable = true, .in_place = 1},

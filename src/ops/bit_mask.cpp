@@ -57,7 +57,7 @@ HWY_INLINE uint8_t byte_of(const float* y, float low, float high) {
   return static_cast<uint8_t>(byte);
 }
 
-// The elements of a byte are neighbours.
+// The elements of a byte are neighbours in memory.
 void mask_neighbours(const MaskPlane& plane, const float* y, float low, float high, uint8_t* mask) {
   if (plane.channels == 8) {
     for (int64_t p = 0; p < plane.pixels; ++p) mask[p] = byte_of(y + p * plane.pixel_stride, low, high);

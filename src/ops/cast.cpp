@@ -65,7 +65,7 @@ std::shared_ptr<Kernel> make_exact(DType to, int64_t count) {
 Prepared prepare(const Facts& facts) {
   const DType from = facts.in[0].dtype;
   const DType to = facts.out[0].dtype;
-  // Floats hold whole numbers only up to 2^24: between integers the way must not lead through them.
+  // Floats hold all whole numbers only up to 2^24, so that casts between integers must not go through floats.
   const int64_t count = facts.out[0].count();
   if (from == DType::I32 && !is_float(to)) return {.kernel = make_exact<int32_t>(to, count)};
   if (from == DType::I64 && !is_float(to)) return {.kernel = make_exact<int64_t>(to, count)};

@@ -1,5 +1,5 @@
 // equal, not_equal, less, less_equal, greater, greater_equal: one bool for every element, broadcast.
-// Large whole numbers are compared as such: floats tell them apart up to 2^24 alone.
+// i32 and i64 are compared as integers: floats tell whole numbers apart only up to 2^24.
 #include <functional>
 
 #include "kernels/integer_map.h"

@@ -52,7 +52,7 @@ void grad(Backward& b) {
   }
 }
 
-// Images that lie by pixels stay so.
+// Images whose channels lie side by side (pixel_order.h) keep that order.
 Prepared prepare_by_pixels(const Facts& facts) {
   const DType dtype = facts.in[0].dtype;
   const int64_t axis = axis_by_pixels(facts.attrs.i("axis"));
@@ -76,7 +76,7 @@ Prepared prepare_by_pixels(const Facts& facts) {
 Prepared prepare(const Facts& facts) {
   const int64_t axis = facts.attrs.i("axis");
   const DType dtype = facts.in[0].dtype;
-  // Most of the bytes decide: reordering the smaller part is cheaper.
+  // The largest input decides the order: reordering smaller ones is cheaper.
   const ConcreteType* largest = &facts.in[0];
   for (const ConcreteType& part : facts.in)
     if (part.count() > largest->count()) largest = &part;

@@ -22,10 +22,10 @@ void infer(Infer& n) {
   const Shape& kernel = n.in[1].shape;
   const int64_t groups = window_of(n.attrs).groups;
   if (groups < 1 || kernel[1].fixed() * groups != x[1].fixed())
-    n.fail(fmt::format(
-        "kernel is {} but input has {} channels; with groups = {} its second size must be {}", to_string(n.in[1]),
-        to_string(x[1]), groups,
-        groups < 1 || x[1].fixed() % groups != 0 ? "a whole part of them" : std::to_string(x[1].fixed() / groups)));
+    n.fail(fmt::format("kernel is {} but input has {} channels; with groups = {} its second size must be {}",
+                       to_string(n.in[1]), to_string(x[1]), groups,
+                       groups < 1 || x[1].fixed() % groups != 0 ? "channels / groups, a whole number"
+                                                                : std::to_string(x[1].fixed() / groups)));
   if (kernel[0].fixed() % groups != 0)
     n.fail(fmt::format("{} output channels can't be divided among {} groups", to_string(kernel[0]), groups));
   if (n.in.size() == (residual ? 4 : 3) && !(n.in[2].shape == Shape{kernel[0]}))
@@ -112,8 +112,8 @@ Cost cost_of(const Facts& facts, const ConvolutionSizes& sizes,
 
 Cost cost(const Facts& facts) { return cost_of(facts, sizes_of(facts), efficiency); }
 
-// Few channels leave the blocks of bf16 partly empty, and Winograd's algorithm, which f32 has, needs fewer products
-// than bf16 makes up for where vectors hold eight floats.
+// Not for few channels, which leave the blocks of bf16 partly empty, nor where f32 uses Winograd's algorithm with
+// vectors of eight floats, which saves more time than bf16 does.
 std::optional<HalfCompute> half_compute_of(const ConvolutionSizes& sizes, ConvolutionPass pass, bool has_winograd,
                                            const HalfCompute& half) {
   const bool is_plain = sizes.window.groups == 1 && sizes.kernel[1] >= 4 && sizes.kernel[0] >= 8;
@@ -128,7 +128,7 @@ std::optional<HalfCompute> half_compute(const Facts& facts) {
                          {.takes = 0b1, .needs = 0b1, .gives = true});
 }
 
-// Through the graph: what the fusing rewrites of lowering make.
+// The node that the fusing rewrites of lowering make.
 Tensor fused(std::initializer_list<Tensor> inputs, const Window& window, std::string_view activation, bool residual) {
   Attrs attrs = attrs_of(window);
   if (!activation.empty()) attrs.set("activation", std::string(activation));

@@ -99,7 +99,8 @@ void fill_params(const Attrs& attrs, float* params) {
   params[3] = std::bit_cast<float>(static_cast<uint32_t>(per_sample >> 32));
   params[4] = std::bit_cast<float>(limit >= 0x1.0p31 ? uint32_t{0x7fffffff} : static_cast<uint32_t>(limit));
   params[5] = rate < 1 ? static_cast<float>(1 / (1 - rate)) : 0.0F;
-  // Samples of the batch that other nodes of the same step take: those of a pipeline's micro-batches before this one.
+  // The number of samples of the batch before this node's: in a pipeline, those of earlier micro-batches, which other
+  // nodes of the same step take.
   const auto first = static_cast<uint64_t>(attrs.i("first_sample"));
   params[6] = std::bit_cast<float>(static_cast<uint32_t>(first));
   params[7] = std::bit_cast<float>(static_cast<uint32_t>(first >> 32));

@@ -1,5 +1,6 @@
 // exchange_peer: sends values to one rank and receives others from it at once, value by value. The variable `turn` is
-// an input so that all exchanges of a step happen in program order, whatever the plan. Alone, zeros are received.
+// an input so that all exchanges of a step happen in program order, whatever the plan. A rank that
+// trains alone receives zeros.
 #include <algorithm>
 #include <cstring>
 

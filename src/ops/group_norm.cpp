@@ -64,7 +64,7 @@ double total(const Grouped& g, const float* numbers, int64_t sample, int64_t cha
   return sum;
 }
 
-// x, gamma, beta -> y, mean, deviation (its inverse).
+// x, gamma, beta -> y, mean, 1 / deviation.
 void infer(Infer& n) {
   n.expect_inputs(3, 3);
   expect_groups(n);
@@ -127,7 +127,7 @@ void spread_means(const Grouped& g, const float* mean, float* center) {
   });
 }
 
-// x, dy, mean, deviation, gamma -> dx.
+// x, dy, mean, 1 / deviation, gamma -> dx.
 void infer_input_grad(Infer& n) {
   n.expect_inputs(5, 5);
   expect_groups(n);
@@ -172,7 +172,7 @@ Prepared prepare_input_grad(const Facts& facts) {
           .workspace_bytes = g.workspace_bytes(4)};
 }
 
-// x, dy, mean, deviation -> dgamma, dbeta.
+// x, dy, mean, 1 / deviation -> dgamma, dbeta.
 void infer_parameter_grad(Infer& n) {
   n.expect_inputs(4, 4);
   expect_groups(n);

@@ -24,7 +24,7 @@ struct NormRows {
   const float* x;
   const float* dy;   // gradients only
   float* mean;       // written by the forward pass, read by gradients
-  float* deviation;  // its inverse
+  float* deviation;  // its inverse: 1 / deviation
   const float* gamma;
   const float* beta;  // forward only
   int64_t width;
@@ -171,7 +171,7 @@ void expect_rows(const Infer& n) {
   if (n.in[0].shape.empty()) n.fail("input must have at least one dimension");
 }
 
-// x, gamma, beta -> y, mean, deviation (its inverse).
+// x, gamma, beta -> y, mean, 1 / deviation.
 void infer(Infer& n) {
   n.expect_inputs(3, 3);
   expect_rows(n);
@@ -205,7 +205,7 @@ Prepared prepare(const Facts& facts) {
           })};
 }
 
-// The operands of a gradient: x, dy, mean, deviation and perhaps gamma.
+// The operands of a gradient: x, dy, mean, 1 / deviation and perhaps gamma.
 NormRows known_rows(const Args& args, const RowSizes& sizes, bool with_gamma) {
   // Statistics are read only here; the forward pass writes through the same struct.
   return {args.input<float>(0),

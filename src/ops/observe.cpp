@@ -92,7 +92,7 @@ Prepared prepare_bins(const Facts& facts) {
               int32_t* counts = counts_of(slot);
               for (int64_t i = count * item / items; i < count * (item + 1) / items; ++i) {
                 const float place = (x[i] + most) * factor;
-                // Numbers beyond `most` count in the last bins; those that are not finite do not count.
+                // Numbers beyond +-`most` count in the outermost bins; those that are not finite do not count.
                 if (!(std::abs(x[i]) <= std::numeric_limits<float>::max())) continue;
                 ++counts[static_cast<int64_t>(std::clamp(place, 0.0F, static_cast<float>(bins - 1)))];
               }

@@ -1,5 +1,5 @@
-// max_pool, average_pool and their global forms. Max pooling remembers in 8 bits which element won, so that its input
-// need not be kept.
+// max_pool, average_pool and their global forms. Max pooling remembers which element of each window won, mostly in 8
+// bits, so that its input need not be kept.
 #include <fmt/format.h>
 
 #include "kernels/dnnl_kernel.h"
@@ -127,7 +127,7 @@ void infer_grad(Infer& n) {
 
 template <bool kIsMax>
 Prepared prepare_grad(const Facts& facts) {
-  // The indices can't be put in another order cheaply; the gradient follows them.
+  // The indices can't be put in another order cheaply, so the gradient takes theirs.
   const ImageOrder order = blocked_if_free(order_or_plain(facts.in[kIsMax ? 1 : 0]), facts.in[0].dims);
   if (kIsMax && is_pooled_in_blocks(facts.attrs, order)) return prepare_max_blocks_grad(facts, order);
   const Dims& from = facts.in[0].dims;

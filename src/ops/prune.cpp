@@ -1,6 +1,6 @@
 // prune: at the steps of a schedule, a mask of one bit an element marks the weights of largest magnitude; in every step
 // the weights outside of the mask become zero. With t the number of the step and s the share of zeros:
-//   it is a turn    begin <= t <= end (or end < 0), and (t - begin) % frequency = 0
+//   the mask is renewed if begin <= t <= end (or end < 0), and (t - begin) % frequency = 0
 //   p = min(1, max(0, (t - begin) / (end - begin))), s = (initial - final) (1 - p)^power + final
 //   k = max(1, round(elements (1 - s))), mask = |w| >= the k-th largest |w|
 // Blocks of a matrix are kept or not as a whole, by the mean or the largest of their magnitudes. Two of four: of each
@@ -29,7 +29,7 @@ namespace plimsoll::ops::HWY_NAMESPACE {
 using namespace kernels::HWY_NAMESPACE;
 namespace {
 
-// Zero where the bit is not set. Stretches of eight bytes without a zero are passed over.
+// Zeroes w where the bit is not set. Stretches of eight bytes with all bits set are skipped.
 void apply_bits(const uint8_t* bits, float* w, int64_t count) {
   using Eight = hn::CappedTag<float, 8>;
   const Eight d;
@@ -85,7 +85,7 @@ struct PruneSchedule {
     if (is_two_of_four) return step == 1;
     return step >= begin && (step <= end || end < 0) && (step - begin) % frequency == 0;
   }
-  // How many of so many are kept.
+  // How many of `count` weights or blocks are kept.
   int64_t keeps(int64_t step, int64_t count) const {
     float sparsity = static_cast<float>(final);
     if (initial != final) {
@@ -112,7 +112,7 @@ struct PruneBlocks {
   int64_t across() const { return (columns + width - 1) / width; }
   int64_t down() const { return (rows + height - 1) / height; }
   int64_t count() const { return across() * down(); }
-  // Of the magnitudes of a block: over its height first, then over its width.
+  // The mean or largest magnitude of a block: over its height first, then over its width.
   float pooled(const float* w, int64_t block) const {
     const int64_t row = block / across() * height, column = block % across() * width;
     const int64_t last_row = std::min(rows, row + height), last_column = std::min(columns, column + width);
@@ -199,7 +199,7 @@ class Pruner {
       if (magnitude_bits(blocks_.pooled(w, i)) >= threshold) blocks_.set(mask, i);
   }
 
-  // Of equal ones the first are kept.
+  // Of equal magnitudes the first are kept.
   void mask_two_of_four(const float* w, uint8_t* mask) const {
     write_mask(mask, count_, [&](int64_t i) {
       const int64_t input = i / stride_ % inputs_, place = input % 4;
@@ -217,7 +217,7 @@ class Pruner {
 
   PruneSchedule schedule_;
   PruneBlocks blocks_;
-  int64_t count_, inputs_ = 1, stride_ = 1;  // inputs lie so far apart
+  int64_t count_, inputs_ = 1, stride_ = 1;  // stride_: from one input to the next
   KthLargest largest_;
 };
 

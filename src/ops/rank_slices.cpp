@@ -1,7 +1,8 @@
-// What ranks do that share a variable, each with a slice of it. gather_ranks: a variable of which each rank has changed
-// its slice becomes whole on all. gather_slices: a value made of the slices of a variable that no rank has as a whole.
-// add_to_slices: slice += this rank's slice of the sum over all ranks of samples of the step x gradient. Exchanges of
-// a step use one buffer in turn, so that they happen in program order on all ranks. Alone, a rank is the first of them.
+// Operators of ranks that share a variable, each with a slice of it. gather_ranks: a variable of which each rank has
+// changed its slice becomes whole on all. gather_slices: a value made of the slices of a variable that no rank has as a
+// whole. add_to_slices: slice += this rank's slice of the sum over all ranks of samples of the step x gradient.
+// Exchanges of a step use one buffer in turn, so that they happen in program order on all ranks. A rank that trains
+// alone acts as rank 0.
 #include "kernels/rank_slices.h"
 
 #include <fmt/format.h>

@@ -21,7 +21,7 @@ void infer(Infer& n) {
   const int rank = n.in[0].shape.rank();
   for (const int64_t axis : axes)
     if (axis >= rank || std::count(axes.begin(), axes.end(), axis) != 1)
-      n.fail(fmt::format("axes {} of {}: each must be below {} and stand once", to_string(axes), to_string(n.in[0]),
+      n.fail(fmt::format("axes {} of {}: each must be below {} and appear once", to_string(axes), to_string(n.in[0]),
                          rank));
   const bool keep = n.attrs.i("keep") != 0;
   Shape out;
@@ -78,7 +78,7 @@ Prepared prepare(const Facts& facts, Reduce how, double factor) {
 Prepared prepare_sum(const Facts& facts) { return prepare(facts, Reduce::Sum, 1); }
 Prepared prepare_max(const Facts& facts) { return prepare(facts, Reduce::Max, 1); }
 Prepared prepare_min(const Facts& facts) { return prepare(facts, Reduce::Min, 1); }
-// `count` may be a multiple of the batch: the whole one, so that micro-batches add up to the mean.
+// `count` may be a multiple of the batch. That is the whole batch, so that micro-batches add up to the mean.
 double mean_factor(const Facts& facts) {
   return 1.0 / static_cast<double>(std::max<int64_t>(1, facts.attrs.shape("count")[0].at(facts.whole_batch)));
 }
@@ -277,7 +277,7 @@ Tensor reduce_mean(Tensor x, Dims axes, bool keep, Name name) {
 
 Tensor sum_to(Tensor x, Shape shape, Name name) {
   if (x.shape() == shape) return x;
-  // Gradient rules sum values of any type: computed in f32, then cast back.
+  // Gradient rules also sum values of 16 bits: in f32, then cast back.
   if (x.dtype() == DType::F16 || x.dtype() == DType::BF16)
     return cast(sum_to(cast(x, DType::F32), shape, name), x.dtype());
   Dims axes;

@@ -154,7 +154,7 @@ void resize_plane_as(const Forward& f, const float* x, float* y, float* expanded
     else
       expand_row<kIsLinear, kBlock>(f, x + row * x_stride, to);
   };
-  int64_t held[2] = {-1, -1};  // of two neighbours one is even
+  int64_t held[2] = {-1, -1};  // the even and the odd row that `expanded` holds
   const auto expanded_row = [&](int64_t row) {
     float* to = expanded + row % 2 * y_stride;
     if (held[row % 2] != row) expand(held[row % 2] = row, to);

@@ -16,7 +16,7 @@ class SampleBuilder {
     double low, high;
   };
   explicit SampleBuilder(Graph& graph) : graph_(graph) {}
-  // Inputs of these numbers get another element type than the sample asks for: what the test of types does.
+  // The inputs with the numbers `changed` get the type `dtype` instead of the sample's: for the test of refused types.
   SampleBuilder(Graph& graph, std::vector<size_t> changed, DType dtype)
       : graph_(graph), changed_(std::move(changed)), changed_to_(dtype) {}
 

@@ -1,5 +1,5 @@
 // sgd: w -= rate * g, with momentum v = momentum * v - rate * g; w += v (Nesterov: w += momentum * v - rate * g).
-// Decay is apart from the gradient and comes first: w -= w * decay * rate.
+// Weight decay is decoupled from the gradient and comes first: w -= w * decay * rate.
 #include <cmath>
 
 #include "kernels/update.h"

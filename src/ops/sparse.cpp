@@ -129,7 +129,8 @@ Cost cost(const Facts& facts) {
 void infer_expand(Infer& n) {
   n.expect_inputs(3, 3);
   const Shape shape = n.attrs.shape("shape");
-  if (shape.rank() == 0 || element_count(shape).is_batch()) n.fail("the shape of a weight has sizes alone");
+  if (shape.rank() == 0 || element_count(shape).is_batch())
+    n.fail("a weight must have at least one dimension, and all must be fixed");
   expect_parts(n, 0, SparseOrder::of(n.attrs.dims("shape")));
   n.out = {{DType::F32, shape}};
 }

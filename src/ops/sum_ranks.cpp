@@ -1,7 +1,7 @@
-// sum_ranks: a variable becomes the sum of that variable over all ranks; alone it stays. What others send is received
-// in the variable `buffer`. All exchanges of a step use the same one, so they happen in program order on all ranks,
-// whatever the plans of these are, and other tasks can run beside them. add_into: variable += other, as one level of a
-// summation tree.
+// sum_ranks: a variable becomes the sum of that variable over all ranks; on a rank that trains alone it stays as it is.
+// What others send is received in the variable `buffer`. All exchanges of a step use the same buffer, so that they
+// happen in program order on all ranks, whatever the plans of the ranks, and other tasks can run beside them. add_into:
+// variable += other, as one level of a summation tree.
 #include <fmt/format.h>
 
 #include "kernels/kernel.h"

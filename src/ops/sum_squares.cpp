@@ -57,7 +57,7 @@ void infer(Infer& n) {
 
 Prepared prepare(const Facts& facts) {
   if (facts.in.size() == 1) {
-    // The result depends on the layout in its last bits alone: padding is zero.
+    // The layout changes only the last bits of the result: padding is zero.
     const Layout layout = facts.attrs.i("row_major", 0) != 0 ? Layout() : facts.in[0].layout;
     const int64_t count = layout.bytes(DType::F32, facts.in[0].dims) / static_cast<Bytes>(sizeof(float));
     return {.kernel = make_kernel([=](const Args& args) {
@@ -122,7 +122,7 @@ const Op kSumSquares{.name = "sum_squares",
 
 }  // namespace
 
-// `row_major`: to the last bit, whatever the layout of the gradient.
+// `row_major`: sums in row-major order, so that the layout of the gradient does not change any bit.
 Tensor sum_squares(const Gradient& gradient, Shape table, bool row_major, Name name) {
   if (!gradient.is_sparse()) {
     Attrs settings;

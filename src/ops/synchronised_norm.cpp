@@ -1,7 +1,7 @@
 // Batch norm over the samples of all ranks. Its statistics are combined from those of each rank, weighed by samples:
 // batch_norm_moments measures those of this rank, combine_moments exchanges them, batch_norm_by applies the result. The
 // backward pass sums two numbers for each channel over all samples in the same way: batch_norm_products of this rank,
-// sum_values over all, batch_norm_by_grad with the result. Alone, a rank has all samples.
+// sum_values over all, batch_norm_by_grad with the result. A rank that trains alone has all samples.
 #include <algorithm>
 #include <cmath>
 

@@ -9,13 +9,13 @@ namespace plimsoll::ops {
 // The bytes that hold weights of these dimensions.
 TensorType packed_type(const PackedWeights& form);
 
-// Settings of an operator that reads packed weights: what they are.
+// Settings of an operator that reads packed weights: their type and dimensions.
 void set_packed(Attrs& attrs, DType dtype, const Dims& dims);
 bool has_packed(const Attrs& attrs);
 Dims packed_dims(const Attrs& attrs);
 PackedWeights packed_form(const Attrs& attrs);
 
-// Whether the operator reads this input packed, with these settings. It then gets those of set_packed.
+// Whether the operator reads this input packed, with these settings. It then gets the settings of set_packed.
 bool reads_packed(const Op& op, const Attrs& attrs, size_t input);
 
 }  // namespace plimsoll::ops

@@ -18,7 +18,7 @@ namespace plimsoll::run {
 // after construction.
 class Exchanges {
  public:
-  // Under way at once; one more waits for the first to end, and the computation with it. Deep models have hundreds.
+  // The most under way at once: one more blocks the computation until the first ends. Deep models have hundreds.
   static constexpr int64_t kRequests = 1024;
   static constexpr Bytes kBytes = memory::kSmallThreadBytes + 64 * KiB;  // what a line must have free
 
@@ -35,7 +35,7 @@ class Exchanges {
   void wait_all() noexcept { wait(started_); }
   int64_t started() const noexcept { return started_; }  // the last ticket given out
 
-  int64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }  // of the kernels
+  int64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }  // time spent in kernels
   int64_t waited_ns() const { return waited_ns_; }                              // how long the caller stood still
 
  private:

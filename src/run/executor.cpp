@@ -62,7 +62,7 @@ class Executor::Binder {
     return micro_batch > 0 && kernels.later != nullptr ? kernels.later.get() : kernels.first.get();
   }
 
-  // Of a buffer with the whole batch a micro-batch sees its own rows.
+  // In a buffer that holds the whole batch, a micro-batch uses its own rows.
   Bytes first_byte(plan::BufferId id, int32_t micro_batch) const {
     const plan::Buffer& buffer = program_.problem.buffers[static_cast<size_t>(id)];
     const int64_t first = holds_whole_batch(buffer) ? to_.first_samples_[static_cast<size_t>(micro_batch)] : 0;
@@ -123,8 +123,8 @@ class Executor::Binder {
     return (places_[i].writes.empty() ? places_[i].reads : places_[i].writes).front();
   }
 
-  // Memory that is being saved must not change before that is done. Loads wait by themselves: transfers keep their
-  // order.
+  // Memory must not change while it is being saved: the first action that changes it waits. Loads need not wait, since
+  // transfers keep their order.
   void wait_for_saves() {
     for (size_t i = 0; i < to_.actions_.size(); ++i) {
       const BoundAction& save = to_.actions_[i];
@@ -181,7 +181,7 @@ class Executor::Binder {
     return all;
   }
 
-  // An exchange runs beside later actions: one that needs its memory waits for it.
+  // An exchange runs beside later actions. An action that needs memory of the exchange waits for it.
   void bind_meetings() {
     struct Running {
       int32_t number;
@@ -213,7 +213,7 @@ class Executor::Binder {
   std::byte* base_;
   const FilePlaces& file_;
   const std::vector<plan::ActionPlaces> places_;
-  int64_t first_ = 0;  // in the end the samples of the whole batch
+  int64_t first_ = 0;  // after construction: the samples of the whole batch
   bool has_smaller_last_ = false;
   std::vector<int32_t> loaded_by_;  // by buffer: the transfer that last loaded it, counted from 1
 };
@@ -286,7 +286,7 @@ void Executor::run_watched(const kernels::StepState& state, const std::function<
   begin(state);
   for (size_t i = 0; i < actions_.size(); ++i) {
     run_action(actions_[i]);
-    if (exchanges_ != nullptr) exchanges_->wait_all();  // what it looks at is there
+    if (exchanges_ != nullptr) exchanges_->wait_all();  // `look` may read their results
     look(i);
   }
   end();

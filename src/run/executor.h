@@ -26,13 +26,13 @@ class Executor {
   // Binds the program's kernels to the plan's places in the arena at `base`.
   Executor(const lower::Program& program, const plan::Plan& plan, std::byte* base, const FilePlaces& file = {});
 
-  // Where the caller has the value of a given input of the program from now on: aligned to kAlignment, and readable to
-  // the next multiple of it. A few stores.
+  // Sets where the caller holds the value of a given input of the program from now on: aligned to kAlignment, and
+  // readable to the next multiple of it. Costs a few stores.
   void give(plan::BufferId input, const std::byte* data) noexcept;
-  // The same for all given buffers, by id; those of others are not looked at.
+  // The same for all given buffers. `places` is indexed by buffer id; entries of other buffers are ignored.
   void give_all(std::span<std::byte* const> places) noexcept;
 
-  // Tasks on the network lane run there from now on; null: in their turn, like all others.
+  // Tasks on the network lane run in `exchanges` from now on; null: in their turn, like all others.
   void set_exchanges(Exchanges* exchanges) noexcept { exchanges_ = exchanges; }
 
   // After a failure of the file (see Transfers) the values are garbage.
@@ -51,7 +51,7 @@ class Executor {
     const void* const* in;
     void* const* out;
     void* workspace;
-    int32_t micro_batch;  // or the number of the transfer
+    int32_t micro_batch;  // of a transfer: its number
     int32_t wait_for;     // so many transfers of this run must be done before; 0: none
   };
   struct BoundTransfer {

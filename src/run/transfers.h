@@ -19,7 +19,7 @@ namespace plimsoll::run {
 // after construction. Nobody else may use the file while this lives.
 class Transfers {
  public:
-  static constexpr int64_t kRequests = 64;                    // under way at once; one more waits for the first to end
+  static constexpr int64_t kRequests = 64;  // under way at once; starting one more blocks until the first ends
   static constexpr Bytes kBytes = memory::kSmallThreadBytes;  // what a line must have free under Tag::Staging
 
   explicit Transfers(memory::ScratchFile& file);
