@@ -54,7 +54,7 @@ TEST(Image, JpegColours) {
   for (size_t i = 0; i < rgb.size(); ++i) EXPECT_EQ(rgb[i], expected[i / 3]);
   // CMYK with Adobe's marker is inverted: 0 is full ink, which is black, 255 is none, which is white.
   Picture inks{16, 16, 4, std::vector<uint8_t>(16 * 16 * 4, 0)};
-  for (const uint8_t white : read<uint8_t>(jpeg(inks), as_it_is(inks))) EXPECT_EQ(white, 0);
+  for (const uint8_t value : read<uint8_t>(jpeg(inks), as_it_is(inks))) EXPECT_EQ(value, 0);
   std::fill(inks.pixels.begin(), inks.pixels.end(), 255);
   for (const uint8_t value : read<uint8_t>(jpeg(inks), as_it_is(inks))) EXPECT_EQ(value, 255);
 }
