@@ -1,6 +1,7 @@
 #include "autodiff/gradients.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -18,30 +19,24 @@ namespace {
 using graph::Body;
 using graph::Node;
 
-// Which values depend on one of `wrt`: gradients need to be made for these alone.
-std::vector<bool> reached_from(const Body& graph, std::span<const Tensor> wrt, const Watched& watched) {
-  std::vector<bool> reached(graph.values().size(), false);
-  // In the order of nodes: a tensor counts from the node on at which watching it begins.
-  std::vector<std::pair<NodeId, ValueId>> starts;
-  for (size_t i = 0; i < wrt.size(); ++i)
-    starts.emplace_back(watched.since.empty() ? watched.first_node : std::max(watched.first_node, watched.since[i]),
-                        wrt[i].id());
-  std::sort(starts.begin(), starts.end());
-  size_t next = 0;
-  const auto start_up_to = [&](NodeId id) {
-    for (; next < starts.size() && starts[next].first <= id; ++next)
-      reached[static_cast<size_t>(starts[next].second)] = true;
-  };
+constexpr NodeId kNever = std::numeric_limits<NodeId>::max();
+
+// From which node on a value depends on one of `wrt`, by value: gradients are made for its uses from there on. A tensor
+// of `wrt` counts from where watching it begins, what is computed from one always.
+std::vector<NodeId> reached_from(const Body& graph, std::span<const Tensor> wrt, const Watched& watched) {
+  std::vector<NodeId> reached(graph.values().size(), kNever);
+  for (size_t i = 0; i < wrt.size(); ++i) {
+    NodeId& from = reached[static_cast<size_t>(wrt[i].id())];
+    from = std::min(from, watched.since.empty() ? watched.first_node : std::max(watched.first_node, watched.since[i]));
+  }
   const auto end = static_cast<NodeId>(graph.nodes().size());
   for (NodeId id = watched.first_node; id < end; ++id) {
-    start_up_to(id);
     const Node& node = graph.node(id);
     bool any = false;
-    for (const ValueId input : graph.inputs(node)) any = any || reached[static_cast<size_t>(input)];
+    for (const ValueId input : graph.inputs(node)) any = any || reached[static_cast<size_t>(input)] <= id;
     if (!any) continue;
-    for (int i = 0; i < node.outputs; ++i) reached[static_cast<size_t>(node.first_output + i)] = true;
+    for (int i = 0; i < node.outputs; ++i) reached[static_cast<size_t>(node.first_output + i)] = watched.first_node;
   }
-  start_up_to(end);
   return reached;
 }
 
@@ -93,7 +88,7 @@ class Differentiator {
     bool any = false;
     for (const ValueId input : body_.inputs(node)) {
       inputs.emplace_back(graph_, input);
-      wanted.push_back(reached_[static_cast<size_t>(input)] && is_float(inputs.back().dtype()));
+      wanted.push_back(reached_[static_cast<size_t>(input)] <= id && is_float(inputs.back().dtype()));
       any = any || wanted.back();
     }
     if (!any) return;
@@ -142,7 +137,7 @@ class Differentiator {
   Graph& graph_;
   Body& body_;
   const NodeId first_node_;
-  std::vector<bool> reached_;
+  std::vector<NodeId> reached_;  // by value: from which node on
   std::vector<Gradient> grads_;
   std::map<ValueId, Tensor> gathered_;
 };

@@ -4,11 +4,13 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "kernels/parallel.h"
 #include "kernels/reduction.h"
+#include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
@@ -29,30 +31,34 @@ struct Sum {
   }
 };
 
+// One NaN makes the largest and the smallest of all NaN, wherever it is.
+template <class T>
+T larger(T a, T b) {
+  return b > a || b != b ? b : a;
+}
+template <class T>
+T smaller(T a, T b) {
+  return b < a || b != b ? b : a;
+}
+
 struct Max {
   static constexpr float kStart = -std::numeric_limits<float>::infinity();
-  template <class V>
-  static V join(V a, V b) {
-    return hn::Max(a, b);
-  }
-  static float join(float a, float b) { return std::max(a, b); }
-  static double join(double a, double b) { return std::max(a, b); }
-  template <class D, class V>
-  static float lanes(D d, V v) {
+  static Floats join(Floats a, Floats b) { return hn::IfThenElse(hn::IsNaN(a), a, at_least(a, b)); }
+  static float join(float a, float b) { return larger(a, b); }
+  static double join(double a, double b) { return larger(a, b); }
+  static float lanes(FloatTag d, Floats v) {
+    if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<float>::quiet_NaN();
     return hn::GetLane(hn::MaxOfLanes(d, v));
   }
 };
 
 struct Min {
   static constexpr float kStart = std::numeric_limits<float>::infinity();
-  template <class V>
-  static V join(V a, V b) {
-    return hn::Min(a, b);
-  }
-  static float join(float a, float b) { return std::min(a, b); }
-  static double join(double a, double b) { return std::min(a, b); }
-  template <class D, class V>
-  static float lanes(D d, V v) {
+  static Floats join(Floats a, Floats b) { return hn::IfThenElse(hn::IsNaN(a), a, at_most(a, b)); }
+  static float join(float a, float b) { return smaller(a, b); }
+  static double join(double a, double b) { return smaller(a, b); }
+  static float lanes(FloatTag d, Floats v) {
+    if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<float>::quiet_NaN();
     return hn::GetLane(hn::MinOfLanes(d, v));
   }
 };
@@ -178,7 +184,9 @@ double start_of(Reduce how) {
 }
 
 double join(Reduce how, double a, double b) {
-  return how == Reduce::Sum ? a + b : how == Reduce::Max ? std::max(a, b) : std::min(a, b);
+  if (how == Reduce::Sum) return a + b;
+  const bool takes_b = how == Reduce::Max ? b > a : b < a;
+  return takes_b || std::isnan(b) ? b : a;
 }
 
 }  // namespace

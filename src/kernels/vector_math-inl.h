@@ -76,11 +76,6 @@ HWY_INLINE void for_vectors(int64_t count, const Step& step) {
   if (i < count) step(i, Part{count - i});
 }
 
-// x * factor, held within +-limit; NaN stays NaN on x86, by the order of operands.
-HWY_INLINE Floats clipped(FloatTag d, Floats x, float factor, float limit) {
-  return hn::Min(hn::Set(d, limit), hn::Max(hn::Set(d, -limit), hn::Mul(x, hn::Set(d, factor))));
-}
-
 // x held above or below a limit; NaN stays NaN, which Max and Min promise on x86 alone, and only in this order.
 HWY_INLINE Floats at_least(Floats limit, Floats x) {
 #if HWY_TARGET <= HWY_SSSE3
@@ -95,6 +90,11 @@ HWY_INLINE Floats at_most(Floats limit, Floats x) {
 #else
   return hn::IfThenElse(hn::Gt(x, limit), limit, x);
 #endif
+}
+
+// x * factor, held within +-limit; NaN stays NaN.
+HWY_INLINE Floats clipped(FloatTag d, Floats x, float factor, float limit) {
+  return at_most(hn::Set(d, limit), at_least(hn::Set(d, -limit), hn::Mul(x, hn::Set(d, factor))));
 }
 
 // Adding n to this number rounds n to an integer and leaves n + 127, the bits of the exponent of 2^n, in the lowest

@@ -1,5 +1,6 @@
 // argmax: the index of the largest element along an axis; of equal elements the first.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,7 @@ void infer(Infer& n) {
   n.out = {{DType::I32, out}};
 }
 
+// NaN counts as the largest, as in NumPy and PyTorch.
 int32_t first_largest(const float* x, int64_t count) {
   // The largest value of each block first, in a loop without branches.
   constexpr int64_t kBlock = 256;
@@ -29,7 +31,16 @@ int32_t first_largest(const float* x, int64_t count) {
   int64_t block = 0;
   for (int64_t start = 0; start < count; start += kBlock) {
     float best = x[start];
-    for (int64_t i = start; i < std::min(count, start + kBlock); ++i) best = x[i] > best ? x[i] : best;
+    bool has_nan = false;
+    const int64_t end = std::min(count, start + kBlock);
+    for (int64_t i = start; i < end; ++i) {
+      best = x[i] > best ? x[i] : best;
+      has_nan |= x[i] != x[i];
+    }
+    if (has_nan) {
+      const auto* nan = std::find_if(x + start, x + end, [](float value) { return std::isnan(value); });
+      return static_cast<int32_t>(nan - x);
+    }
     if (best > top) {
       top = best;
       block = start;
@@ -69,8 +80,9 @@ Prepared prepare(const Facts& facts) {
                 for (int64_t k = 1; k < count; ++k) {
                   for (int64_t j = 0; j < columns; ++j) {
                     const float value = rows[k * inner + j];
-                    best[j] = value > top[j] ? static_cast<int32_t>(k) : best[j];
-                    top[j] = std::max(top[j], value);
+                    const bool is_larger = !(value <= top[j]) && top[j] == top[j];
+                    best[j] = is_larger ? static_cast<int32_t>(k) : best[j];
+                    top[j] = is_larger ? value : top[j];
                   }
                 }
               }

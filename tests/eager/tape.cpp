@@ -55,6 +55,19 @@ TEST_F(TapeTest, WatchingStartsWhenItIsAsked) {
   EXPECT_FLOAT_EQ(tape.gradient(before * x, x).item<float>(), 6);
 }
 
+TEST_F(TapeTest, WhatComesBeforeWatchingCountsForOtherSourcesAlone) {
+  const Tensor x = scalar(3.0F);
+  const Tensor w = eager_.variable("w", {}, Init::constant(5));
+  Tape tape({.persistent = true});
+  const Tensor before = x * w;
+  tape.watch(x);
+  const Tensor loss = before + x * 2;
+  EXPECT_FLOAT_EQ(tape.gradient(loss, x).item<float>(), 2);
+  const std::vector<Gradient> both = tape.gradient(loss, std::vector{x, w});
+  EXPECT_FLOAT_EQ(both[0].value.item<float>(), 2);
+  EXPECT_FLOAT_EQ(both[1].value.item<float>(), 3);
+}
+
 TEST_F(TapeTest, ASecondUseIsRefusedUnlessPersistent) {
   const Tensor w = eager_.variable("w", {}, Init::constant(3));
   Tape once;
