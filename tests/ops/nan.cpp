@@ -17,7 +17,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 // 3 x 600 numbers, reduced along the rows, along the columns, and all together.
 TEST(NaN, StaysInReductions) {
   Graph graph;
-  const Tensor x = graph.placeholder("x", {3, 600});
+  const Tensor x = graph.placeholder("x", DType::F32, {3, 600});
   struct Reduction {
     Tensor largest, smallest;
   };
@@ -49,7 +49,7 @@ TEST(NaN, StaysInReductions) {
 
 TEST(NaN, OfSeveralTheFirstIsTheLargest) {
   Graph graph;
-  const Tensor x = graph.placeholder("x", {5, 2});
+  const Tensor x = graph.placeholder("x", DType::F32, {5, 2});
   const Tensor in_columns = argmax(x, 0), in_all = argmax(reshape(x, {10}), 0);
   Evaluator evaluator(graph, 1);
   evaluator.set_floats(x.id(), {1, 9, 2, kNaN, kNaN, 7, 3, kNaN, kNaN, 8});
