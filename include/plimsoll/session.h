@@ -96,7 +96,7 @@ class Results {
 };
 
 struct SessionOptions {
-  // Held beside the arena for who feeds the steps: buffers of the input pipeline; Session::data_line hands them out.
+  // Held beside the arena for buffers of the input pipeline; Session::data_line hands them out.
   Bytes data_bytes = 0;
   // Steps read feeds where they lie, and the arena has no place for them. Each feed must then be aligned to kAlignment
   // bytes, be readable to the next multiple of that, and stay as it is until the run is over: batches of a pipeline
@@ -106,18 +106,18 @@ struct SessionOptions {
   // a plan.
   Bytes caller_bytes = 0;
   Bytes caller_step_bytes = 0;
-  // Steps like the last of the requests that are planned before the session opens: their plans have room.
+  // Room is left for the plans of so many more steps like the last one, to be planned before the session opens.
   int later_plans = 0;
   // On a line that covers the process, room is left to plan a step for another batch size while the session is open.
   bool plans_other_batches = true;
   // Plans that run() makes for other batch sizes hold at most this together; the least recently used goes first.
   Bytes plan_cache_bytes = 16 * MiB;
-  // False: what is only there to be looked at (tasks, names, lives) is given back when the session opens.
+  // False: what only reports read (tasks, names, lives) is freed when the session opens.
   bool keeps_plans = true;
-  // Looks at all that each operator writes: a step that fetches a number which is not finite, or leaves one in a
+  // Checks all that each operator writes: a step that fetches a number which is not finite, or leaves one in a
   // variable, throws Error(BadNumbers) with the first operator that wrote one. Costs a pass over all values.
   bool finds_bad_numbers = false;
-  // The time in which ranks that train together add up so many bytes; empty: there are none.
+  // The time in which ranks that train together add up so many bytes; empty: there are no other ranks.
   std::function<double(double bytes)> exchange_ns = {};
   uint64_t seed = 0;
   Levers levers = {};

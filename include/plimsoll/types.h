@@ -22,7 +22,7 @@ constexpr Bytes GiB = 1024 * MiB;
 
 // Every buffer starts on such a boundary: one cache line, and wide enough for any vector unit.
 constexpr Bytes kAlignment = 64;
-constexpr Bytes kDiskBlock = 4096;  // what places and lengths in the scratch file are multiples of
+constexpr Bytes kDiskBlock = 4096;  // offsets and lengths in the scratch file are multiples of this
 
 constexpr Bytes round_up(Bytes bytes, Bytes multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
@@ -103,7 +103,7 @@ struct Policy {
   DType values = DType::F32;
   // With bf16, training steps also compute products (matmul, convolutions, their gradients) on bf16 operands with f32
   // sums, where the processor multiplies bf16 and that is faster; all other kernels compute in f32. f16 is storage
-  // alone: oneDNN has no such kernels.
+  // alone: it has no such kernels.
   bool half_products = true;
   // f16 needs loss scaling (Optimiser::scales_loss), which training then switches on: its range is small.
   bool scales_loss() const { return values == DType::F16; }
