@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr int kVersion = 2;
 
-// JSON has no words for these.
+// JSON has no numbers for these.
 constexpr const char* kInfinity = "inf";
 constexpr const char* kMinusInfinity = "-inf";
 constexpr const char* kNan = "nan";

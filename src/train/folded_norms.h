@@ -24,8 +24,8 @@ class FoldedNorms {
   bool is_empty() const { return layers_.empty(); }
   // The pass without these norms. Layers without a bias get the variable beta as one.
   model::Rewrite rewrite() const;
-  // For LoadOptions: changes elements [first, first + numbers.size()) of a tensor of that file on their way in. Both
-  // must live as long as it.
+  // For LoadOptions: changes elements [first, first + numbers.size()) of a tensor of that file on their way in. This
+  // object and the file must outlive the function.
   std::function<void(const session::StoredTensor&, int64_t first, std::span<float> numbers)> change(
       const session::WeightsReader& file) const;
 

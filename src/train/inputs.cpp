@@ -269,7 +269,7 @@ BatchPart Inputs::next_part() {
   return part;
 }
 
-// The others read where the first one has it, until they have told each other what came out.
+// The others read the batch in the first one's memory. It stays valid until all have exchanged their results.
 BatchPart Inputs::share_part() {
   const ElementView* batch = reads() ? next() : nullptr;
   sharer_->broadcast(std::as_writable_bytes(std::span(&batch, 1)));
@@ -305,7 +305,7 @@ std::vector<DType> fed_types(const Data& data, const ModelSpec& model) {
 
 namespace {
 
-// Of the dataset that takes more; the two are never read at the same time. A batch of another size takes as much more.
+// Stages of the dataset that takes more; the two are never read at the same time. Bytes scale with the batch size.
 std::vector<report::StageRow> planned_stages(const BatchedData& data, int64_t batch) {
   std::vector<report::StageRow> most;
   for (const std::optional<Dataset>& dataset : {data.train, data.test}) {

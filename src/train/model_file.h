@@ -1,6 +1,7 @@
 // Models as directories that need no source code:
-//   model.json             name, inputs, targets, outputs, preprocessing, metrics; sizes and checksums of the other
-//   files graph.txt              the passes as text weights.safetensors    weights and statistics
+//   model.json             names, types, preprocessing and metrics; sizes and checksums of the other files
+//   graph.txt              the passes as text
+//   weights.safetensors    weights and statistics
 //
 //   StoredModel stored = read_model("fashion.plimsoll");   // stored.spec is used like that of find_model
 //   save_model("smaller.plimsoll", stored.spec, model::rewrite(stored.spec, change), weights);
@@ -20,7 +21,7 @@ namespace plimsoll::train {
 
 struct Training;
 
-// What transformations leave behind in the facts of a model: names and texts.
+// Notes of transformations in the facts of a model: names and texts.
 using ModelNotes = std::vector<std::pair<std::string, std::string>>;
 
 struct StoredModel {

@@ -96,8 +96,8 @@ class LayerTable {
     }
   }
 
-  // Values of the forward pass that are held when the backward pass begins, and those that it has made again. All
-  // micro- batches are alike: the first one is looked at.
+  // Values of the forward pass that are held when the backward pass begins, and those that are recomputed or read back
+  // in it. All micro-batches are alike: only the first one is counted.
   void add_values() {
     const size_t border = find_border();
     for (const plan::Life& life : plan_.lives) {
