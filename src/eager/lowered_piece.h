@@ -1,4 +1,4 @@
-// A piece lowered to a program: the kernels that compute it, whether a plan runs them or a walk.
+// A piece lowered to a program: the kernels that compute it, in a planned step or in a walk (eager/walk.h).
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace plimsoll::eager {
 
-// What one run of a piece computes. It decides the kernels: what is made again later is made from the same goal, and so
-// has the same bits.
+// What one run of a piece computes. The goal decides the kernels: a value that is recomputed later is recomputed from
+// the same goal, and so has the same bits.
 struct PieceGoal {
   PieceGoal(std::shared_ptr<const CodePiece> of, std::vector<PieceValue> wanted, bool with_updates);
 

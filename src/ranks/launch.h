@@ -10,7 +10,7 @@ namespace plimsoll::ranks {
 
 using Environment = std::function<const char*(const char* name)>;  // std::getenv
 
-// What mpirun or srun says to a process that it starts.
+// What mpirun or srun tells a process that it starts.
 struct Launch {
   int rank = 0, size = 1;
   int local_size = 1;  // ranks of this machine, which share its cores

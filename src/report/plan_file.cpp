@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kFirstLine = "plimsoll plan 1\n";
 constexpr std::string_view kLastLine = "end\n";  // a file without it was cut off
 
-constexpr Bytes kLargestFile = 64 * MiB;  // of a plan of tens of thousands of steps, a multiple
+constexpr Bytes kLargestFile = 64 * MiB;  // several times that of a plan with tens of thousands of actions
 
 struct Section {
   std::string_view text;

@@ -96,7 +96,7 @@ class Int8Replay {
                          unit.activation.empty() ? 0 : number(y.zero), name_);
   }
 
-  // Pads are zeros, which the kernel takes for bytes of 0.
+  // The kernel pads with bytes of 0. Where another byte stands for zero, padding is an operator of its own.
   Tensor padded(const Int8Unit& unit, Window& window) {
     const ByteScale x = plan_->scale_at(unit.x[0]);
     if (x.zero == 0 || window.pads == std::array<int64_t, 4>{}) return x_[0];
