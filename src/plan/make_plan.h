@@ -15,14 +15,14 @@ namespace plimsoll::plan {
 // Throws Error when the problem or the limits make no sense.
 std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& limits);
 
-// The fastest plan among several ways to set up the same step, which `whole` describes as it was written: in
-// micro-batches of several sizes.
+// The fastest plan among several problems of the same step: the whole batch, or micro-batches of several sizes. `whole`
+// is the step as it was written; times and bytes without a line are its own.
 struct Choice {
-  size_t problem = 0;  // which of them
+  size_t problem = 0;  // index into the problems
   std::variant<Plan, Shortfall> answer;
 };
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
-// The same, when a plan that takes `ns` is known: nothing where none is faster.
+// The same, but only a plan faster than `ns`; nothing where there is none.
 std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const Problem* const> problems,
                                          const Limits& limits, double ns);
 
@@ -33,7 +33,7 @@ struct Floor {
   TaskId task = -1;
 };
 
-// The same for many lines: what does not depend on the line is searched once. The problems must outlive it.
+// choose_plan for many lines: what does not depend on the line is searched once. The problems must outlive it.
 class LineSearch {
  public:
   LineSearch(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
