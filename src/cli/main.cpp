@@ -17,7 +17,7 @@ namespace {
 int run(int argc, char** argv) {
   Command command;
   if (const std::optional<int> exit_code = parse_command(argc, argv, command)) return *exit_code;
-  memory::drop_code_pages();  // what it took to start and to parse
+  memory::drop_code_pages();  // code that ran at the start and for parsing
   try {
     return command.run();
   } catch (const DoesNotFit& e) {

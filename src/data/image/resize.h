@@ -50,7 +50,7 @@ class RowResizer {
   const uint8_t* row(ImageRows& rows, int64_t y);
   void mix_vertically(ImageRows& rows, const PixelSpan& span, int64_t top, int64_t left_byte, int64_t bytes);
   void store(int64_t y, std::byte* into);
-  // For images of one size after the other it is done once.
+  // Does nothing when the box has the size of the one before.
   void make_tables(const CropBox& box, bool flips);
 
   const ResizeMethod method_;
