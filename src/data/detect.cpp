@@ -240,7 +240,7 @@ std::unique_ptr<Table> open_table(const std::string& path, const SourceOptions& 
     case DataKind::ImageList:
       return open_image_list(path);
     case DataKind::Arrays:
-      throw Error(fmt::format("{}: holds array files of their own; give one of them", path), ErrorKind::BadData);
+      throw Error(fmt::format("{}: holds several array files; give one of them", path), ErrorKind::BadData);
     case DataKind::None:
       break;
   }

@@ -416,7 +416,7 @@ WeightsReader::WeightsReader(const std::string& path)
     SeenNames some(share, shares);
     pass.run(some);
     expect_no_twins(some);
-    if (some.is_full()) refuse(path_, "its names can't be told apart");
+    if (some.is_full()) refuse(path_, "the hashes of its names collide");
   }
 }
 

@@ -280,7 +280,7 @@ void TrainingLoop::follow_schedule() {
 void TrainingLoop::set_learning_rate(double rate) {
   if (options_.schedule)
     throw Error(
-        "the learning rate follows a schedule, which would undo this; leave away the schedule, or who sets the "
+        "the learning rate follows a schedule, which would undo this; leave out the schedule, or what sets the "
         "rate",
         ErrorKind::Usage);
   write_learning_rate(rate);

@@ -91,9 +91,9 @@ class RemedySearch {
     all.masks = true;
     if ((spec_.levers == all.levers && spec_.masks) || !has_time()) return;
     const Attempt tried = plan(all);
-    if (tried.training) return keep(all, *tried.training, "every lever may be pulled", false);
+    if (tried.training) return keep(all, *tried.training, "all levers switched on", false);
     if (tried.refusal->smallest_line < smallest_line_)
-      try_line(all, tried.refusal->smallest_line, "every lever may be pulled, at its smallest line");
+      try_line(all, tried.refusal->smallest_line, "all levers switched on, at its smallest line");
   }
 
   void allow_more_disk() {
