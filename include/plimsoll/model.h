@@ -64,7 +64,7 @@ struct Pruning {
   int64_t end = -1;         // the last step that changes the masks; -1: there is none
   int64_t frequency = 100;  // the masks are made anew each so many steps
   double power = 3;
-  // Of matrices [inputs, outputs]: weights are kept or not in blocks, by the mean or the largest of their magnitudes.
+  // Weights of matrices [inputs, outputs] are pruned in whole blocks, by the mean or the largest of their magnitudes.
   int64_t block_height = 1, block_width = 1;
   enum class Pool : uint8_t { Mean, Largest };
   Pool pool = Pool::Mean;
@@ -268,7 +268,7 @@ class Model {
   // Between calls the model keeps its weights in memory, in the session of the last call, which holds bytes of its line
   // until the last copy of the model is gone, or until release() puts them into a temporary file.
   void release();
-  // As safetensors, with the optimiser's state. Throws Error(Usage) for a model without weights yet.
+  // Writes a safetensors file, with the optimiser's state. Throws Error(Usage) for a model without weights yet.
   void save_weights(const std::string& path) const;
   // Takes effect at the next call. Throws Error(BadData).
   void load_weights(const std::string& path);
@@ -342,7 +342,7 @@ struct ModelSpec {
   std::vector<NamedType> targets;  // class numbers, or what is to be predicted
   int64_t classes = 0;
   int64_t batch = 32;  // unless another is given
-  // From the model's outputs; called within its scope, opened for reuse.
+  // Makes the objective from the model's outputs; called within the model's scope, opened for reuse.
   using MakeObjective = std::function<Objective(const NamedTensors& outputs, const NamedTensors& targets)>;
   MakeObjective objective;
   std::vector<MetricSums> metrics = {};      // of the objective's sums

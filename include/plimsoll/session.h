@@ -125,8 +125,8 @@ struct SessionOptions {
   // In what type values are kept between their uses. With mixed_float16 give minimize an Optimiser that scales_loss.
   // The optimiser's state has a setting of its own: Optimiser::state_bits.
   Policy policy = {};
-  // In what type weights are kept that no node of the graph updates: BF16, or I8 (a scale for each 64); lossy. Matrices
-  // and filters alone: what is small stays f32.
+  // In what type matrices and filters that no node of the graph updates are kept: BF16, or I8 (a scale for each 64);
+  // lossy. Small ones stay f32.
   DType frozen_type = DType::F32;
   // A folder on a disk where a scratch file may be made, and how large it may grow; empty: nothing is spilled.
   std::string scratch_folder = {};
@@ -160,7 +160,7 @@ class Step {
   size_t number_;
 };
 
-// For one thread at a time: a second one that comes in while a step runs, or a variable is read or set, gets an Error.
+// For one thread at a time: a call from a second one while a step runs, or a variable is read or set, throws Error.
 // Several sessions, on one line or on several, may be used by as many threads. The graph must outlive the session:
 // when it is destroyed first, every later use but close() throws Error.
 class Session {

@@ -24,7 +24,7 @@
 
 namespace plimsoll {
 
-// Who trains a model together: replicas in one process, or ranks that mpirun or srun started.
+// How several train a model together: replicas in one process, or ranks that mpirun or srun started.
 //
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::mirrored(2)});
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::ranks({.shards = 8})});
@@ -69,7 +69,7 @@ class Strategy {
 
 struct CompileOptions {
   Optimiser optimiser = Optimiser::rmsprop();
-  // One for every output, or one for each by name; or a function of all outputs and targets that gives a scalar.
+  // One loss for every output, or one for each by name; or a function of all outputs and targets that gives a scalar.
   std::optional<Loss> loss = {};
   std::vector<std::pair<std::string, Loss>> losses = {};
   std::function<Tensor(const NamedTensors& outputs, const NamedTensors& targets)> objective = {};
@@ -96,7 +96,7 @@ struct FitOptions {
   std::map<int64_t, double> class_weight = {};  // of the loss of samples of that class; 1 where none is given
   std::string sample_weight = {};               // the component of the dataset with a weight for each sample
 
-  // For a dataset of samples, which are made batches of this size here; 0: its elements are batches already.
+  // Makes batches of this size from a dataset of samples; 0: elements of the dataset are batches already.
   int64_t batch = 0;
   bool shuffle = true;          // the samples, differently in each epoch
   double validation_split = 0;  // share of samples, the last before shuffling, for validation instead of training

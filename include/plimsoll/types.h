@@ -98,8 +98,8 @@ std::string to_string(DTypes types);  // "f32, f16 or bf16"
 // policy.
 
 struct Policy {
-  // Of values that the backward pass reads again, between their uses: results differ from f32, though they are the same
-  // under every line.
+  // The type in which values that the backward pass reads are kept between their uses. Results differ from those of
+  // f32, but are the same under every line.
   DType values = DType::F32;
   // With bf16, training steps also compute products (matmul, convolutions, their gradients) on bf16 operands with f32
   // sums, where the processor multiplies bf16 and that is faster; all other kernels compute in f32. f16 is storage

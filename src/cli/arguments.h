@@ -118,7 +118,7 @@ struct Arguments {
   bool graph = false;  // inspect: the graph as text
 };
 
-// Without data. Throws Error(Usage) that names what is known when a word is not.
+// The spec without data. Throws Error(Usage) for an unknown word, with the known ones.
 train::Spec spec_of(const Arguments& arguments, train::Purpose purpose);
 
 // The options of --rank, --alpha and --targets; or those of the folder of --adapter.
@@ -127,7 +127,7 @@ AdaptOptions adapt_options_of(const Arguments& arguments);
 // The flags that change `before` into `after`, to be appended to the command line of `before`: "--batch 12".
 std::string flags_of(const train::Spec& before, const train::Spec& after);
 
-// The same, with the data that --data or the flags for single files name opened; to evaluate, of its test half. Throws
+// The spec with the opened data of --data or the flags for single files; to evaluate, with the test half alone. Throws
 // Error(BadData) for data that can't be read or is not what the model takes.
 train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
 

@@ -23,7 +23,7 @@ int run(int argc, char** argv) {
   } catch (const DoesNotFit& e) {
     return refuse(command.arguments, command.purpose, e);
   } catch (const train::Interrupted&) {
-    stop_if_asked();  // says who asked
+    stop_if_asked();  // throws the reason
     throw;
   }
 }

@@ -107,7 +107,7 @@ class MapStream final : public Stream {
     rows_ = nullptr;
     const int64_t filled = low_ - first_;
     if (failure_) {
-      // The turn that failed is over; those behind it are made again by the next call.
+      // The turn that failed is over; the next call makes the turns after it again.
       ++low_;
       next_ = low_;
       is_made_.assign(is_made_.size(), false);

@@ -16,7 +16,7 @@ namespace {
 // Elements of one dataset that wait for their turn: two blocks, so that one is read while the other is handed on.
 int64_t slots_of_place(const Interleaving& as) { return 2 * std::min<int64_t>(as.block, 8); }
 
-// One of the datasets that take turns. A place is the work of one thread at a time.
+// A place in the cycle: one of the datasets that take turns, with its slots. One thread at a time reads it.
 struct Place {
   Place(const Interleaving& as, MemoryLine& line) : slots(as.element(), slots_of_place(as), line) {}
 

@@ -42,7 +42,7 @@ class LoweredPiece {
 
   const lower::Program& program() const { return program_; }
   const std::vector<Place>& places() const { return places_; }
-  // Into memory of their own; `by_buffer` gains their addresses. Null when there are none.
+  // Copies constants into memory of their own, and sets their addresses in `by_buffer`. Null when there are none.
   std::unique_ptr<memory::Arena> copy_constants(std::span<std::byte*> by_buffer) const;
   // The operator of a task and the types that it reads: "matmul of f32[2,3], f32[3,4]".
   std::string describe(plan::TaskId task) const;

@@ -16,7 +16,7 @@ struct Launch {
   int local_size = 1;  // ranks of this machine, which share its cores
   bool operator==(const Launch&) const = default;
 };
-// Unset: nobody started several ranks.
+// Unset: the process was not started as one of several ranks.
 std::optional<Launch> find_launch(const Environment& environment);
 
 // Tasks that Slurm gave to this job, 0 outside of one.

@@ -195,7 +195,7 @@ class Cover {
     uncovered_ -= tensor.bytes;
   }
 
-  // In words; empty when there is none.
+  // What is wrong, as text; empty when nothing is.
   std::string fault(Bytes data_bytes) const {
     if (largest_end_ < data_bytes) return fmt::format("{} bytes follow its last tensor", data_bytes - largest_end_);
     if (ends_less_begins_ == mix_bits(static_cast<uint64_t>(data_bytes)) - mix_bits(0)) return "";

@@ -132,7 +132,8 @@ class Int8Replay {
   using Body = graph::Body;
   const std::shared_ptr<const Int8Plan> plan_;
   std::unordered_map<ValueId, Tensor> bytes_, kernels_;  // by traced value
-  // Of the unit whose anchor came last: no other unit begins before it ends, since its values have no other users.
+  // State of the unit whose anchor came last: no other unit begins before it ends, since its values have no other
+  // users.
   std::vector<Tensor> x_;
   std::string name_;
   graph::Attrs attrs_;

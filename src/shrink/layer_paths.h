@@ -31,7 +31,7 @@ LayerPath path_of(std::string_view model, std::string_view own);
 // Whether the path ends with the target, or matches it as a pattern.
 bool is_target(const LayerPath& path, const std::string& target);
 
-// What PEFT adapts without being told; empty: nothing is known of the model.
+// The layers that PEFT adapts by default; empty: the model is not known.
 std::vector<std::string> default_targets(std::string_view model);
 
 // Whether Hugging Face's model stores weights as [inputs, outputs], as here (Conv1D of gpt2).

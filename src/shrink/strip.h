@@ -21,7 +21,7 @@ bool is_stripped(const model::TracedModel& traced);
 // Whether some of its weights are int8.
 bool is_quantised(const model::TracedModel& traced);
 
-// Of the variables that inference reads, and of their file.
+// What the variables that inference reads take in memory, and as a file.
 ModelBytes bytes_of(const model::TracedModel& traced);
 
 }  // namespace plimsoll::shrink

@@ -235,7 +235,7 @@ void Compiled::make_file() {
   if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
 }
 
-// As when the session opened: every state starts as one number.
+// Sets the optimiser's state as when the session opened: all elements of a state start as one number.
 void Compiled::reset_state(std::string_view prefix) {
   for (const graph::Variable& variable : training_->graph.body().variables()) {
     if (variable.role() != VariableRole::Optimiser || !variable.stored->name.starts_with(prefix)) continue;

@@ -40,7 +40,7 @@ class Compiled {
   explicit Compiled(Model model);
 
   const CompileOptions& options() const { return options_; }
-  // For training with other options from now on: weights stay, the optimiser starts anew.
+  // Sets the options of training from now on: weights stay, the optimiser starts anew.
   void compile(CompileOptions options);
   bool is_compiled() const { return is_compiled_; }
   void prune(const Pruning& pruning);
@@ -59,7 +59,7 @@ class Compiled {
 
   void save_weights(const std::string& path);
   ModelSpec spec_to_save() const;  // throws Error(Usage) when the types of its inputs are not known
-  // As a directory; `preprocessing` is what is known about the data.
+  // Writes a model directory; `preprocessing` is what is known about the data.
   void save_model(const std::string& path, const Preprocessing& preprocessing);
   void load_weights(const std::string& path);
   // Changes variables of the session with the newest weights before the next call.

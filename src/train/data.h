@@ -62,7 +62,7 @@ struct Data {
 // data, or is not what the model takes.
 Data open_data(const DataSpec& spec, const ModelSpec& model);
 
-// For a model to be scored on: the test half, or all where there is but one half.
+// Data to score a model on: the test half, or all where there is only one half.
 Data open_test_data(const DataSpec& spec, const ModelSpec& model);
 
 }  // namespace plimsoll::train

@@ -17,8 +17,8 @@ namespace plimsoll::train {
 
 class FoldedNorms {
  public:
-  // Of a pass of inference: convolutions (depthwise too) and dense layers whose result a batch norm alone reads, where
-  // no other node reads any of their variables.
+  // Finds the layers of an inference pass to fold: convolutions (depthwise too) and dense layers whose result only a
+  // batch norm reads, where no other node reads any of their variables.
   explicit FoldedNorms(const model::TracedPass& pass);
 
   bool is_empty() const { return layers_.empty(); }

@@ -112,7 +112,7 @@ bool is_fed_as_stored(const ElementSpec& stored, const ElementSpec& fed) {
       stored, fed, [](const Component& a, const Component& b) { return a.name == b.name && a.dtype == b.dtype; });
 }
 
-// Of an input that is images; 0 for all else.
+// The width of an input that is images; 0 for all others.
 int64_t width_of_images(const ModelSpec& model, size_t component) {
   if (component >= model.inputs.size() || !is_image(model.inputs[component].type)) return 0;
   return model.inputs[component].type.shape[3].count();
@@ -181,7 +181,7 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
   const Shards& shards = options.shards;
   if (shards.is_cut) all = take_shards(all, shards, batch);
-  // Without end, all batches are alike.
+  // Data that repeats without end has full batches only.
   all = all.batch(shards.is_cut ? shards.own_size(batch) : batch, options.repeats);
   if (options.repeats) all = all.repeat();
   return all.prefetch(kBatchesAhead);
@@ -202,7 +202,7 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
     throw Error(fmt::format("{} has {} samples, fewer than a batch of {}; give a smaller batch", samples.paths.front(),
                             samples_, training.batch),
                 ErrorKind::Usage);
-  // Where bad samples are passed over, nobody knows what is left.
+  // Where bad samples are passed over, the size of the last batch is not known.
   if (training.pipeline.most_corrupt > 0 && !options.repeats) last_batch_.reset();
 }
 

@@ -30,7 +30,7 @@ struct StoredModel {
   ModelSpec spec;  // replays the trace
   ModelNotes notes;
   int64_t steps = 0;  // of training
-  // Of the weights file: its size was compared, its checksum was not.
+  // Size and checksum of the weights file: the size was compared, the checksum was not.
   Bytes weights_bytes = 0;
   uint32_t weights_checksum = 0;
   Bytes other_bytes = 0;  // of the other files
@@ -52,7 +52,8 @@ struct WeightsSource {
 };
 // The variables of an open session; it must outlive the source.
 WeightsSource weights_of(Training& training);
-// Those of a weights file, which must have each variable of the trace; others, such as an optimiser's, are left out.
+// The tensors of a weights file, which must have each variable of the trace; others, such as an optimiser's, are left
+// out.
 // Throws Error(BadData).
 WeightsSource weights_of_file(const std::string& path, const model::TracedModel& traced);
 // The names and types that a weights file of that model has.

@@ -12,7 +12,7 @@ namespace plimsoll::train {
 namespace {
 
 // Operators of forward passes. Each checks in its rule all that its kernel relies on, whatever the shapes and settings:
-// gradients and updates of optimisers leave some of it to who builds them, and are not among these.
+// gradients and updates of optimisers leave some of it to the code that builds them, and are not among these.
 constexpr std::string_view kStorable =
     " abs add argmax attention average_pool batch_norm batch_norm_inference batch_norm_statistics"
     " binary_cross_entropy broadcast_to cast clip concat conv2d conv2d_transpose cross_entropy dequantise div dropout"

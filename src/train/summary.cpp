@@ -48,7 +48,7 @@ class LayerTable {
   int64_t samples() const { return samples_; }
 
  private:
-  // Those of the model alone, in their order: a graph that nothing else is added to.
+  // Lists the layers in their order, from a graph of the model alone.
   void list_layers() {
     Graph graph;
     model::build_inference(graph, training_.model, true);

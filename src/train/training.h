@@ -96,7 +96,7 @@ Optimiser optimiser_of(const Spec& spec);
 
 // What the data is and what its stages take.
 report::InputFacts data_facts(const Training& training);
-// For the text and the JSON of its plan.
+// What the text and the JSON of its plan are made from.
 report::PlanFacts plan_facts(const Training& training);
 // Considers micro-batches too, also where the plan of the whole batch fits.
 report::LowerBound find_lower_bound(const Training& training);

@@ -38,9 +38,9 @@ class RowResizer {
  public:
   RowResizer(ResizeMethod method, ImageOutput output);
 
-  // Of its rows, for each pixel of an image's width.
+  // Bytes of its rows, for each pixel of an image's width.
   static constexpr Bytes bytes_per_column(int channels) { return channels * (2 + Bytes(sizeof(float))); }
-  // Of its tables and the finished row.
+  // Bytes of its tables and the finished row.
   static Bytes fixed_bytes(const ImageOutput& output);
 
   // Reads rows up to the end of the box and fills `into`, mirrored when `flips`. Throws what the rows throw.
