@@ -1,4 +1,5 @@
-// A training under way as callbacks see and steer it, and the history that it leaves.
+// Callbacks: how a program sees and steers a training under way, and the history that it leaves. Also learning-rate
+// schedules, and the callbacks that write checkpoints and log files.
 //
 //   struct StopAtTarget : Callback {
 //     std::string name() const override { return "stop_at_target"; }
@@ -44,7 +45,7 @@ struct EpochLog {
 // What a training leaves.
 struct History {
   std::vector<EpochLog> epochs = {};                            // also one that was cut short, which has no validation
-  std::string stop_reason = {};                                 // of who stopped it; empty: it went to its end
+  std::string stop_reason = {};                                 // why it was stopped; empty: it went to its end
   double last_loss = std::numeric_limits<double>::quiet_NaN();  // of the last step; NaN: there was none
   int64_t skipped = 0;                                          // bad samples that were passed over, in all epochs
   std::string last_skipped = {};                                // what was wrong with the last of them
@@ -62,13 +63,13 @@ class FitRun {
   virtual ~FitRun() = default;
 
   virtual int64_t epoch() const = 0;            // from 1
-  virtual int64_t epochs() const = 0;           // the last one
+  virtual int64_t epochs() const = 0;           // the number of the last one
   virtual int64_t steps() const = 0;            // training steps done in all, those before a restart included
   virtual int64_t epoch_steps() const = 0;      // of this epoch
   virtual int64_t steps_per_epoch() const = 0;  // at most; 0: not known
   virtual int64_t step_samples() const = 0;     // of the last step
   virtual bool is_epoch_over() const = 0;       // false while its steps are taken, and when it was cut short
-  virtual bool is_resumed() const = 0;          // it goes on where an earlier run was
+  virtual bool is_resumed() const = 0;          // it goes on where an earlier run ended
 
   // Means over the epoch so far; those of the validation data once the epoch is over.
   virtual std::span<const LogValue> logs() const = 0;
@@ -89,24 +90,24 @@ class FitRun {
   virtual Bytes measured_peak() const = 0;  // of the process
 };
 
-// Hears how a training goes and may steer it. All functions do nothing unless overridden. What one throws ends the
-// training.
+// Called at the events of a training, which it may steer. All functions do nothing unless overridden. An exception that
+// one throws ends the training.
 class Callback {
  public:
   virtual ~Callback() = default;
   virtual std::string name() const = 0;  // of its state in a checkpoint
 
   virtual void prepare(FitRun& /*run*/) {}          // before all else: an earlier training may be loaded here
-  virtual void before_training(FitRun& /*run*/) {}  // forgets an earlier training
+  virtual void before_training(FitRun& /*run*/) {}  // resets what an earlier training left
   virtual void after_step(FitRun& /*run*/) {}
   virtual void after_validation_step(FitRun& /*run*/) {}
   virtual void after_epoch(FitRun& /*run*/) {}  // with its validation; not for an epoch that was cut short
   virtual void after_training(FitRun& /*run*/) {}
-  virtual void finish(FitRun& /*run*/) {}  // after all have heard that, and the last checkpoint: weights may be changed
+  virtual void finish(FitRun& /*run*/) {}  // after after_training of all callbacks: weights may be changed
 
   // What it holds while a training goes on: the plan leaves room for it under a line that covers the process.
   virtual Bytes bytes() const { return 0; }
-  // True: it comes after all others, whatever its place among them, and sees what they made of the same event.
+  // True: called after all other callbacks, wherever it is in their list, and so sees their state after the same event.
   virtual bool runs_last() const { return false; }
 
   // What it must know to go on after a restart; `restore` comes after before_training.
@@ -128,13 +129,13 @@ class RateSchedule {
     double warmup_from = 0;
   };
   struct Restarts {
-    double longer = 2;  // each period than the one before
-    double lower = 1;   // each start
+    double longer = 2;  // the length of each period over that of the one before
+    double lower = 1;   // the highest rate of each period over that of the one before
     double alpha = 0;
   };
 
   static RateSchedule constant(double rate);
-  // rate x factor^(update / steps); staircase: of whole steps.
+  // rate x factor^(update / steps); staircase: update / steps is rounded down.
   static RateSchedule exponential(double rate, int64_t steps, double factor, bool staircase = false);
   static RateSchedule cosine(double rate, int64_t steps) { return cosine(rate, steps, Cosine()); }
   static RateSchedule cosine(double rate, int64_t steps, const Cosine& options);
@@ -144,17 +145,17 @@ class RateSchedule {
   static RateSchedule cosine_restarts(double rate, int64_t first_steps, const Restarts& options);
   // values[i] up to and including update boundaries[i], then the last one.
   static RateSchedule piecewise(std::vector<int64_t> boundaries, std::vector<double> values);
-  // From `rate` to `end`; cycle: again and again, each time over more steps.
+  // From `rate` to `end` in `steps`; cycle: the decay is stretched to the next multiple of `steps` each time it ends.
   static RateSchedule polynomial(double rate, int64_t steps, double end = 1e-4, double power = 1, bool cycle = false);
   // "cosine:steps=1000,warmup=100,alpha=0.01" as on the command line, from `rate`. Throws Error(Usage).
   static RateSchedule parse(std::string_view text, double rate);
 
-  // One's own.
+  // Any function of the number of updates done.
   template <class Own>
   requires std::invocable<Own, int64_t> RateSchedule(Own own)
       : rate_(std::move(own)) {}  // NOLINT(google-explicit-constructor)
 
-  // The rate of the update after so many.
+  // The rate of the next update.
   double operator()(int64_t updates_done) const { return rate_(updates_done); }
 
  private:
@@ -174,8 +175,8 @@ struct CheckpointOptions {
   int64_t every_steps = 0;
   int64_t every_epochs = 0;
   double every_seconds = 0;  // after the step that is under way then
-  // Training begins where the newest checkpoint of the folder is whose files are whole; without any, from the
-  // beginning. One of another model or dataset is refused with what differs.
+  // Training goes on from the newest checkpoint of the folder whose files are undamaged; without any, it starts from
+  // the beginning. A checkpoint of another model or dataset is refused with what differs.
   bool resume = false;
   std::function<void(const std::string& why)> warn = {};  // hears of damaged checkpoints that are passed over
 
@@ -193,8 +194,8 @@ std::shared_ptr<Callback> checkpoint(const std::string& folder, const Checkpoint
 //
 //   callbacks = {csv_log("metrics.csv"), event_files("logs")}
 //
-// A training that is resumed takes the rows of later steps back and goes on. A file that can't be written any more, as
-// on a full disk, stops the training after the step or epoch that is under way: the reason is that of the history.
+// A training that is resumed removes the rows of steps after its checkpoint. A file that can't be written any more, as
+// on a full disk, stops the training after the step or epoch that is under way: History::stop_reason says why.
 
 struct CsvLogOptions {
   bool append = false;  // to the rows of an earlier training

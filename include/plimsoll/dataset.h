@@ -192,7 +192,7 @@ struct NamedArray {
   NamedArray(std::string_view as, DType type, const Dims& sizes, const void* from, Bytes size,
              std::shared_ptr<const void> keeps = {})
       : name(as), dtype(type), dims(sizes), data(from), bytes(size), owner(std::move(keeps)) {}
-  // One number an element, or of the sizes given.
+  // Each number is an element; or `sizes` are the dimensions.
   template <std::ranges::contiguous_range Numbers>
   requires std::ranges::borrowed_range<Numbers> && Element<std::ranges::range_value_t<Numbers>> NamedArray(
       std::string_view as, Numbers&& numbers, const Dims& sizes = {})
@@ -224,10 +224,11 @@ using InterleaveFunction = std::function<Dataset(const ElementView& element)>;
 struct InterleaveOptions {
   int64_t cycle = 1;  // datasets open at once
   int64_t block = 1;  // elements of one before the next has its turn
-  // What the datasets are like, in elements and bytes. Null: the first element is read at once, and made one.
+  // A dataset with the element type and bytes of those that the function makes. Null: the first element is read at once
+  // and given to the function.
   const Dataset* like = nullptr;
-  // That read the open datasets, some elements ahead of their turn, or AUTOTUNE; the order is that of one thread. The
-  // function is called by one at a time.
+  // Threads, or AUTOTUNE, that read the open datasets some elements ahead of their turn; the order is that of one
+  // thread. One thread at a time calls the function.
   int threads = 1;
 };
 
@@ -299,8 +300,8 @@ class Dataset {
   // one shape, but for a first dimension that differs: that is the batch.
   Dataset map(const SampleFunction& function, int threads = 1) const;
 
-  // Without a window: perfect, in constant memory, for sources with random access and stages that keep it; other
-  // datasets need a window. A window over random access holds numbers of elements only.
+  // Without a window: a permutation of all elements, in constant memory, for sources with random access and stages that
+  // keep it; other datasets need a window. A window over random access holds the indices of elements only.
   Dataset shuffle(const ShuffleOptions& options = {}) const;
   Dataset shuffle(int64_t count, uint64_t seed = 0) const { return shuffle({.count = count, .seed = seed}); }
 
@@ -336,19 +337,20 @@ class Dataset {
 
   const ElementSpec& element() const;
   int64_t size() const;  // elements of an epoch, kInfinite or kUnknown
-  // Of a label, by its number, where the source has them: folders of images, lists, categories of CSV.
+  // Names of the classes by the number of the label, where the source has them: folders of images, lists, CSV
+  // categories.
   const std::vector<std::string>& class_names() const;
   bool is_random_access() const;
 
   // What an iteration takes at least, known before anything is read.
   Bytes bytes() const;
-  // What it has a use for when it may take so much: bytes(), slots and threads of AUTOTUNE, arrays held in memory.
+  // What an iteration can use of `room` bytes: bytes(), slots and threads of AUTOTUNE, arrays held in memory.
   Bytes useful_bytes(Bytes room) const;
   std::vector<StageReport> stages() const;  // from the source on, with bytes and threads
 
-  // Takes the memory of every stage. What helps beyond that comes from the same line: slots and threads of AUTOTUNE,
-  // and arrays of files that are held in memory once they are read out of order. All of it is at most an eighth of what
-  // is free, or `most` bytes; what the stages need is always taken. Throws DoesNotFit.
+  // Takes the memory of every stage. Memory that makes it faster comes from the same line: slots and threads of
+  // AUTOTUNE, and arrays of files that are held in memory once they are read out of order. All of it is at most an
+  // eighth of what is free, or `most` bytes; what the stages need is always taken. Throws DoesNotFit.
   Iteration on(MemoryLine& line) const;
   Iteration on(MemoryLine& line, Bytes most) const;
 

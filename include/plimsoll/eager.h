@@ -1,6 +1,7 @@
-// Eager code: operators run on numbers, and the line is kept. What is called is recorded and runs when somebody looks
-// (an item, a copy, a print) or when enough is pending. Values that the program still holds may together exceed the
-// line: the cheapest are dropped and computed again, or spilled where a scratch folder is given.
+// Eager code: operators run on numbers, and the line is kept. Calls of operators are recorded and run when a value is
+// read (an item, a copy, a print) or when enough is pending. Values that the program still holds may together exceed
+// the line: the cheapest are dropped and computed again, or spilled where a scratch folder is given. Tape
+// differentiates eager code; function() traces it once for many calls.
 //
 //   Eager eager(line);
 //   Tensor x = normal({256, 256});
@@ -59,7 +60,7 @@ struct EagerFacts {
   int64_t pending = 0;     // operators that are recorded and did not run yet
 };
 
-// While it lives, functions that make tensors from numbers work on it, in this thread. They may be nested: the
+// While it lives, functions that make tensors from numbers make them in it, in this thread. Eagers may be nested: the
 // innermost counts.
 class Eager {
  public:
@@ -162,7 +163,7 @@ struct TapeOptions {
   bool watch_variables = true;  // all trained variables, by themselves
 };
 
-// In the innermost Eager of its thread. Tapes may be nested: the gradient of a gradient is that of the outer one.
+// In the innermost Eager of its thread. Tapes may be nested: the outer one differentiates the inner one's gradients.
 class Tape {
  public:
   explicit Tape(const TapeOptions& options = {});
@@ -220,7 +221,7 @@ namespace eager {
 
 class Traces;
 
-// What Traced shares for all types of functions.
+// The part of Traced that does not depend on the type of the function.
 class TracedCode {
  public:
   using Body = std::function<std::vector<Tensor>(std::span<const Tensor> tensors)>;

@@ -45,7 +45,7 @@ struct Holder {
 struct Refusal {
   Bytes line = 0;
   Bytes need = 0;           // everything that must fit below the line at once
-  Bytes smallest_line = 0;  // the same request works with this: `need` rounded up; 0 where nobody can say
+  Bytes smallest_line = 0;  // the same request works with this: `need` rounded up; 0: not known
   Bytes runtime = 0;        // of `need`: the process itself
   Bytes data = 0;           // of `need`: the buffers of the input
   Bytes others = 0;         // of `need`: other sessions and reservations on the same line

@@ -40,7 +40,7 @@ class Forecast {
   // The most that is held at once, planning included: of the whole process where the line covers it. When the step does
   // not fit, what it needs.
   Bytes peak() const;
-  // The smallest line under which a plan was made; 0 where nobody looked for it.
+  // The smallest line under which a plan was made; 0: it was not searched for.
   Bytes smallest_line() const;
   // Predicted time in percent more than that of the same step without a line. 0 when the step does not fit.
   double slowdown() const;

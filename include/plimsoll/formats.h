@@ -42,7 +42,7 @@ struct ImageComponent {
   bool channels_first = false;  // [channels, height, width]
 };
 
-// Random changes of images, in this order. Each image of an epoch has its own.
+// Random changes of images, in this order, drawn for each image and epoch.
 struct AugmentOptions {
   ImageComponent images = {};
   int64_t padding = 0;                      // zeros on each side, before cropping
@@ -82,11 +82,11 @@ struct CsvOptions {
   // Empty: the label is the field "y", and all other columns are floats of the field "x".
   std::vector<CsvColumn> columns = {};
   std::string label = {};  // a column that is never empty or NaN; empty: none
-  // Of a label that `columns` does not name. Nothing: what the first rows look like.
+  // The type of a label that `columns` does not name; unset: guessed from the first rows.
   std::optional<CsvType> label_type = std::nullopt;
-  std::optional<double> missing = std::nullopt;  // for empty fields of numbers; nothing: they are refused
+  std::optional<double> missing = std::nullopt;  // stands for empty fields of numbers; unset: they are refused
   std::string scratch_dir = {};                  // where .gz is unpacked; empty: a temporary directory on a disk
-  Bytes index_bytes = MiB;                       // of the places of rows
+  Bytes index_bytes = MiB;                       // of the index of rows: where they begin
   Bytes longest_row = MiB;
   Bytes category_bytes = 4 * MiB;  // of the names of all categories
 };

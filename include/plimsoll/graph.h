@@ -42,7 +42,7 @@ struct Init {
 
 std::string to_string(const Init& init);  // "uniform(-0.05,0.05)"
 
-// Who a variable belongs to; decides its tag in the report and whether training changes it.
+// What a variable is for; decides its tag in the report and whether training changes it.
 enum class VariableRole : uint8_t {
   Weight,     // trained
   Statistic,  // kept by a layer, not trained (running mean ...)

@@ -51,7 +51,7 @@ class Padding {
 struct Dense {
   std::string activation = {};
   bool use_bias = true;
-  std::optional<Init> kernel = {};  // glorot_uniform
+  std::optional<Init> kernel = {};  // unset: glorot_uniform
   Init bias = Init::zeros();
 };
 
@@ -62,12 +62,12 @@ struct Conv {
   int64_t groups = 1;
   std::string activation = {};
   bool use_bias = true;
-  std::optional<Init> kernel = {};  // glorot_uniform
+  std::optional<Init> kernel = {};  // unset: glorot_uniform
   Init bias = Init::zeros();
 };
 
 struct Pool {
-  std::optional<Size> strides = {};  // the size of the window
+  std::optional<Size> strides = {};  // unset: the size of the window
   Padding padding = "valid";
 };
 
@@ -89,7 +89,7 @@ struct Norm {
 struct Attention {
   int64_t key_dim = 0;  // of each head; 0: the width of x divided by the heads
   bool causal = false;
-  Tensor mask = {};  // of what may be looked at; see attention
+  Tensor mask = {};  // false at keys that a query must not attend to; broadcast to [batch, heads, queries, keys]
   std::optional<Init> kernel = {};
 };
 

@@ -14,7 +14,7 @@
 namespace plimsoll {
 
 namespace memory {
-class Ledger;  // the books
+class Ledger;  // counts what is held, by tag
 }
 
 Bytes resident_bytes();       // of this process now (VmRSS)
@@ -23,7 +23,7 @@ Bytes peak_resident_bytes();  // the most it ever had (VmHWM)
 // Bytes of a process are counted in steps of this size: the count differs by a few KiB from run to run.
 constexpr Bytes kProcessQuantum = MiB / 2;
 
-// Bytes held against a line, given back when it leaves scope. It keeps the books of its line alive.
+// Bytes held against a line, given back when it leaves scope. It keeps the ledger of its line alive.
 class Reservation {
  public:
   Reservation() = default;
@@ -48,7 +48,7 @@ class Reservation {
   Bytes resident_ = 0;
 };
 
-// Safe to use from several threads. Keeps books only: holders take the memory themselves. A copy is the same line.
+// Safe to use from several threads. Only counts: holders take the memory themselves. A copy is the same line.
 class MemoryLine {
  public:
   static constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
@@ -65,7 +65,7 @@ class MemoryLine {
 
   // Throws DoesNotFit that names the tag, the bytes asked for, what is used by whom, and the limit.
   [[nodiscard]] Reservation reserve(Tag tag, Bytes bytes);
-  // Bytes of this line with books of their own, held here until the share and all its reservations are gone.
+  // A line over so many bytes of this one, which stay held here until the share and all its reservations are gone.
   MemoryLine share(Tag tag, Bytes bytes);
 
   friend bool operator==(const MemoryLine& a, const MemoryLine& b) { return a.ledger_ == b.ledger_; }  // the same line
@@ -76,24 +76,24 @@ class MemoryLine {
   Bytes free() const;
   Bytes peak() const;  // the most that was ever used at once
   bool covers_process() const;
-  // Current and peak bytes by tag, then what holders tell of themselves: the largest eager values with operator, shape,
-  // age and the place of the program where they were made.
+  // Current and peak bytes by tag, then texts of describe_with: the largest eager values with operator, shape, age and
+  // the place of the program where they were made.
   std::string report() const;
   // Adds to the report for as long as the returned handle lives. Called with no lock held.
   [[nodiscard]] std::shared_ptr<void> describe_with(std::function<std::string()> text);
 
-  // For lines that cover the process, else nothing: what the process holds beside resident reservations is measured
-  // again and held under Tag::Runtime, but for bytes that will be given back before the memory of what is reserved is
-  // taken. It may then be more than the line: free() is 0 and the next plan is refused.
+  // Does nothing unless the line covers the process. Measures what the process holds beside resident reservations, and
+  // holds it under Tag::Runtime, less `leaving` bytes that will be freed before reserved memory is taken. The sum may
+  // then exceed the line: free() is 0 and the next plan is refused.
   void measure_process(Bytes leaving = 0);
-  Bytes process_bytes() const;  // held so
-  // Measured from now on with room for the code of a training: more of the program runs than for inference.
+  Bytes process_bytes() const;  // held by measure_process
+  // From now on measure_process adds room for the code of a training: more of the program runs than for inference.
   void expect_training();
   // Cheap. Throws DoesNotFit when the process has grown past the line since it was last measured: bytes that nobody
   // reserved, so the host program's.
   void expect_no_growth();
 
-  // Planning takes memory that is gone afterwards, so on a line that covers the process one plans at a time.
+  // Planning takes memory and frees it afterwards, so on a line that covers the process one session plans at a time.
   [[nodiscard]] std::unique_lock<std::mutex> take_planning_turn();
 
  private:

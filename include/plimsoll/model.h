@@ -1,4 +1,5 @@
-// Models: named functions over tensors with variables of their own, and the built-in ones by name.
+// Models: named functions over tensors with variables of their own, and the built-in ones by name. Before them, what
+// compile takes beside an optimiser: frozen and pruned weights, losses and metrics.
 //
 //   Model net = sequential({layers::conv2d(32, 3, {.activation = "relu"}), layers::flatten(), layers::dense(10)});
 //   Tensor logits = net(x, true);
@@ -63,7 +64,7 @@ struct Pruning {
   int64_t end = -1;         // the last step that changes the masks; -1: there is none
   int64_t frequency = 100;  // the masks are made anew each so many steps
   double power = 3;
-  // Of matrices [inputs, outputs]: weights are kept or not in blocks, by the mean or the largest of their magnitudes.
+  // Weights of matrices [inputs, outputs] are pruned in whole blocks, by the mean or the largest of their magnitudes.
   int64_t block_height = 1, block_width = 1;
   enum class Pool : uint8_t { Mean, Largest };
   Pool pool = Pool::Mean;
@@ -81,7 +82,7 @@ struct Pruning {
   friend bool operator==(const Pruning&, const Pruning&) = default;
 };
 
-// Losses: what training makes small, by name or as a function of tensors, with the formulas of Keras.
+// Losses: what training minimises, by name or as a function of tensors, with the formulas of Keras.
 //
 //   net.compile({.loss = "sparse_cross_entropy"});
 //   net.compile({.loss = Loss::cross_entropy(0.1)});
@@ -135,8 +136,8 @@ class Loss {
   bool is_own_ = false;
 };
 
-// Metrics: what training and evaluation tell beside the loss. They are sums over samples, so that they are right over a
-// whole epoch, whatever its batches, in constant memory.
+// Metrics: what training and evaluation report beside the loss. They are sums over samples, so that they are right over
+// a whole epoch, whatever its batches, in constant memory.
 //
 //   net.compile({.loss = "sparse_cross_entropy", .metrics = {"accuracy", Metric::top_k(5)}});
 
@@ -214,8 +215,8 @@ class NamedTensors {
   std::vector<Item> items_;
 };
 
-// Its variables are named "name/..." in the scope where it is called. Called there again, in the same graph or in
-// another that shares the store, it uses the same ones. Copies are handles to the same model.
+// Variables of a model are named "name/..." in the scope where it is called. Called there again, in the same graph or
+// in another that shares the store, it uses the same ones. Copies are handles to the same model.
 class Model {
  public:
   using Function = std::function<NamedTensors(const NamedTensors& inputs, bool training)>;
@@ -240,10 +241,10 @@ class Model {
 
   // Training, evaluation and prediction: <plimsoll/train.h> has their options. A batch's components feed the inputs and
   // the outputs' targets of their names; where no component has the name of an input, the first ones are the inputs and
-  // those after them the targets. Throw DoesNotFit but plan, whose Forecast says so.
+  // those after them the targets. All throw DoesNotFit except plan, whose Forecast says so.
   void compile(const CompileOptions& options);
-  // The next fit makes weights of small magnitude zero, by a schedule that counts its steps from then on; <plimsoll/
-  // pruning.h> has the settings. Throws Error(Usage).
+  // The next fit makes weights of small magnitude zero, by a schedule that counts steps from the start of that fit.
+  // Throws Error(Usage).
   void prune(const Pruning& options);
   // Plans a fit; takes no memory for tensors and reads no data.
   Forecast plan(const Dataset& dataset, const MemoryLine& line) const;
@@ -257,7 +258,7 @@ class Model {
   // All of the only output, in memory of the caller.
   Prediction predict(const Dataset& dataset, const MemoryLine& line);
   // Each layer: its output, weights, gradients, optimiser state, and values kept for the backward pass or recomputed,
-  // as planned. After a call that has shown a dataset; batch 0: that of the dataset.
+  // as planned. The first is for a model that was called with a dataset; batch 0: that of the dataset.
   std::string summary(int64_t batch = 0) const;
   std::string summary(const Dataset& dataset, const MemoryLine& line) const;
 
@@ -267,15 +268,15 @@ class Model {
   // Between calls the model keeps its weights in memory, in the session of the last call, which holds bytes of its line
   // until the last copy of the model is gone, or until release() puts them into a temporary file.
   void release();
-  // As safetensors, with the optimiser's state. Throws Error(Usage) for a model without weights yet.
+  // Writes a safetensors file, with the optimiser's state. Throws Error(Usage) for a model without weights yet.
   void save_weights(const std::string& path) const;
   // Takes effect at the next call. Throws Error(BadData).
   void load_weights(const std::string& path);
 
   // A model as a directory that needs no source code: its graph, its weights, the types of its inputs, and what is
-  // known about its data. It takes the place of a model directory that is there, as a whole: a crash leaves the old one
-  // or the new one. For a model that was called with a dataset, or loaded; throws Error(Usage) for others, and for a
-  // path that holds something else.
+  // known about its data. It replaces a model directory of that path as a whole: a crash leaves the old one or the new
+  // one. For a model that was called with a dataset, or loaded; throws Error(Usage) for others, and for a path that
+  // holds something else.
   void save(const std::string& path) const;
   void save(const std::string& path, const Preprocessing& preprocessing) const;
   // The model with its weights, in eager code too. Its inputs have the types that they had when it was saved, but for
@@ -307,13 +308,13 @@ class Model {
 // Each layer on what the one before gave.
 Model sequential(std::vector<Layer> layers, std::string name = "sequential");
 
-// What a model's answer is worth: the loss, a mean over the batch, and what the metrics sum up.
+// What the outputs of a model are scored by: the loss, a mean over the batch, and the sums of the metrics.
 struct Objective {
   Tensor loss;
   std::vector<Tensor> sums = {};  // those of one metric after those of another
 };
 
-// A metric of a model: so many of its objective's sums, and what they mean.
+// A metric of a model: how many of its objective's sums it takes, and its value from them.
 struct MetricSums {
   std::string name;
   size_t tensors = 1;
@@ -341,7 +342,7 @@ struct ModelSpec {
   std::vector<NamedType> targets;  // class numbers, or what is to be predicted
   int64_t classes = 0;
   int64_t batch = 32;  // unless another is given
-  // From the model's outputs; called within its scope, opened for reuse.
+  // Makes the objective from the model's outputs; called within the model's scope, opened for reuse.
   using MakeObjective = std::function<Objective(const NamedTensors& outputs, const NamedTensors& targets)>;
   MakeObjective objective;
   std::vector<MetricSums> metrics = {};      // of the objective's sums

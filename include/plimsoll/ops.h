@@ -1,4 +1,5 @@
-// Every operator as a function over tensors. The list itself is ops.inc: each has a last argument `Name name = {}`.
+// Every operator as a function over tensors. The list itself is ops.inc; each function has a last argument
+// `Name name = {}`.
 //
 //   Tensor y = relu(matmul(x, w) + b);
 #pragma once

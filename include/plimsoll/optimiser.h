@@ -32,13 +32,13 @@ struct Optimiser {
   bool centered = false;  // rmsprop
   // Adafactor keeps the means of rows and columns of a weight instead of its elements; a row-sparse gradient is made
   // dense first.
-  double beta2_decay = -0.8;  // the second moment forgets by 1 - t^beta2_decay
+  double beta2_decay = -0.8;  // the second moment decays by 1 - t^beta2_decay
   double epsilon1 = 1e-30;    // added to the squared gradient
-  double epsilon2 = 1e-3;     // the least size of a weight that its step is relative to
-  double clip_threshold = 1;  // most root mean square of a step before its rate
+  double epsilon2 = 1e-3;     // lower bound of the weight's root mean square, which its step is relative to
+  double clip_threshold = 1;  // largest root mean square of a step before the rate is applied
   bool relative_step = true;  // the rate is at most 1 / sqrt(t)
   double weight_decay = 0;    // apart from the gradient, before the step: w -= w * weight_decay * learning_rate
-  // At most one; 0: none.
+  // At most one of these three; 0: no clipping.
   double clip_norm = 0;         // of the gradient of each weight
   double clip_value = 0;        // of each element
   double global_clip_norm = 0;  // of all gradients together

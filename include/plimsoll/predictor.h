@@ -1,5 +1,4 @@
-// A stored model that answers: loading and inference alone, also in a build that has nothing else
-// (PLIMSOLL_INFERENCE_ONLY).
+// Loads a stored model and runs inference; also in a build without training (PLIMSOLL_INFERENCE_ONLY).
 //
 //   Predictor net("small.plimsoll", MemoryLine::process("12MiB"));
 //   std::span<const float> answers = net.predict(image).floats();

@@ -96,7 +96,7 @@ class Results {
 };
 
 struct SessionOptions {
-  // Held beside the arena for who feeds the steps: buffers of the input pipeline; Session::data_line hands them out.
+  // Held beside the arena for buffers of the input pipeline; Session::data_line hands them out.
   Bytes data_bytes = 0;
   // Steps read feeds where they lie, and the arena has no place for them. Each feed must then be aligned to kAlignment
   // bytes, be readable to the next multiple of that, and stay as it is until the run is over: batches of a pipeline
@@ -106,18 +106,18 @@ struct SessionOptions {
   // a plan.
   Bytes caller_bytes = 0;
   Bytes caller_step_bytes = 0;
-  // Steps like the last of the requests that are planned before the session opens: their plans have room.
+  // Room is left for the plans of so many more steps like the last one, to be planned before the session opens.
   int later_plans = 0;
   // On a line that covers the process, room is left to plan a step for another batch size while the session is open.
   bool plans_other_batches = true;
   // Plans that run() makes for other batch sizes hold at most this together; the least recently used goes first.
   Bytes plan_cache_bytes = 16 * MiB;
-  // False: what is only there to be looked at (tasks, names, lives) is given back when the session opens.
+  // False: what only reports read (tasks, names, lives) is freed when the session opens.
   bool keeps_plans = true;
-  // Looks at all that each operator writes: a step that fetches a number which is not finite, or leaves one in a
+  // Checks all that each operator writes: a step that fetches a number which is not finite, or leaves one in a
   // variable, throws Error(BadNumbers) with the first operator that wrote one. Costs a pass over all values.
   bool finds_bad_numbers = false;
-  // The time in which ranks that train together add up so many bytes; empty: there are none.
+  // The time in which ranks that train together add up so many bytes; empty: there are no other ranks.
   std::function<double(double bytes)> exchange_ns = {};
   uint64_t seed = 0;
   Levers levers = {};
@@ -125,8 +125,8 @@ struct SessionOptions {
   // In what type values are kept between their uses. With mixed_float16 give minimize an Optimiser that scales_loss.
   // The optimiser's state has a setting of its own: Optimiser::state_bits.
   Policy policy = {};
-  // In what type weights are kept that no node of the graph updates: BF16, or I8 (a scale for each 64); lossy. Matrices
-  // and filters alone: what is small stays f32.
+  // In what type matrices and filters that no node of the graph updates are kept: BF16, or I8 (a scale for each 64);
+  // lossy. Small ones stay f32.
   DType frozen_type = DType::F32;
   // A folder on a disk where a scratch file may be made, and how large it may grow; empty: nothing is spilled.
   std::string scratch_folder = {};
@@ -160,7 +160,7 @@ class Step {
   size_t number_;
 };
 
-// For one thread at a time: a second one that comes in while a step runs, or a variable is read or set, gets an Error.
+// For one thread at a time: a call from a second one while a step runs, or a variable is read or set, throws Error.
 // Several sessions, on one line or on several, may be used by as many threads. The graph must outlive the session:
 // when it is destroyed first, every later use but close() throws Error.
 class Session {

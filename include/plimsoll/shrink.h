@@ -1,4 +1,5 @@
-// Making a trained model smaller, in memory and on the disk: Model::strip, Model::quantise.
+// Making a trained model smaller, in memory and on the disk: Model::strip, Model::quantise. Also adapters, which train
+// few weights beside those of a model: Model::adapt.
 //
 //   net.prune({.from = 0.5, .to = 0.8, .begin = 1000, .end = 10'000});
 //   net.fit(train, line, {.epochs = 20});
@@ -90,7 +91,7 @@ struct AdaptOptions {
   std::vector<std::string> targets = {};
 };
 
-// All but adapters.
+// Freezes all weights but those of adapters.
 Freeze adapter_freeze(DType type = DType::F32);
 
 class Model;

@@ -28,7 +28,7 @@ class Graph;
 // A size: a number, or a multiple of the batch, so that one graph serves every batch size.
 class Dim {
  public:
-  // Throws Error when negative. A size is a dimension.
+  // Implicit, so that a shape is written {2, 3}. Throws Error when negative.
   constexpr Dim(int64_t size = 0) : code_(size) {  // NOLINT(google-explicit-constructor)
     if (size < 0) refuse(size);
   }
@@ -135,7 +135,7 @@ std::string to_string(const TensorType& type);  // "f32[B,10]"
 using ValueId = int32_t;  // of a tensor within its graph
 using NodeId = int32_t;   // of an operation within its graph
 
-// Of an operation, and where in the program it was called. Empty: the operator's name, made unique.
+// The name of an operation, and where in the program it was called. Empty: the operator's name, made unique.
 class Name : public std::string_view {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor)
@@ -157,7 +157,7 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(Graph& graph, ValueId id);
-  explicit Tensor(graph::Held* held) : held_(held) {}  // takes one handle over
+  explicit Tensor(graph::Held* held) : held_(held) {}  // takes over one reference
   Tensor(const Tensor& other) noexcept : owner_(other.owner_), held_(other.held_), id_(other.id_) {
     if (held_ != nullptr) graph::keep(held_);
   }
@@ -175,7 +175,7 @@ class Tensor {
 
   bool is_set() const { return owner_ != nullptr || held_ != nullptr; }
   bool is_eager() const { return held_ != nullptr; }
-  // What its graph is made of, as an address to compare: null when unset. Eager values have that of what is recorded.
+  // The body of its graph, as an address to compare: null when unset. Of an eager value, that of the recorded graph.
   const graph::Body* owner() const { return held_ == nullptr ? owner_ : recorded_in(); }
   ValueId id() const { return held_ == nullptr ? id_ : recorded_as(); }
 

@@ -24,22 +24,22 @@
 
 namespace plimsoll {
 
-// Who trains a model together: replicas in one process, or ranks that mpirun or srun started.
+// How several train a model together: replicas in one process, or ranks that mpirun or srun started.
 //
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::mirrored(2)});
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::ranks({.shards = 8})});
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::pipeline({"block6"}, 8)});
 
 struct StrategyOptions {
-  // Of a batch, whose sums are taken in a fixed tree: results then have the same bits for any number of replicas or
-  // ranks that divides it. A power of two; 0: one for each replica or rank.
+  // Shards of a batch, whose sums are taken in a fixed tree: results then have the same bits for any number of replicas
+  // or ranks that divides this one. A power of two; 0: one for each replica or rank.
   int64_t shards = 0;
-  // Seconds that one waits for a message of another before it says which of them does not answer.
+  // Seconds that a replica or rank waits for a message before it throws an Error that names the one not answering.
   double timeout = 300;
 };
 
-// The batch is that of all together: each takes some of its samples, and all make the same update from the gradients of
-// the whole. Callbacks run on the first replica or rank alone; what they do to the training counts for all.
+// The batch is that of all replicas or ranks together: each takes some of its samples, and all make the same update
+// from the gradients of the whole. Callbacks run on the first alone; what they do to the training counts for all.
 class Strategy {
  public:
   Strategy();  // this process alone
@@ -53,13 +53,13 @@ class Strategy {
 
   // Layers on ranks: each of these layers begins the stage of the next rank, so that there is one rank more than
   // layers. Each rank holds the weights of its own stage. A batch is cut into micro-batches, which the ranks work
-  // through one after another; 0: as many as four for each rank, where that divides the batch. Equal to one process but
-  // for rounding, and to the last bit where that has the same micro-batches: pipeline({}, 8) is one rank. Layers keep
-  // statistics by micro-batch. A last batch that is not full is dropped.
+  // through one after another; 0: at most four for each rank, so that their number divides the batch. Equal to one
+  // process but for rounding, and to the last bit to one with the same micro-batches, as with pipeline({}, 8). Layers
+  // keep statistics by micro-batch. A last batch that is not full is dropped.
   static Strategy pipeline(std::vector<std::string> first_layers, int64_t micro_batches = 0);
 
   struct Contents;
-  const Contents& contents() const { return *contents_; }  // of the library
+  const Contents& contents() const { return *contents_; }  // for the library
 
  private:
   explicit Strategy(std::shared_ptr<const Contents> contents);
@@ -69,7 +69,7 @@ class Strategy {
 
 struct CompileOptions {
   Optimiser optimiser = Optimiser::rmsprop();
-  // One for every output, or one for each by name; or a function of all outputs and targets that gives a scalar.
+  // One loss for every output, or one for each by name; or a function of all outputs and targets that gives a scalar.
   std::optional<Loss> loss = {};
   std::vector<std::pair<std::string, Loss>> losses = {};
   std::function<Tensor(const NamedTensors& outputs, const NamedTensors& targets)> objective = {};
@@ -87,7 +87,7 @@ struct CompileOptions {
 };
 
 struct FitOptions {
-  int64_t epochs = 1;         // the last one
+  int64_t epochs = 1;         // the number of the last one
   int64_t initial_epoch = 0;  // epochs that are done
   std::optional<Dataset> validation = {};
   int64_t validation_frequency = 1;  // each so many epochs
@@ -96,10 +96,10 @@ struct FitOptions {
   std::map<int64_t, double> class_weight = {};  // of the loss of samples of that class; 1 where none is given
   std::string sample_weight = {};               // the component of the dataset with a weight for each sample
 
-  // For a dataset of samples, which are made batches of this size here; 0: its elements are batches already.
+  // Makes batches of this size from a dataset of samples; 0: elements of the dataset are batches already.
   int64_t batch = 0;
   bool shuffle = true;          // the samples, differently in each epoch
-  double validation_split = 0;  // the last samples are not trained but validated with, before shuffling
+  double validation_split = 0;  // share of samples, the last before shuffling, for validation instead of training
   int workers = 1;              // batches that are read ahead, by a thread each
 
   Strategy strategy = {};  // who trains together: this process alone, replicas in it, or ranks
@@ -129,7 +129,7 @@ struct Prediction {
   std::vector<float> numbers;
 };
 
-// Callbacks. See callback.h for one's own.
+// Callbacks with the names and defaults of Keras. To write others, see callback.h.
 
 struct EarlyStopping {
   std::string monitor = "val_loss";
@@ -157,7 +157,7 @@ std::shared_ptr<Callback> reduce_on_plateau(const ReduceOnPlateau& options = {})
 // The rate of each epoch, from its number (from 0) and the rate before.
 std::shared_ptr<Callback> learning_rate_schedule(std::function<double(int64_t epoch, double rate)> rate);
 
-// One of functions; those that are unset do nothing.
+// A callback made of functions; those that are unset do nothing.
 struct CallbackFunctions {
   std::function<void(FitRun&)> before_training = {}, after_step = {}, after_epoch = {}, after_training = {};
 };

@@ -22,7 +22,7 @@ constexpr Bytes GiB = 1024 * MiB;
 
 // Every buffer starts on such a boundary: one cache line, and wide enough for any vector unit.
 constexpr Bytes kAlignment = 64;
-constexpr Bytes kDiskBlock = 4096;  // what places and lengths in the scratch file are multiples of
+constexpr Bytes kDiskBlock = 4096;  // offsets and lengths in the scratch file are multiples of this
 
 constexpr Bytes round_up(Bytes bytes, Bytes multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
@@ -98,12 +98,12 @@ std::string to_string(DTypes types);  // "f32, f16 or bf16"
 // policy.
 
 struct Policy {
-  // Of values that the backward pass reads again, between their uses: results differ from f32, though they are the same
-  // under every line.
+  // The type in which values that the backward pass reads are kept between their uses. Results differ from those of
+  // f32, but are the same under every line.
   DType values = DType::F32;
   // With bf16, training steps also compute products (matmul, convolutions, their gradients) on bf16 operands with f32
   // sums, where the processor multiplies bf16 and that is faster; all other kernels compute in f32. f16 is storage
-  // alone: oneDNN has no such kernels.
+  // alone: it has no such kernels.
   bool half_products = true;
   // f16 needs loss scaling (Optimiser::scales_loss), which training then switches on: its range is small.
   bool scales_loss() const { return values == DType::F16; }

@@ -8,9 +8,9 @@
 namespace plimsoll::cli {
 
 void add_freeze_flags(CLI::App& verb, Arguments& arguments);
-// --rank without a default: adapters where it is given.
+// --rank and the other settings of adapters; adapters are trained where --rank is given.
 void add_adapter_flags(CLI::App& verb, Arguments& arguments);
-// --adapter: trained ones.
+// --adapter: the folder of trained adapters.
 void add_trained_adapter_flag(CLI::App& verb, Arguments& arguments);
 
 }  // namespace plimsoll::cli

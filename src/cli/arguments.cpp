@@ -111,7 +111,7 @@ train::DiskLimit disk_limit_of(const Arguments& arguments) {
   if (arguments.scratch.empty())
     throw Error("--disk-limit says how large the scratch file may be; say where it may be made with --scratch DIR",
                 ErrorKind::Usage);
-  constexpr Bytes kWhole = Bytes{1} << 52;  // a share of it is exact to the last digit that matters
+  constexpr Bytes kWhole = Bytes{1} << 52;  // large, so that the share is read back exactly
   const Bytes bytes = std::max<Bytes>(1, parse_bytes(arguments.disk_limit, kWhole));
   if (arguments.disk_limit.find('%') == std::string::npos) return {.bytes = bytes};
   return {.share = static_cast<double>(bytes) / static_cast<double>(kWhole)};
@@ -141,7 +141,7 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.seed = arguments.seed;
   spec.purpose = purpose;
   if (purpose == train::Purpose::Profile && arguments.steps > 0) spec.profile_steps = arguments.steps;
-  // A run that is resumed needs no larger line than when it began.
+  // Also true where a run may be resumed later: it then fits the line that it began with.
   spec.loads_weights =
       !arguments.weights.empty() || spec.stored_model || !arguments.run.empty() || !arguments.early_stopping.empty();
   if (purpose == train::Purpose::Evaluate && arguments.weights.empty() && arguments.run.empty() &&
@@ -293,7 +293,7 @@ std::optional<EarlyStopping> early_stopping_of(const Arguments& arguments) {
 memory::DefaultLine line_of(const Arguments& arguments) {
   memory::MemoryFacts facts = memory::gather_memory_facts();
   if (arguments.memory.empty()) return memory::default_line(facts);
-  // A share is one of what the machine and its limits allow.
+  // A line in percent is a share of what the machine and its limits allow.
   facts.plimsoll_memory = arguments.memory;
   facts.asked_with = "--memory";
   return {memory::default_line(facts).bytes, "as asked"};

@@ -26,7 +26,7 @@ struct Arguments {
   double momentum = 0;
   double global_clip_norm = 0;
   std::string schedule;  // of the learning rate: "cosine:steps=1000"; empty: constant
-  bool prunes = false;   // by these settings; else by the text
+  bool prunes = false;   // by `pruning`, the flags of plimsoll prune; else by `prune`
   Pruning pruning = {};
   std::string prune;  // "from=0.5,to=0.8,begin=1000,end=10000"; empty: nothing is pruned
   uint64_t seed = 1;
@@ -118,16 +118,16 @@ struct Arguments {
   bool graph = false;  // inspect: the graph as text
 };
 
-// Without data. Throws Error(Usage) that names what is known when a word is not.
+// The spec without data. Throws Error(Usage) for an unknown word, with the known ones.
 train::Spec spec_of(const Arguments& arguments, train::Purpose purpose);
 
-// Of --rank, --alpha, --targets; or those of the folder of --adapter.
+// The options of --rank, --alpha and --targets; or those of the folder of --adapter.
 AdaptOptions adapt_options_of(const Arguments& arguments);
 
 // The flags that change `before` into `after`, to be appended to the command line of `before`: "--batch 12".
 std::string flags_of(const train::Spec& before, const train::Spec& after);
 
-// The same, with the data that --data or the flags for single files name opened; to evaluate, of its test half. Throws
+// The spec with the opened data of --data or the flags for single files; to evaluate, with the test half alone. Throws
 // Error(BadData) for data that can't be read or is not what the model takes.
 train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
 
@@ -141,9 +141,9 @@ Preprocessing preprocessing_of(const train::Spec& spec, const ModelSpec& model);
 train::DataSpec data_spec_of(const Arguments& arguments);
 train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);
 
-// Of --checkpoint-every and --keep. Throws Error(Usage) for a word that is no interval.
+// The options of --checkpoint-every and --keep. Throws Error(Usage) for a word that is no interval.
 CheckpointOptions checkpoint_options_of(const Arguments& arguments);
-// Of --early-stopping; unset without it. Throws Error(Usage) for words that are no number of epochs.
+// The options of --early-stopping; unset without it. Throws Error(Usage) for words that are no number of epochs.
 std::optional<EarlyStopping> early_stopping_of(const Arguments& arguments);
 
 // The line of --memory in bytes; without it, what the machine and its limits allow.

@@ -64,7 +64,7 @@ void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)
   });
 }
 
-// Flags of a training, which adapters have too.
+// Flags of a training, which `train`, `prune` and `adapt` share.
 CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
   add_model(*verb, s);
   add_batch(*verb, s);
@@ -72,7 +72,7 @@ CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
   start_group(*verb, kStepGroup);
   verb->add_option(
           "--schedule", s.schedule,
-          "Of the learning rate, by updates: cosine:steps=1000,warmup=100. Also "
+          "Learning rate by updates: cosine:steps=1000,warmup=100. Also "
           "exponential:steps=1000,factor=0.9, polynomial:steps=1000,end=1e-4, restarts:steps=1000 (cosine, again "
           "and again), piecewise:1000=0.01,2000=0.001")
       ->option_text("KIND:...");
@@ -121,16 +121,16 @@ void add_prune_verb(CLI::App& app, Command& command) {
   verb->add_option("--to", pruning.to, "Share of zeros in each weight")->capture_default_str();
   verb->add_option("--from", pruning.from, "Share of zeros at step --begin, rising to --to at step --end");
   verb->add_option("--begin", pruning.begin, "First step that prunes")->capture_default_str();
-  verb->add_option("--end", pruning.end, "Last step that prunes; -1: none")->capture_default_str();
+  verb->add_option("--end", pruning.end, "Last step that prunes; -1: no last one")->capture_default_str();
   verb->add_option("--frequency", pruning.frequency, "Choose weights again each so many steps")->capture_default_str();
   verb->add_option("--layer", pruning.layers,
                    "Layers to prune, by name; * and ? stand for others (default: dense and convolution layers)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->option_text("NAME");
   start_group(*verb, kPruneGroup, Listing::Rare);
-  verb->add_option("--power", pruning.power, "Of the rise from --from to --to")->capture_default_str();
-  verb->add_option("--block-height", pruning.block_height, "Of blocks of a matrix that are kept or not as a whole");
-  verb->add_option("--block-width", pruning.block_width, "The same");
+  verb->add_option("--power", pruning.power, "Exponent of the rise from --from to --to")->capture_default_str();
+  verb->add_option("--block-height", pruning.block_height, "Height of blocks of a matrix, kept or not as a whole");
+  verb->add_option("--block-width", pruning.block_width, "Width of these blocks");
   verb->add_flag_callback(
       "--largest", [&] { pruning.pool = Pruning::Pool::Largest; },
       "Judge a block by its largest weight (default: by the mean)");
@@ -352,7 +352,7 @@ void add_verbs(CLI::App& app, Command& command) {
   add_bench_verb(app, command);
 }
 
-// The verb that was given, with all verbs around it.
+// All verbs with their flags, and the parsed command.
 class Parser {
  public:
   explicit Parser(Command& command) {
@@ -360,7 +360,7 @@ class Parser {
     app_.set_help_all_flag("--help-all", "Every flag");
     app_.require_subcommand(1);
     app_.formatter(std::make_shared<HelpFormatter>());
-    // Flags put behind a command count more than those in it: remedies are pasted there.
+    // A later flag overrides an earlier one: remedies are flags to be appended to the command.
     app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     add_verbs(app_, command);
   }
@@ -371,7 +371,7 @@ class Parser {
     std::ranges::reverse(words);  // as CLI11 takes them
     app_.parse(words);
   }
-  // The same without what must be given: another source may have that.
+  // The same without required arguments: the config file may have them.
   const CLI::App& parse_some(const std::vector<std::string>& words) {
     for (CLI::App* verb : app_.get_subcommands({}))
       for (CLI::Option* option : verb->get_options()) option->required(false);

@@ -10,7 +10,7 @@ namespace plimsoll::cli {
 
 struct Command {
   Arguments arguments;
-  Arguments demo;  // while they are parsed: the demo has defaults of its own
+  Arguments demo;  // arguments of the verb demo, which has defaults of its own
   PackArguments pack;
   train::Purpose purpose = train::Purpose::Train;
   std::function<int()> run;  // of the verb that was given

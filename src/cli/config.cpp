@@ -17,8 +17,8 @@ using report::ConfigEntry;
 using Kind = ConfigEntry::Kind;
 
 constexpr std::string_view kFlag = "--config";
-constexpr std::string_view kSave = "save";  // the verb that takes model and options of a run, but not where it started
-// What belongs to one command, not to what it does.
+constexpr std::string_view kSave = "save";  // takes model and options of a run, but not the weights it started from
+// Flags of one command line, which are not part of a config.
 constexpr std::string_view kNotInConfigs[] = {"config", "help", "help-all"};
 
 bool is_in_configs(const CLI::Option& option) {
@@ -34,7 +34,7 @@ Kind kind_of(const CLI::Option& option) {
   return type.starts_with("FLOAT") ? Kind::Real : Kind::Text;
 }
 
-// A list of one may be a string, and a real number a whole one.
+// A list of one item may be given as a string, and a real number as a whole one.
 bool accepts(Kind wanted, Kind given) {
   return wanted == given || (wanted == Kind::List && given == Kind::Text) ||
          (wanted == Kind::Real && given == Kind::Whole);
@@ -59,7 +59,7 @@ std::string shown(const ConfigEntry& entry) {
   return entry.kind == Kind::Text ? fmt::format("\"{}\"", entry.values[0]) : entry.values[0];
 }
 
-// Of the last flag of that name among the words; empty: there is none.
+// The value of the last flag of that name among the words; empty: there is none.
 std::string value_of(const std::vector<std::string>& words, std::string_view flag) {
   std::string value;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -90,7 +90,7 @@ std::vector<std::string> config_words(const std::string& path, const CLI::App& v
   for (const ConfigEntry& entry : report::read_config(path)) {
     const CLI::Option* option = find_option(verb, entry.name);
     const CLI::Option* known = option != nullptr ? option : find_option(all, entry.name);
-    if (known == nullptr) known = find_option(train, entry.name);  // those of ranks
+    if (known == nullptr) known = find_option(train, entry.name);  // flags of ranks, which `all` does not have
     if (known == nullptr || !is_in_configs(*known)) refuse_key(path, entry.name, all);
     if (!accepts(kind_of(*known), entry.kind))
       refuse(path, fmt::format("'{}' must be {}, not {}", entry.name, report::name_of(kind_of(*known)), shown(entry)));

@@ -14,9 +14,9 @@ namespace plimsoll::cli {
 // The file that --config names among these words, else that of the run which --resume goes on with; empty: none.
 std::string find_config(const std::vector<std::string>& words);
 
-// The entries of the file as words for `verb`, without those that the command line gives itself: `verb` has parsed it.
-// Keys of `all`, the verb that knows most options, and of `train` are passed over. Throws Error(Usage) that names the
-// file and the key: one that nobody knows, or a value of another type.
+// The entries of the file as words for `verb`, without those that the command line gives, which `verb` has parsed. Keys
+// that only `all`, the verb with the most options, or `train` have are passed over. Throws Error(Usage) that names the
+// file and the key for an unknown key or a value of another type.
 std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all,
                                       const CLI::App& train);
 

@@ -20,7 +20,7 @@ int run_eval(const Arguments& arguments) {
   load_trained(*training, weights, arguments);
   const train::Score score = evaluate(*training, test, {.is_stop_asked = is_stop_asked});
   stop_if_asked();
-  memory::drop_code_near(training->line->limit());  // the end runs other code than the steps
+  memory::drop_code_near(training->line->limit());  // closing runs other code than the steps did
   const report::ScoreFacts facts{
       score.value("loss"), score.value("accuracy"), score.samples, {test.skipped(), test.last_skipped()}};
   const report::InputFacts data = train::data_facts(*training);

@@ -60,7 +60,7 @@ void add_line(CLI::App& app, Arguments& s) {
                "When it does not fit, name the smallest line only and search no other flags");
 }
 
-// Flags with which only training can fit.
+// Flags that make a training fit; inference has only those of add_line.
 void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
   start_group(app, kMemoryGroup);
@@ -196,7 +196,7 @@ void add_run(CLI::App& app, Arguments& s) {
       ->option_text("DIR");
   start_group(app, kRunGroup, Listing::Rare);
   app.add_option("--steps", s.steps, "Stop after so many steps");
-  app.add_option("--seed", s.seed, "Of initial weights, dropout and shuffling")->capture_default_str();
+  app.add_option("--seed", s.seed, "Seed of initial weights, dropout and shuffling")->capture_default_str();
   app.add_option("--progress", s.progress, "auto, bar, line, json, none")->capture_default_str()->option_text("FORM");
 }
 

@@ -70,7 +70,7 @@ std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
   return app.get_options([](const CLI::Option* option) { return option->get_positional(); });
 }
 
-// But those that ask for help.
+// All flags except those that ask for help.
 std::vector<const CLI::Option*> listed_flags(const CLI::App& app) {
   return app.get_options([&](const CLI::Option* option) {
     return option->nonpositional() && !option->get_group().empty() && option != app.get_help_ptr() &&

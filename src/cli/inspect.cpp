@@ -129,7 +129,7 @@ int run_inspect(const Arguments& arguments) {
   if ((is_folder || data::split_npz_path(name)) &&
       (data::find_kind(name) != data::DataKind::None || !data::find_halves(name).train.empty()))
     return inspect_data(arguments);
-  // Says what is wrong with a path that leads nowhere or to no regular file.
+  // A word that looks like a path, or names something that is no regular file: opening it says what is wrong.
   if (!is_file && (name.find_first_of("/.") != std::string::npos ||
                    std::filesystem::exists(std::filesystem::symlink_status(name, failure))))
     memory::File::open(name);

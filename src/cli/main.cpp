@@ -17,13 +17,13 @@ namespace {
 int run(int argc, char** argv) {
   Command command;
   if (const std::optional<int> exit_code = parse_command(argc, argv, command)) return *exit_code;
-  memory::drop_code_pages();  // what it took to start and to parse
+  memory::drop_code_pages();  // code that ran at the start and for parsing
   try {
     return command.run();
   } catch (const DoesNotFit& e) {
     return refuse(command.arguments, command.purpose, e);
   } catch (const train::Interrupted&) {
-    stop_if_asked();  // says who asked
+    stop_if_asked();  // throws the reason
     throw;
   }
 }

@@ -9,7 +9,7 @@ namespace plimsoll::cli {
 
 // Writes at once. A standard output that can't be written, or a closed pipe, is noted.
 void print_now(std::FILE* to, std::string_view text) noexcept;
-// From now on this thread writes nothing to standard output: that of another rank or replica does.
+// From now on this thread writes nothing to standard output: the first rank or replica does.
 void mute_output() noexcept;
 // For the error message of a failing program; a failed write is ignored.
 void print_error(std::string_view text) noexcept;

@@ -1,5 +1,5 @@
-// plimsoll plan: how the training fits, or the inference of a model for that alone, before any sample is read or any
-// tensor allocated.
+// plimsoll plan: how the training fits, or the inference of a model that can't be trained, before any sample is read or
+// any tensor allocated.
 #include <omp.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kCurvePoints = 20;
 
-// A model without a training pass is planned for what it can do.
+// A model without a training pass is planned for evaluation.
 train::Spec spec_to_plan(const Arguments& arguments) {
   train::Spec spec = spec_with_data(arguments, train::Purpose::Train);
   if (spec.stored_model && !spec.stored_model->spec.can_train) spec.purpose = train::Purpose::Evaluate;
@@ -34,7 +34,7 @@ int run_curve(const Arguments& arguments) {
   return 0;
 }
 
-// 0: the plan is for one process.
+// The number of ranks to plan for; 0: the plan is for one process.
 int paper_ranks(const Arguments& arguments) {
   const auto refuse = [](const char* why) { throw Error(why, ErrorKind::Usage); };
   if (arguments.ranks.empty() && arguments.network_text.empty()) return 0;
@@ -46,7 +46,7 @@ int paper_ranks(const Arguments& arguments) {
   return count_ranks(arguments);
 }
 
-// Where the plan is refused, the table still tells with how many ranks it would not be.
+// Where the plan is refused, the table of scaling still shows how many ranks would be enough.
 std::unique_ptr<train::Training> plan_or_show_scale(const train::Spec& spec,
                                                     const std::optional<report::ScaleFacts>& scale, bool as_json) {
   try {
@@ -57,7 +57,7 @@ std::unique_ptr<train::Training> plan_or_show_scale(const train::Spec& spec,
   }
 }
 
-// The first of several, under its part of the line.
+// The plan of the first of several replicas, under its part of the line.
 std::unique_ptr<train::Training> plan_replica(const Arguments& arguments, train::Spec spec) {
   train::ReplicaLine line(line_of_replicas(arguments), arguments.replicas);
   spec.communicator = ranks::make_replicas(arguments.replicas).front();

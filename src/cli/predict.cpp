@@ -34,7 +34,7 @@ void predict(train::Training& training, train::Inputs& inputs, train::Prediction
   }
   inputs.stop();
   stop_if_asked();
-  memory::drop_code_near(training.line->limit());  // the end runs other code than the steps
+  memory::drop_code_near(training.line->limit());  // closing runs other code than the steps did
   writer.finish();
 }
 
@@ -47,7 +47,7 @@ int run_predict(const Arguments& arguments) {
   const std::string weights = weights_to_load(arguments, spec);
   const auto training = train::make_training(spec, is_stop_asked);
   const report::PlanFacts plan = train::plan_facts(*training);
-  // Rows on standard output are for another program.
+  // Where predictions go to standard output, for another program, the plan goes to standard error.
   std::FILE* const plan_goes_to = to_file || arguments.json ? stdout : stderr;
   print_now(plan_goes_to, arguments.json ? report::plan_json(plan) + "\n" : report::plan_text(plan, {3, "--all"}));
   train::Inputs inputs(*training, *spec.data.test);

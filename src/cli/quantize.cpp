@@ -25,7 +25,7 @@ train::Spec spec_to_quantise(const Arguments& arguments) {
   return spec;
 }
 
-// What is observed is fetched; the loss of such a model is never asked for.
+// The observed values are outputs, which are fetched; the loss is there only because a spec needs one.
 ModelSpec observing_spec(const ModelSpec& spec, const Model& observing) {
   ModelSpec made = spec;
   made.model = observing;

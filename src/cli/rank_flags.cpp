@@ -51,7 +51,7 @@ namespace {
 
 void add_pipeline_options(CLI::App& app, Arguments& s) {
   app.add_option("--pipeline", s.pipeline,
-                 "Layers on ranks: each of these layers begins the stage of the next rank, so one less than ranks")
+                 "Layers on ranks: each of these layers begins the stage of the next rank; one layer less than ranks")
       ->delimiter(',')
       ->option_text("LAYER[,LAYER]");
   app.add_option("--micro-batches", s.micro_batches,

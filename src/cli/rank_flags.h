@@ -7,13 +7,13 @@
 
 namespace plimsoll::cli {
 
-// Of a verb that only measures steps with several ranks.
+// Flags of a verb that only measures steps with several ranks.
 void add_rank_number_flags(CLI::App& app, Arguments& arguments);
-// Of a plan for ranks that need not exist.
+// Flags of a plan for ranks that need not exist.
 void add_paper_rank_flags(CLI::App& app, Arguments& arguments);
-// Of a training.
+// Flags of a training.
 void add_rank_flags(CLI::App& app, Arguments& arguments);
-// Of these, the ones that a plan for such ranks takes.
+// Those of a training's flags that a plan takes as well: --pipeline and --micro-batches.
 void add_pipeline_flags(CLI::App& app, Arguments& arguments);
 
 }  // namespace plimsoll::cli

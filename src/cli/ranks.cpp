@@ -87,7 +87,7 @@ int end_together(ranks::Communicator& communicator, const Error& error) {
     return error.exit_code();
   }
   const std::string who = error.kind() == ErrorKind::RankLost ? "" : fmt::format("rank {}: ", communicator.rank());
-  // Who is ended because another rank failed has nothing to say, and nobody to say it to.
+  // A rank that is ended because another one failed prints no message and aborts nobody.
   if (is_end_asked()) std::_Exit(error.exit_code());
   print_error(fmt::format("plimsoll: {}{}\n", who, error.what()));
   communicator.abort(error.what(), error.exit_code());

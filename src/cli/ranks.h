@@ -20,7 +20,7 @@ int start_ranks(const Arguments& arguments);
 // print nothing from then on. Sets what a rank has of its own: its line, and its share of the cores.
 std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments);
 
-// Of "256MiB,512MiB": one for each rank, or one for all. Throws Error(Usage) for another number of lines.
+// The line of a rank in "256MiB,512MiB": one for each rank, or one for all. Throws Error(Usage) for another number.
 std::string line_of_rank(const std::string& lines, int rank, int ranks);
 
 // Throws AgreedError(Usage) with what differs when the ranks were given different trainings.

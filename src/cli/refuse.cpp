@@ -33,7 +33,7 @@ int refuse(const Arguments& arguments, train::Purpose purpose, const DoesNotFit&
 
 int refuse(const Arguments& arguments, const std::function<train::Spec()>& make_spec, const DoesNotFit& e) {
   std::fflush(stdout);
-  // The machine has less than the line: no other line helps.
+  // No smallest line: the machine has less memory than the line, so no other line helps.
   if (e.refusal().smallest_line == 0) {
     print_error(fmt::format("plimsoll: {}\n", e.what()));
     return e.exit_code();

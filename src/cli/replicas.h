@@ -10,12 +10,12 @@
 
 namespace plimsoll::cli {
 
-// How a training does what it does with others.
+// How a training runs together with others: as a rank, as a replica, or alone.
 struct Together {
   std::shared_ptr<ranks::Communicator> communicator = {};  // null: it trains alone
   train::ReplicaLine* line = nullptr;                      // of replicas: they plan under it in turn
 
-  // One replica after another; others at once.
+  // Replicas plan one after another, ranks at once.
   void plan(const std::function<void()>& work) const {
     line == nullptr ? work() : line->plan(communicator->rank(), work);
   }

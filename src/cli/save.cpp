@@ -13,7 +13,7 @@
 namespace plimsoll::cli {
 namespace {
 
-// Of a run, the best ones where it looked for these, else those of its newest checkpoint.
+// The best weights of a run where it kept them (--early-stopping), else those of its newest checkpoint.
 std::string weights_of_run(const std::string& run) {
   if (!report::is_run_directory(run))
     throw Error(fmt::format("'{}' is no folder of a run (train --run)", run), ErrorKind::BadData);

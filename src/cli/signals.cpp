@@ -22,7 +22,7 @@ void note_request(int signal) {
   people_asked = 1;
 }
 
-// What the parent chose to ignore stays ignored: nohup does so.
+// A signal that the parent chose to ignore stays ignored, as under nohup.
 void watch(int signal, void (*handler)(int)) {
   struct sigaction before {};
   if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) return;

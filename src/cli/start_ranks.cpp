@@ -1,4 +1,4 @@
-// Starts mpirun with this program as its ranks, tells what it says in our words, and goes on from a checkpoint.
+// Starts mpirun with this program as its ranks, replaces its messages by our own, and restarts from a checkpoint.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -29,7 +29,7 @@
 namespace plimsoll::cli {
 namespace {
 
-// The command line of a rank: this one without what only the starter looks at.
+// The command line of a rank: this one without the flags that only the starter reads.
 std::vector<std::string> words_of_rank(const Arguments& arguments, bool resumes) {
   std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string()};
   for (size_t i = 0; i < arguments.words.size(); ++i) {
@@ -44,7 +44,8 @@ std::vector<std::string> words_of_rank(const Arguments& arguments, bool resumes)
   return words;
 }
 
-// What mpirun writes to standard error: what ranks write passes, its own notes are looked at and left out.
+// Standard error of mpirun: text of the ranks is passed on; mpirun's own notes are searched for a lost rank and
+// dropped.
 class ErrorFilter {
  public:
   void take(std::string_view text) {
@@ -70,7 +71,7 @@ class ErrorFilter {
     else
       flush();
   }
-  // "[host:123] 2 more processes have sent help message ...", what to set to see them, and that they were cut off.
+  // "[host:123] 2 more processes have sent help message ..." and similar remarks about help messages.
   bool is_remark() const {
     if (!line_.starts_with('[')) return false;
     for (const char* part : {"] Set MCA parameter", "sent help message", "/show_help.c at line"})
@@ -209,9 +210,9 @@ bool is_started_by_mpi() {
   return ranks::find_launch([](const char* name) { return std::getenv(name); }).has_value();
 }
 
-// What no rank could do is refused before any starts.
+// Refuses arguments that are wrong on every rank before any rank starts.
 void expect_possible(const Arguments& given, int ranks) {
-  if (given.resume) return;  // the run knows
+  if (given.resume) return;  // the options are in the config of the run
   Arguments arguments = given;
   if (!given.memory.empty()) arguments.memory = line_of_rank(given.memory, 0, ranks);
   const train::Spec spec = spec_of(arguments, train::Purpose::Train);
@@ -249,7 +250,7 @@ int start_ranks(const Arguments& arguments) {
   if (arguments.restarts > 0 && arguments.run.empty())
     throw Error("--restarts goes on from a checkpoint: give --run DIR", ErrorKind::Usage);
   for (int64_t restarts = 0;; ++restarts) {
-    // What a lost run has written is gone on with; a run that was lost before its first step starts anew.
+    // Resumes the run that was lost, unless it was lost before it wrote its config.
     const bool resumes = restarts > 0 && std::filesystem::exists(arguments.run + "/config.json");
     const Ending ending = run_ranks(count, arguments, resumes);
     if (ending.lost.empty()) return ending.exit_code;

@@ -67,7 +67,7 @@ train::Spec spec_with_training_data(const Arguments& arguments) {
 }
 
 train::LoopOptions loop_options_of(const Arguments& arguments, const train::Spec& spec) {
-  // Metrics of all epochs are in the files of a run.
+  // Enough for the report at the end; metrics of all epochs are in the files of a run.
   constexpr int64_t kMostHistory = 1000;
   train::LoopOptions options{
       .epochs = arguments.epochs, .steps = arguments.steps, .most_history = kMostHistory, .seed = arguments.seed};
@@ -88,7 +88,7 @@ void print_plan(const train::Training& training, const Together& together, bool 
   print_now(stdout, as_json ? report::plan_json(facts) + "\n" : report::plan_text(facts, {3, "--all"}));
 }
 
-// What lies on each rank; all of them call it.
+// Prints what each rank of a pipeline holds; all ranks call it.
 void print_stages(const train::Training& training, bool as_json) {
   const model::StagePlace& place = training.place;
   if (place.stages == 1) return;
@@ -103,7 +103,7 @@ void print_stages(const train::Training& training, bool as_json) {
   if (!as_json) print_now(stdout, text);
 }
 
-// All of them call it.
+// Prints what all replicas take; all of them call it.
 void print_replicas(const train::Training& training, bool as_json) {
   Bytes held = 0;
   for (const std::string& text : training.communicator->gather_texts(std::to_string(training.session->arena_bytes())))
@@ -180,7 +180,7 @@ void print_end(const train::Training& training, const Together& together, const 
   print_now(stdout, as_json ? report::end_json(facts) + "\n" : report::end_text(facts));
 }
 
-// What was asked for with all that was found out since: given back as --config it trains the same.
+// The given options with defaults and found values (batch, line) filled in: as --config they give the same training.
 report::Config resolve_config(const Arguments& arguments, const train::Spec& spec, const train::Training& training) {
   using Kind = report::ConfigEntry::Kind;
   report::Config config = arguments.given;
@@ -213,7 +213,7 @@ bool resume(train::TrainingLoop& loop, const std::string& checkpoints, const Arg
   return loaded.has_value();
 }
 
-// Where what was learned is, after a training that was stopped.
+// Where the weights of a stopped training are.
 std::string describe_kept(const Arguments& arguments) {
   if (!arguments.run.empty()) return fmt::format("go on with --run {} --resume", arguments.run);
   if (!arguments.save.empty()) return fmt::format("the weights are in '{}'", arguments.save);
@@ -252,7 +252,7 @@ void choose_sharding(train::Spec& spec) {
   spec.sharding_reason = choice.reason;
 }
 
-// What does not fit on some rank may fit where ranks share more.
+// Where the plan does not fit on some rank, looks for a --shard that does and adds it to the error.
 void run_with_sharding(const train::Spec& spec, const std::function<std::string()>& plan) {
   try {
     train::run_together(spec.communicator.get(), plan);
@@ -270,7 +270,7 @@ void run_with_sharding(const train::Spec& spec, const std::function<std::string(
 int train_as(const Arguments& arguments, const Together& together) {
   const std::shared_ptr<ranks::Communicator>& communicator = together.communicator;
   expect_pipeline_fits(arguments);
-  const bool writes = !communicator || communicator->rank() == 0;  // files and words are those of the first rank
+  const bool writes = !communicator || communicator->rank() == 0;  // the first rank writes files and prints
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
   std::optional<train::RunDirectory> run;
   if (!arguments.run.empty() && writes) run.emplace(arguments.run, arguments.resume);
@@ -335,7 +335,7 @@ int train_as(const Arguments& arguments, const Together& together) {
     return std::string("is ready");
   });
   stop_if_asked();
-  if (arguments.resume && run) run->create(*texts);  // a refusal leaves the run as it was
+  if (arguments.resume && run) run->create(*texts);  // only now, so that a refusal leaves the run as it was
   if (const std::string start = is_resumed ? "" : starting_weights(arguments, spec); !start.empty())
     print_start(train::load_start(*training, start, spec.learning_rate), start, arguments);
   if (!is_resumed && !arguments.adapter.empty())

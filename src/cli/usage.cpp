@@ -68,7 +68,7 @@ std::string describe_misuse(const CLI::App& app, const CLI::ParseError& e) {
     verb = verb->get_subcommands().back();
     path += " " + verb->get_name();
   }
-  // A flag that nobody knows counts first: the value behind it was taken for something else.
+  // An unknown flag is named first: its value was taken for something else, which caused the other error.
   const std::vector<std::string> left = verb->remaining();
   const bool expects_verb = !verb->get_subcommands({}).empty();
   auto word = std::ranges::find_if(left, [](const std::string& one) { return one.starts_with('-'); });

@@ -1,4 +1,4 @@
-// What a command line that can't be understood is answered with.
+// The error message for a command line that can't be understood.
 #pragma once
 
 #include <string>

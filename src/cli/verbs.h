@@ -26,11 +26,11 @@ int run_save(const Arguments& arguments);
 int run_prune(const Arguments& arguments);
 int run_strip(const Arguments& arguments);
 int show_run(const Arguments& arguments, const std::string& path);  // what report and inspect say of a run
-// Those weights, and adapters of --adapter beside them, into an open session.
+// Loads those weights, and the adapters of --adapter, into an open session.
 void load_trained(train::Training& training, const std::string& weights, const Arguments& arguments);
 void complete_demo(Arguments& arguments);  // model, line and data of the demo, where none were given
 
-// Says why it does not fit and what works instead: on standard error for people, as one JSON document for programs.
+// Prints why it does not fit and what works instead: as text on standard error, or as one JSON document with --json.
 int refuse(const Arguments& arguments, train::Purpose purpose, const DoesNotFit& e);
 // The same for a spec that the verb made of the arguments itself.
 int refuse(const Arguments& arguments, const std::function<train::Spec()>& make_spec, const DoesNotFit& e);

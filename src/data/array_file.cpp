@@ -66,7 +66,7 @@ class ArrayFile final : public Source {
           ErrorKind::BadData);
   }
 
-  // The caller's buffer is half of what the file holds, so pieces pass through the stack.
+  // f64 becomes f32: the caller's buffer is half as large as the elements in the file, so they pass through the stack.
   void read_f64(Bytes offset, int64_t elements, float* into) const {
     std::array<double, 2048> piece;
     for (int64_t done = 0; done < elements;) {

@@ -59,7 +59,7 @@ bool names_csv(const std::string& path) {
   return false;
 }
 
-// What a packed file is can only be said by its name.
+// The kind of a .gz file is known by its name only.
 DataKind kind_of_packed(const std::string& path) {
   if (names_csv(path)) return DataKind::Csv;
   return fs::path(path).filename().string().find(".tfrecord") != std::string::npos ? DataKind::TfRecord
@@ -134,7 +134,7 @@ std::unique_ptr<Table> open_arrays(const std::string& path, DataKind kind, const
   return std::make_unique<ArrayTable>(path, std::move(sources));
 }
 
-// Where one column alone holds words, these are the classes.
+// Where exactly one column holds words, it is the label.
 CsvOptions with_classes(CsvOptions options) {
   const auto holds_words = [](const CsvColumn& column) { return column.type == CsvType::Category; };
   if (std::ranges::count_if(options.columns, holds_words) == 1)
@@ -146,7 +146,7 @@ std::string field_text(const TableField& field) {
   return fmt::format("{} {}[{}]", field.name, plimsoll::name_of(field.dtype), fmt::join(field.shape, ","));
 }
 
-// Columns of one type beside each other are told by the first and the last: "x_0 f32[] ... x_783 f32[] (784 alike)".
+// Neighbouring columns of one type are shown by the first and the last: "x_0 f32[] ... x_783 f32[] (784 alike)".
 std::string fields_text(const std::vector<TableField>& fields) {
   constexpr size_t kShownAlike = 8;
   std::string text;
@@ -240,7 +240,7 @@ std::unique_ptr<Table> open_table(const std::string& path, const SourceOptions& 
     case DataKind::ImageList:
       return open_image_list(path);
     case DataKind::Arrays:
-      throw Error(fmt::format("{}: holds array files of their own; give one of them", path), ErrorKind::BadData);
+      throw Error(fmt::format("{}: holds several array files; give one of them", path), ErrorKind::BadData);
     case DataKind::None:
       break;
   }

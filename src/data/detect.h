@@ -29,8 +29,8 @@ Halves find_halves(const std::string& folder);
 std::vector<std::string> list_files(const std::string& path, DataKind kind);
 
 // Opens it with what its content suggests: every column of a CSV file, the features of the first record, images as u8
-// at 224 x 224, the arrays of an archive as far as they have the same length. Throws Error(BadData); for a folder of
-// array files, whose lengths differ, too.
+// at 224 x 224, the arrays of an archive as far as they have the same length. Throws Error(BadData), also for a folder
+// of array files, whose lengths differ.
 std::unique_ptr<Table> open_table(const std::string& path, const SourceOptions& options = {});
 
 struct DataPart {

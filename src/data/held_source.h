@@ -8,7 +8,7 @@
 
 namespace plimsoll::data {
 
-// Longer arrays, and those of longer samples, gain too little for what they take.
+// Larger arrays and longer samples are not held: the memory would gain too little time.
 constexpr Bytes kMostHeldBytes = 2 * MiB, kLongestHeldSample = 16;
 
 // Bytes that hold_if_small takes for a source.

@@ -46,14 +46,14 @@ class Scratch {
       }
     }
     total_ += bytes;
-    // Pages on their way to the disk early are pages that a small control group can drop.
+    // Starts writing back early, so that a small control group has clean pages to drop.
     if (!full_ && total_ - written_back_ >= kWritebackPiece) {
       ::sync_file_range(file_.descriptor(), written_back_, total_ - written_back_, SYNC_FILE_RANGE_WRITE);
       written_back_ = total_;
     }
   }
 
-  // Leaves the disk to others and goes on counting.
+  // Frees the disk space and goes on counting.
   void give_up() {
     full_ = true;
     if (::ftruncate(file_.descriptor(), 0) != 0) full_ = true;
@@ -97,7 +97,7 @@ class Inflater {
   throw Error(fmt::format("{}: at byte {}: {}; fetch the file again", path, at, what), ErrorKind::BadData);
 }
 
-// The last four bytes hold the length modulo 2^32 of the last member: never more than the true one.
+// The last four bytes hold the length of the last member modulo 2^32: at most the true length.
 Bytes least_unpacked_bytes(const memory::File& packed, const std::string& path) {
   std::array<uint8_t, 4> tail{};
   if (packed.size() < 18 || packed.read_some(packed.size() - 4, 4, tail.data(), path) != 4) return 0;

@@ -11,9 +11,9 @@
 
 namespace plimsoll::data {
 
-// `length_of` says from the first kLongestHeader unpacked bytes how many there must be in all, and throws when they are
-// no such file: what unpacks to more is refused before it fills the disk. Throws Error(BadData) naming `path` and the
-// compressed byte where it is damaged, Error(DiskFull) naming the directory and the bytes that are needed.
+// `length_of` computes the whole unpacked length from the first kLongestHeader unpacked bytes, and throws when they are
+// no such file: a file that unpacks to more is refused before it fills the disk. Throws Error(BadData) naming `path`
+// and the compressed byte where it is damaged, Error(DiskFull) naming the directory and the bytes that are needed.
 memory::File inflate_to_scratch(const memory::File& packed, const std::string& path, const std::string& scratch_dir,
                                 const std::function<Bytes(std::span<const std::byte> front)>& length_of);
 

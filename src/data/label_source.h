@@ -1,4 +1,4 @@
-// Labels of an array: one that is no number, or of no class, is refused where it is read.
+// Labels of an array: one that is NaN, or outside of the classes, is refused when it is read.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 namespace plimsoll::data {
 namespace {
 
-// Halves of one or two bits mix too little, so tiny sizes use wider ones and walk longer.
+// Feistel halves of one or two bits mix too little, so tiny sizes use wider ones and cycle-walk longer.
 constexpr int kFewestBits = 8;
 
 }  // namespace
@@ -44,7 +44,7 @@ int64_t Permutation::operator()(int64_t i) const {
 
 void Permutation::fill(int64_t first, std::span<int64_t> places) const {
   assert(first >= 0 && first <= n_ - static_cast<int64_t>(places.size()));
-  // The first turn of all has no branch, so that the processor works on several at once.
+  // The first pass over all indices has no branch, so that the processor works on several at once.
   for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int64_t>(mix(static_cast<uint64_t>(first) + i));
   for (int64_t& place : places)
     while (place >= n_) place = static_cast<int64_t>(mix(static_cast<uint64_t>(place)));

@@ -1,4 +1,4 @@
-// A shuffled order of [0, n) computed index by index: perfect, and in constant memory.
+// A permutation of [0, n) computed index by index, in constant memory.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ class Permutation {
   Permutation(int64_t n, uint64_t seed, int64_t epoch);
   int64_t size() const { return n_; }
   int64_t operator()(int64_t i) const;  // for 0 <= i < n
-  // Those of first, first + 1, ...: several times as fast as one by one.
+  // The values of first, first + 1, ...: several times as fast as one by one.
   void fill(int64_t first, std::span<int64_t> places) const;
 
  private:

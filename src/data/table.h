@@ -1,4 +1,4 @@
-// Elements of several named parts with fixed shapes, by their number: what every format beside plain arrays gives.
+// Elements of several named fields with fixed shapes, by their number: the interface of all formats but plain arrays.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,8 @@ struct TableField {
 class TableReader {
  public:
   virtual ~TableReader() = default;
-  // One place for each field. Throws Error(BadData) that names the file and the row or byte; it may be read on then.
+  // One place for each field. Throws Error(BadData) that names the file and the row or byte; reading may go on after
+  // it.
   virtual void read(int64_t element, std::span<std::byte* const> into) = 0;
 };
 

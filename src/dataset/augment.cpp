@@ -95,7 +95,7 @@ Dataset Dataset::augment(const AugmentOptions& options, int threads) const {
       images.resized(element(), cut),
       [images, options, padded, cut](const ElementView& from, const ElementSlot& to, uint64_t key) {
         copy_others(from, to, images.component);
-        // Every draw is made, so that one option does not change what another draws.
+        // All draws are made, whatever the options, so that one option does not change what another draws.
         Draws draws(key);
         data::ImageCut part{.y = draws.up_to(padded.height - cut.height) - options.padding,
                             .x = draws.up_to(padded.width - cut.width) - options.padding,

@@ -39,7 +39,7 @@ struct BatchSpec {
   bool drop_remainder = false;
   dataset::RowPadding padding = {};
 
-  // Elements lie in a batch as they are read.
+  // Whether elements need no padding or moving after they are read into the batch.
   bool is_plain(const ElementSpec& spec) const {
     return padding.is_empty() && std::ranges::all_of(spec, [](const Component& c) { return c.is_fixed(); });
   }
@@ -73,7 +73,7 @@ class BatchStream final : public Stream, public dataset::Indexed {
     for (int64_t row = 0; row < rows.count(); ++row) {
       const int64_t start = (first + row) * size_;
       const int64_t filled = std::min(size_, from_->count() - start);
-      // Several threads may be here at once.
+      // Not columns_: several threads may be here at once.
       std::vector<Column> columns(spec_.size());
       {
         const dataset::Stopwatch watch(input_->meter().busy_ns);
@@ -106,7 +106,7 @@ class BatchStream final : public Stream, public dataset::Indexed {
     return {columns.data(), 0, size_};
   }
 
-  // Elements that could have been larger lie apart.
+  // Moves elements together: each was read into room for the largest.
   void close_up(size_t component, const Rows& rows, int64_t filled) const {
     const Dims& shape = *rows.shape(component, 0);
     const Bytes bytes = row_bytes(spec_[component], rows, component, 0);

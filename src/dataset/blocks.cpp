@@ -17,13 +17,13 @@ struct Blocks {
   int64_t place_of_part(int64_t part, int64_t size) const {
     return part * (size / cut.parts) + std::min(part, size % cut.parts);
   }
-  // Parts that follow each other are one run.
+  // Adjacent parts form one run.
   int64_t runs() const { return cut.stride == 1 ? 1 : cut.count; }
   int64_t begin_of(int64_t run, int64_t size) const { return place_of_part(cut.first + run * cut.stride, size); }
   int64_t end_of(int64_t run, int64_t size) const {
     return place_of_part(cut.first + run * cut.stride + (cut.stride == 1 ? cut.count : 1), size);
   }
-  // Of a period of so many elements.
+  // Elements taken of a period of `size` elements.
   int64_t taken_of(int64_t size) const {
     int64_t taken = 0;
     for (int64_t run = 0; run < runs(); ++run) taken += end_of(run, size) - begin_of(run, size);
@@ -105,7 +105,7 @@ class StreamedBlocks final : public Stream {
     taken_ += elements;
     place_ += elements;
   }
-  // A row about to be filled is scratch until then.
+  // `scratch` may be a row that is to be filled next.
   bool pass_to_next(const Rows& scratch) {
     if (taken_ >= blocks_.size()) return false;
     const int64_t gap = blocks_.place_of(taken_) - place_;

@@ -7,9 +7,9 @@
 
 namespace plimsoll::dataset {
 
-// Of each `period` elements, cut into parts, those of `count` parts from part `first` on, each `stride` after the
-// other. Where elements can't be divided equally, the first parts have one more: so the last elements, when they are
-// fewer than a period. Elements keep their place in the whole: what random maps before it do to them stays the same.
+// Each `period` elements are cut into `parts` parts, of which `count` are taken: `first`, `first + stride` and so on.
+// Where elements can't be divided equally, the first parts have one more; a last, shorter period is divided in the same
+// way. Elements keep their number in the whole dataset, so that random maps before this stage do the same to them.
 struct BlockCut {
   int64_t period = 1, parts = 1;
   int64_t first = 0, count = 1;  // parts

@@ -1,4 +1,4 @@
-// cache in memory: what passed once stays in slots, one for each element.
+// cache in memory: each element stays in a slot of its own once it was read.
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -24,7 +24,7 @@ class CacheStream final : public dataset::IndexedStream {
               int64_t size, int64_t most)
       : IndexedStream(meter), input_(std::move(input)), spec_(spec), kept_(spec, most, line), size_(size) {}
 
-  // Where only a bound is known, the first who asks waits for the whole input.
+  // Where only a bound of the size is known, the first call reads the whole input.
   int64_t count() const override {
     if (size_ >= 0) return size_;
     take_until(kept_.count());
@@ -34,11 +34,11 @@ class CacheStream final : public dataset::IndexedStream {
     take_until(first + rows.count());
     for (int64_t row = 0; row < rows.count(); ++row) copy_row(spec_, kept_.rows(), first + row, rows, row);
   }
-  // The input goes on where it is: its elements are those of one epoch, whatever epoch is asked for.
+  // The input is not rewound: cached elements are those of one epoch, whatever epoch is asked for.
   void rewind(uint64_t epoch) override { IndexedStream::rewind(epoch); }
 
  private:
-  // Elements are kept in order, whoever asks first.
+  // Reads the input in order up to `end`, whichever element is asked for.
   void take_until(int64_t end) const {
     if (taken_ >= end) return;
     const std::lock_guard lock(mutex_);
@@ -53,7 +53,7 @@ class CacheStream final : public dataset::IndexedStream {
         throw Error(fmt::format("cache: the input ended after {} of {} elements", taken_.load(), size_),
                     ErrorKind::BadData);
     } catch (...) {
-      // The element is gone, and with it the numbers of those behind it.
+      // The input has passed the bad element: later elements would get wrong numbers.
       failure_ = std::current_exception();
       throw;
     }

@@ -38,7 +38,7 @@ struct RowLayout {
   Bytes bytes = 0;
 };
 
-// Tells what dataset the rows are of.
+// Identifies the dataset that the rows belong to.
 std::string header_of(const dataset::Recipe& input) {
   std::string text =
       fmt::format("plimsoll cache {:016x}", hash_text(chain_text(input) + "|" + to_string(input.element())));
@@ -119,7 +119,7 @@ class CacheFileStream final : public Stream, public dataset::Indexed {
   }
   void rewind(uint64_t) override {
     position_ = 0;
-    // A pass that did not get to the end is written anew.
+    // A file of an unfinished pass is dropped and written again.
     output_.reset();
     if (!cached_) input_->rewind(0);
   }

@@ -1,4 +1,4 @@
-// filter and on_corrupt: elements are left out.
+// filter and skip_corrupt: elements are left out.
 #include <algorithm>
 #include <deque>
 #include <exception>
@@ -30,7 +30,7 @@ class FilterStream final : public Stream {
   int64_t fill(const Rows& rows) override {
     int64_t kept = 0;
     while (kept == 0) {
-      // A row that the predicate failed on; those behind it in the same call were tested and handed on.
+      // The predicate failed on a row; the other rows of the same call were tested and handed on.
       if (!failures_.empty()) {
         const std::exception_ptr failure = failures_.front();
         failures_.pop_front();

@@ -7,7 +7,7 @@ namespace plimsoll::dataset {
 namespace {
 
 constexpr Bytes kCacheLine = 64;
-// Memory answers late: so many bytes are on their way while others are copied.
+// Bytes to prefetch into the caches ahead of the copy, to hide the latency of memory.
 constexpr Bytes kBytesAhead = 4 * KiB;
 
 Bytes column_bytes(const Component& component, int64_t count) {

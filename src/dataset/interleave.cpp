@@ -159,7 +159,7 @@ class InterleaveRecipe final : public dataset::Recipe {
   const Interleaving as_;
 };
 
-// What the first element becomes.
+// The dataset that the function makes of the first element.
 Dataset first_of(const Dataset& dataset, const InterleaveFunction& function) {
   MemoryLine line;
   Iteration iteration = dataset.on(line);
@@ -187,7 +187,7 @@ Dataset Dataset::interleave(InterleaveFunction function, const InterleaveOptions
     throw Error(fmt::format("interleave: {} threads make no sense; give at least 1, or AUTOTUNE", options.threads),
                 ErrorKind::Usage);
   const Dataset like = options.like ? *options.like : first_of(*this, function);
-  // More threads than datasets have nothing to do.
+  // Threads beyond the number of open datasets would have nothing to do.
   const int threads = options.threads > options.cycle ? static_cast<int>(options.cycle) : options.threads;
   return dataset::make_dataset(std::make_shared<InterleaveRecipe>(
       recipe_, Interleaving{std::move(function), like.recipe_, options.cycle, options.block, threads}));

@@ -17,7 +17,8 @@ struct OpenDataset {
   std::vector<Stream*> tunable = {};
   std::unique_ptr<Stream> stream = {};
 
-  // Fills rows as Stream::pull, with their shapes. The time counts for `meter`: nobody sees those of the dataset.
+  // Fills rows as Stream::pull, with their shapes. The time counts for `meter`: meters of the inner dataset are not
+  // shown.
   int64_t pull(const Rows& rows, Meter& meter);
 };
 
@@ -37,7 +38,7 @@ class DatasetOpener {
   DatasetOpener(std::unique_ptr<Stream> input, const ElementSpec& from, const Interleaving& as, MemoryLine& line)
       : input_(std::move(input)), from_(from), as_(as), line_(line), element_(from, 1, line) {}
 
-  // Null at the end. What the function throws belongs to its element; the next call goes on behind it.
+  // Null at the end. An exception of the function belongs to its element; the next call goes on after that element.
   std::unique_ptr<OpenDataset> open_next();
   bool is_over() const { return is_over_; }
   void rewind(uint64_t epoch);
@@ -53,7 +54,7 @@ class DatasetOpener {
   bool is_over_ = false;
 };
 
-// Datasets are read ahead by threads; the order is that of one thread.
+// interleave with threads that read datasets ahead; the order is that of one thread.
 Bytes parallel_interleave_bytes(const Interleaving& as, int threads);
 int most_interleave_threads(const Interleaving& as);
 std::unique_ptr<Stream> make_parallel_interleave(Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input,

@@ -68,7 +68,7 @@ class ZipOfStreams final : public Stream {
       for (size_t i = 0; i < inputs_.size(); ++i)
         filled = std::min(filled, inputs_[i]->pull_all(rows.components_from(starts_[i]).front(filled)));
     } catch (...) {
-      // The inputs stand at different elements now: going on would pair what does not belong together.
+      // The inputs are at different elements now: going on would pair elements that do not belong together.
       failure_ = std::current_exception();
       throw;
     }

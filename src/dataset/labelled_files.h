@@ -12,7 +12,7 @@ namespace plimsoll::dataset {
 
 struct LabelRule {
   std::string component = {};  // empty: there are no labels
-  int64_t classes = 0;         // whole numbers are below; 0: any
+  int64_t classes = 0;         // labels of whole numbers must be below this; 0: any
 };
 
 // As Dataset::files; a label that is NaN, or of no class, is Error(BadData) of its row.

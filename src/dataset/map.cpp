@@ -17,12 +17,12 @@
 namespace plimsoll::dataset {
 namespace {
 
-// Elements that may be on their way for each thread: so far may one element be slower than its neighbours.
+// Inputs held for each thread: while one element is slow, others may be this far ahead of it.
 constexpr int64_t kInputsPerThread = 2;
 
 int64_t input_slots(int threads) { return threads == 1 ? 1 : threads * kInputsPerThread; }
 
-// The consumer's thread is one of them.
+// The consumer's thread is one of `threads`, and needs no stack.
 Bytes map_bytes(const ElementSpec& from, const MapSpec& spec, int threads) {
   return Slots::bytes(from, input_slots(threads)) + (threads - 1) * memory::kSmallThreadBytes +
          threads * spec.thread_bytes;
@@ -107,7 +107,7 @@ class MapStream final : public Stream {
     rows_ = nullptr;
     const int64_t filled = low_ - first_;
     if (failure_) {
-      // The turn that failed is over; those behind it are made again by the next call.
+      // The turn that failed is over; the next call makes the turns after it again.
       ++low_;
       next_ = low_;
       is_made_.assign(is_made_.size(), false);
@@ -126,7 +126,7 @@ class MapStream final : public Stream {
     workers_.start([this, worker = static_cast<size_t>(workers_.count()) + 1] { serve(worker); });
   }
 
-  // For AUTOTUNE, between two calls: no turn is under way, because its place depends on the number of slots.
+  // For AUTOTUNE. Only when no turn has an input in a slot, because the slot of a turn depends on the number of slots.
   void add_threads() {
     while (threads_ < wanted_threads_ && low_ == taken_) {
       try {
@@ -135,7 +135,7 @@ class MapStream final : public Stream {
           functions_.push_back(make_function());
           start_worker();
         }
-      } catch (const Error&) {  // no memory, or no thread: it goes on with those it has
+      } catch (const Error&) {  // no memory or no thread left: goes on with the threads there are
         has_no_room_ = true;
       }
       if (has_no_room_) {
@@ -163,7 +163,7 @@ class MapStream final : public Stream {
     return rows_ != nullptr && !failure_ && next_ < end_ && next_ < low_ + inputs_.count() &&
            (next_ < taken_ || !is_input_over_);
   }
-  // A caller without work waits for the slowest turn only when it holds up all others.
+  // The consumer waits here only when the slowest turn blocks all others: every slot is taken.
   bool must_wait() const { return rows_ != nullptr && !failure_ && next_ < end_ && next_ >= low_ + inputs_.count(); }
 
   void work(std::unique_lock<std::mutex>& lock, size_t worker) {
@@ -199,7 +199,7 @@ class MapStream final : public Stream {
     }
   }
 
-  // In the order of turns, so under the lock; with random access only the number is taken here. False at the end.
+  // Takes inputs in the order of turns, so under the lock; with random access it only takes a number. False at the end.
   bool take_input(int64_t turn, size_t slot, const Rows& input, int64_t& index) {
     if (from_ != nullptr) {
       is_input_over_ = index_ >= from_->count();
@@ -244,7 +244,7 @@ class MapStream final : public Stream {
   }
 
   void finish(int64_t turn, size_t slot, const std::exception_ptr& error) {
-    // Of several failures the first in order counts; those behind it will fail again.
+    // Of several failures the first in order counts; later turns are made again, and fail again.
     if (error && (!failure_ || turn < failed_turn_)) {
       failure_ = error;
       failed_turn_ = turn;
@@ -336,7 +336,7 @@ RecipePtr make_map(const RecipePtr& input, MapSpec spec) {
 namespace plimsoll {
 namespace {
 
-// A function of the user, each of whose threads holds so much.
+// A function of the user, with `thread_bytes` reserved for each thread.
 dataset::MapSpec held_map(ElementSpec element, RandomMapFunction function, dataset::MapSpec spec, Bytes thread_bytes) {
   spec.element = std::move(element);
   spec.thread_bytes = thread_bytes;

@@ -32,8 +32,8 @@ class OriginStream final : public IndexedStream {
   }
 
  private:
-  // All elements, once as many calls were made as reading all of them is worth; null before, and without room. While
-  // one thread reads them, others go on as before.
+  // All elements in memory, once so many calls were made that reading all at once pays off; null before that, and
+  // without room. While one thread reads them, others go on as before.
   const HeldRows* held_rows(int64_t more_calls) const {
     if (const HeldRows* const ready = ready_.load(std::memory_order_acquire); ready != nullptr || !may_hold_)
       return ready;
@@ -43,7 +43,7 @@ class OriginStream final : public IndexedStream {
     try {
       all_ = std::make_unique<const HeldRows>(*origin_, line_);
     } catch (const Error&) {
-      return nullptr;  // no room, or a row that can't be read: whoever reads that row is told
+      return nullptr;  // no room, or a row that can't be read: reading that row itself throws
     }
     meter().bytes += HeldRows::bytes(*origin_);
     ready_.store(all_.get(), std::memory_order_release);

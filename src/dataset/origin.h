@@ -1,4 +1,4 @@
-// How a source joins: what a file format or a table gives to become a dataset.
+// What a file format or a table must provide to be the source of a dataset.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Origin {
 class StreamReader {
  public:
   virtual ~StreamReader() = default;
-  // As Stream::pull: at least one, 0 at the end; after an Error it stands behind the bad element.
+  // As Stream::pull: at least one, 0 at the end; after an Error it goes on with the element after the bad one.
   virtual int64_t pull(const Rows& rows) = 0;
   // As Stream::skip; by reading unless the format knows better.
   virtual int64_t skip(int64_t count, const Rows& scratch);

@@ -16,16 +16,16 @@ namespace {
 // Elements of one dataset that wait for their turn: two blocks, so that one is read while the other is handed on.
 int64_t slots_of_place(const Interleaving& as) { return 2 * std::min<int64_t>(as.block, 8); }
 
-// One of the datasets that take turns. A place is the work of one thread at a time.
+// A place in the cycle: one of the datasets that take turns, with its slots. One thread at a time reads it.
 struct Place {
   Place(const Interleaving& as, MemoryLine& line) : slots(as.element(), slots_of_place(as), line) {}
 
   Slots slots;
   std::unique_ptr<OpenDataset> open = {};
-  int64_t first = 0, filled = 0;    // slots with elements, around the end
-  bool is_over = false;             // nothing comes behind what is filled
+  int64_t first = 0, filled = 0;    // slots with elements, as a ring
+  bool is_over = false;             // no element comes after the filled ones
   bool is_busy = false;             // a thread is inside of `open`
-  std::exception_ptr failure = {};  // of the element behind what is filled
+  std::exception_ptr failure = {};  // of the element after the filled ones
 
   int64_t free() const { return slots.count() - filled; }
   bool can_be_read() const { return open && !is_busy && !is_over && !failure && free() > 0; }
@@ -46,8 +46,8 @@ struct Place {
   }
 };
 
-// Turns, and with them what is opened when, belong to the consumer alone, so that threads can't change the order. A
-// consumer that would have to wait reads too.
+// Only the consumer takes turns and opens datasets, so that threads can't change the order. A consumer that would have
+// to wait reads too.
 class ParallelInterleave final : public Stream {
  public:
   ParallelInterleave(Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input, const ElementSpec& from,
@@ -113,7 +113,7 @@ class ParallelInterleave final : public Stream {
     in_block_ = 0;
   }
 
-  // Of the dataset whose turn it is, at most to the end of its block; 0 at the end.
+  // Takes elements of the dataset whose turn it is, at most to the end of its block; 0 at the end.
   template <class Take>
   int64_t advance(std::unique_lock<std::mutex>& lock, int64_t most, const Take& take) {
     if (!std::exchange(is_started_, true))
@@ -141,8 +141,8 @@ class ParallelInterleave final : public Stream {
     }
   }
 
-  // Before the place has its turn again. The element that failed last was the next one in order, so nothing behind it
-  // is opened before that is known.
+  // Opens the next dataset before the place has its turn again. After a failure nothing later is opened until that is
+  // thrown: the element that failed was the next one in order.
   void open_ahead(std::unique_lock<std::mutex>& lock, Place& place) {
     const auto has_failed = [](const Place& one) { return !one.open && one.failure; };
     if (opener_.is_over() || std::ranges::any_of(places_, has_failed)) return;
@@ -167,7 +167,7 @@ class ParallelInterleave final : public Stream {
     wake_worker();
   }
 
-  // Until the place has an element, or is known to have none; throws what its next element failed with.
+  // Waits until the place has an element, or is known to have none; throws the failure of its next element.
   void wait_for(std::unique_lock<std::mutex>& lock, Place& place) {
     while (place.filled == 0 && !place.is_over && !place.failure) {
       if (place.can_be_read()) {
@@ -212,7 +212,7 @@ class ParallelInterleave final : public Stream {
     }
   }
 
-  // Without the lock, as the only thread there.
+  // Runs `use` without the lock, as the only thread inside the place.
   template <class Use>
   int64_t inside(std::unique_lock<std::mutex>& lock, Place& place, const Use& use) {
     place.is_busy = true;
@@ -265,7 +265,7 @@ class ParallelInterleave final : public Stream {
       ++threads_;
       meter().threads += 1;
       meter().bytes += memory::kSmallThreadBytes;
-    } catch (const Error&) {  // no memory, or no thread: it goes on with those it has
+    } catch (const Error&) {  // no memory or no thread left: goes on with the threads there are
       has_no_room_ = true;
       wanted_threads_ = threads_;
     }

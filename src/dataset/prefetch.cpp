@@ -21,17 +21,18 @@ using dataset::Slots;
 using dataset::Stopwatch;
 using dataset::Stream;
 
-constexpr int kFewestAhead = 1;  // what AUTOTUNE starts from
-constexpr int kMostAhead = 8;    // and ends at
+constexpr int kFewestAhead = 1;  // where AUTOTUNE starts
+constexpr int kMostAhead = 8;    // where AUTOTUNE ends
 
-// Elements have turns, which only grow. An input with random access is read by number, a turn by each thread and by a
-// consumer that would have to wait; others are pulled by one thread.
+// Elements have turns, which only grow. An input with random access is read by number: the thread, and a consumer that
+// would have to wait, each read a turn. Other inputs are pulled by one thread.
 //
 //   free_from_       handed_       filled_          claimed_       free_from_ + slots
 //       | in use, lent  |  made      |  being made    |    free         |
 class PrefetchStream final : public Stream {
  public:
-  // `size` is that of the input, as Dataset::size. One slot more than `ahead` is in the hands of the consumer.
+  // `size` is that of the input, as Dataset::size. There is one slot more than `ahead`: the one that the consumer
+  // holds.
   PrefetchStream(dataset::Meter& meter, MemoryLine& line, std::unique_ptr<Stream> input, const ElementSpec& spec,
                  int64_t size, int ahead, int most_ahead, int64_t rows_at_once)
       : Stream(meter),
@@ -74,7 +75,7 @@ class PrefetchStream final : public Stream {
     const Pause pause(*this, lock);
     input_->rewind(epoch);
     epoch_ = epoch;
-    // Whatever was made ahead is dropped.
+    // Drops elements that were made ahead.
     free_from_ = handed_ = claimed_ = filled_;
     is_made_.assign(is_made_.size(), false);
     is_by_number_ = from_ != nullptr;
@@ -114,7 +115,7 @@ class PrefetchStream final : public Stream {
   int64_t slot_of(int64_t turn) const { return (turn + offset_) % slots_.count(); }
   int64_t number_of(int64_t turn) const { return first_number_ + turn; }
 
-  // Takes back what was lent before.
+  // Also takes back the slot that was lent before.
   bool wait_for_element(std::unique_lock<std::mutex>& lock) {
     free_from_ = handed_;
     if (workers_.count() == 0) workers_.start([this] { work(); });
@@ -134,19 +135,19 @@ class PrefetchStream final : public Stream {
     throw_failure();
     return false;
   }
-  // The thread goes on behind the element that failed.
+  // The thread then goes on with the element after the one that failed.
   void throw_failure() {
     if (!failure_) return;
     const std::exception_ptr failure = std::exchange(failure_, nullptr);
     wake_worker();
     std::rethrow_exception(failure);
   }
-  // Waking costs a system call, so nobody is woken without need.
+  // Waking costs a system call, so the thread is woken only when it waits and has work.
   void wake_worker() {
     if (is_worker_waiting_ && can_claim()) work_.notify_all();
   }
 
-  // While it lives the consumer is inside input_, not the thread.
+  // While it lives only the consumer uses input_, not the thread.
   class Pause {
    public:
     Pause(PrefetchStream& stream, std::unique_lock<std::mutex>& lock) : stream_(stream) {
@@ -204,7 +205,7 @@ class PrefetchStream final : public Stream {
       from_->read(number, slots_.rows(slot, 1));
       input_->meter().elements.fetch_add(1, std::memory_order_relaxed);
     } catch (...) {
-      is_made = false;  // pulled again, and then thrown
+      is_made = false;  // the element is pulled again, which throws
     }
     lock.lock();
     is_made_[static_cast<size_t>(slot)] = is_made;
@@ -231,7 +232,7 @@ class PrefetchStream final : public Stream {
     is_over_ = made == 0 && !failure;
   }
 
-  // What a bad element leaves of those behind it is for the input to say, so it is pulled from there on.
+  // How an input goes on after a bad element is known only to its pull(), so elements are pulled from there on.
   void stop_reading_by_number() {
     const int64_t number = number_of(filled_);
     has_failed_by_number_ = is_by_number_ = false;
@@ -245,7 +246,7 @@ class PrefetchStream final : public Stream {
     }
   }
 
-  // The place of a turn depends on the number of slots: it may change only while none but the lent one is in use.
+  // The slot of a turn depends on the number of slots, which may change only while no slot but the lent one is in use.
   void add_slots() {
     if (slots_.count() == wanted_slots_ || claimed_ != handed_ || in_work_ > 0) return;
     const int64_t lent = slot_of(handed_ - 1);
@@ -268,9 +269,9 @@ class PrefetchStream final : public Stream {
 
   std::mutex mutex_;
   std::condition_variable work_, made_;  // for the thread; for the consumer
-  int64_t free_from_ = 0;                // turns the consumer is done with
-  int64_t handed_ = 0;                   // and those it has seen
-  int64_t filled_ = 0;                   // made without a gap
+  int64_t free_from_ = 0;                // the consumer is done with turns before this
+  int64_t handed_ = 0;                   // turns before this were handed to the consumer
+  int64_t filled_ = 0;                   // turns before this are made
   int64_t claimed_ = 0;
   std::vector<bool> is_made_;  // by slot, from filled_ on
   int64_t offset_ = 0;
@@ -283,10 +284,10 @@ class PrefetchStream final : public Stream {
   bool has_no_room_ = false;
   bool is_worker_waiting_ = false;
   bool is_consumer_waiting_ = false;
-  bool is_paused_ = false;  // the consumer wants to be inside input_
+  bool is_paused_ = false;  // the consumer wants to use input_
   bool is_over_ = false;
   bool is_stopping_ = false;
-  std::exception_ptr failure_;  // of the element behind the last one made
+  std::exception_ptr failure_;  // of the element after the last one made
   dataset::Workers workers_;
 };
 

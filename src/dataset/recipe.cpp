@@ -10,7 +10,7 @@
 namespace plimsoll::dataset {
 namespace {
 
-// Far from what could overflow when slots are counted.
+// Small enough that bytes times slots can't overflow.
 constexpr Bytes kLargestComponent = std::numeric_limits<Bytes>::max() >> 24;
 
 void check(const Component& component) {

@@ -17,12 +17,12 @@ namespace plimsoll::dataset {
 class Recipe;
 using RecipePtr = std::shared_ptr<const Recipe>;
 
-// What a stage takes: at least, and what it has a use for beyond that.
+// What a stage takes at least, and what it can use beyond that.
 struct Holding {
   Bytes bytes = 0;
   int threads = 0;
   Bytes most_bytes = 0;   // with AUTOTUNE; 0: the same
-  Bytes whole_bytes = 0;  // more than those, all of them or none
+  Bytes whole_bytes = 0;  // beyond most_bytes, useful only as a whole: all elements of a source in memory
 };
 
 // One iteration being built: where its memory comes from, and a meter for each of its stages, from the source on.
@@ -47,7 +47,7 @@ class Recipe {
   virtual int64_t most_size() const { return size(); }  // a bound where only that is known
   virtual bool is_random_access() const { return false; }  // its stream is indexed
   virtual Holding holding() const { return {}; }
-  virtual int64_t wanted_rows() const { return 1; }  // to ask for at once, so that the threads of a map have work
+  virtual int64_t wanted_rows() const { return 1; }  // rows to pull at once, so that the threads of a map have work
   virtual bool lends() const { return false; }       // elements lie in the stage's own slots: Stream::lend
   virtual const std::vector<std::string>* classes() const { return nullptr; }  // of a source: names of its labels
   // For a stage that makes one element of each of its input: the same stage over another input. Null for all others.
@@ -65,7 +65,7 @@ class Recipe {
   const std::vector<RecipePtr> inputs_;
 };
 
-// A stage over one input whose elements stay what they are, and become no more.
+// A stage over one input that leaves elements as they are, and gives no more of them.
 class SameElements : public Recipe {
  public:
   explicit SameElements(const RecipePtr& input) : Recipe(input->element(), {input}) {}
@@ -75,14 +75,14 @@ class SameElements : public Recipe {
 // Throws Error(Usage) for names used twice, sizes that make no sense, and a shape with -1 without `most`; fills `most`.
 ElementSpec checked(ElementSpec spec);
 
-// What holds elements of both: sizes that differ become -1. Throws Error(Usage) for other names, types or ranks;
-// `stage` is for its text.
+// A spec that holds elements of both: sizes that differ become -1. Throws Error(Usage) for different names, types or
+// ranks; `stage` is for its text.
 ElementSpec common_spec(const ElementSpec& a, const ElementSpec& b, const std::string& stage);
 
-// Random access, or maps over it: what choosing and ordering may go below.
+// Whether it has random access, or is maps over such: stages that choose or order elements may go below those maps.
 bool can_be_ordered(const Recipe& recipe);
-// Adds a stage that only chooses or orders elements: below the maps at the end of a chain with random access, so that
-// what is not wanted is not computed, and the threads of a map see many rows at once.
+// Adds a stage that only chooses or orders elements below the maps at the end of a chain with random access, so that
+// maps compute only chosen elements, and the threads of a map see many rows at once.
 RecipePtr below_maps(const RecipePtr& recipe, const std::function<RecipePtr(const RecipePtr& input)>& add);
 
 // The whole chain as text.

@@ -22,7 +22,7 @@ class RepeatStream final : public Stream {
   int64_t skip(int64_t count, const Rows& scratch) override {
     int64_t skipped = 0;
     while (skipped < count) {
-      // Whole rounds are not even looked at.
+      // Whole rounds are skipped without touching the input.
       if (const int64_t rounds = size_ > 0 ? (count - skipped) / size_ : 0; in_round_ == 0 && rounds > 0) {
         const int64_t passed = times_ < 0 ? rounds : std::min(rounds, times_ - round_);
         if (passed == 0) break;
@@ -59,7 +59,7 @@ class RepeatStream final : public Stream {
 
  private:
   bool is_over() const { return times_ >= 0 && round_ >= times_; }
-  // An input that stays empty would be repeated for ever.
+  // Ends where the input is empty, which would otherwise be repeated for ever.
   bool start_round() {
     if (in_round_ == 0) return false;
     ++round_;
@@ -67,7 +67,7 @@ class RepeatStream final : public Stream {
     input_->rewind(input_epoch());
     return !is_over();
   }
-  // Each round of each epoch has one of its own.
+  // The input's epoch: each round of each epoch has one of its own.
   uint64_t input_epoch() const {
     return (times_ < 0 ? epoch_ << 32U : epoch_ * static_cast<uint64_t>(times_)) + static_cast<uint64_t>(round_);
   }

@@ -17,15 +17,15 @@ ElementBytes padding_of(DType dtype, double value, const std::string& name) {
               ErrorKind::Usage);
 }
 
-// From the end to the front, so that a number is moved before something is written over it: each lies at the same place
-// or further back than before.
+// Works from the end to the front, so that a number is moved before it is overwritten: its new place is the same or
+// further back.
 void spread(std::byte* row, const Dims& shape, const Dims& target, const ElementBytes& padding) {
   if (shape == target) return;
   const int last = target.rank() - 1;
   const Bytes size = padding.size, run = shape[last] * size, target_run = target[last] * size;
   const int64_t runs = element_count(target) / std::max<int64_t>(target[last], 1);
   for (int64_t at = runs - 1; at >= 0; --at) {
-    // The place of this run in the element, if it has one.
+    // Where this run lies in the element before padding, if it is there.
     int64_t rest = at, source = 0, scale = 1;
     bool is_inside = true;
     for (int axis = last - 1; axis >= 0; --axis) {
@@ -119,7 +119,7 @@ void RowPadding::pad(const Component& component, size_t index, const Rows& rows,
     }
   const ElementBytes padding = padding_of(component.dtype, target.value, component.name);
   const Bytes bytes = element_count(goal) * padding.size;
-  // A row moves towards the front at most to where it starts, so those behind it are safe.
+  // Rows move towards the front only, so the rows after them are not overwritten.
   for (int64_t row = 0; row < rows.count(); ++row) {
     spread(rows.at(index, row), shape_of(row), goal, padding);
     std::memmove(rows.at(index, 0) + row * bytes, rows.at(index, row), static_cast<size_t>(bytes));

@@ -13,7 +13,7 @@ namespace plimsoll::dataset {
 class RowPadding {
  public:
   RowPadding() = default;  // none
-  // Throws Error(Usage) for shapes that can't be.
+  // Throws Error(Usage) for shapes that elements can't be padded to.
   RowPadding(const ElementSpec& spec, const PaddedBatchOptions& options);
 
   bool is_empty() const { return targets_.empty(); }

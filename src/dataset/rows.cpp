@@ -6,7 +6,7 @@
 namespace plimsoll::dataset {
 namespace {
 
-// Small elements lie close together, so that a window of many numbers stays small.
+// Small elements are aligned to less, so that a window of many single numbers stays small.
 Bytes alignment_of(const ElementSpec& spec) {
   const bool has_wide = std::ranges::any_of(spec, [](const Component& c) { return c.bytes() >= kAlignment; });
   return has_wide ? kAlignment : Bytes(sizeof(int64_t));

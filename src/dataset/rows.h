@@ -1,4 +1,4 @@
-// Places for elements: where each component of a row lies, and memory with such places under the line.
+// Rows of elements: where each component of a row lies, and slots, which are memory for rows under the line.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Column {
   Dims* shapes = nullptr;  // one for each row; null where the component is fixed
 };
 
-// Rows that a consumer gives to be filled: the columns, in the order of the element's components, stay the consumer's.
+// Rows that a consumer gives to be filled; the consumer owns the columns, which are in the order of the components.
 class Rows {
  public:
   Rows(const Column* columns, int64_t first, int64_t count) : columns_(columns), first_(first), count_(count) {}
@@ -52,7 +52,7 @@ class Rows {
 Bytes row_bytes(const Component& component, const Rows& rows, size_t index, int64_t row);
 // `to` is elsewhere, or the same row.
 void copy_row(const ElementSpec& spec, const Rows& from, int64_t from_row, const Rows& to, int64_t to_row);
-// What an ElementSlot starts from: each size that may differ is at its largest.
+// Sets each size that may differ to its largest, as an ElementSlot starts.
 void set_largest(const ElementSpec& spec, const Rows& rows, int64_t row);
 
 // After a stage with fixed components filled rows of a consumer whose components may differ in shape.

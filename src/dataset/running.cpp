@@ -13,7 +13,7 @@ namespace plimsoll::dataset {
 namespace {
 
 constexpr std::chrono::milliseconds kTuneEvery{20};
-constexpr double kMostWaiting = 0.01;  // of the time, before a stage gets more
+constexpr double kMostWaiting = 0.01;  // share of the time that the consumer may wait before a stage gets more
 
 Bytes handed_out_bytes(const Recipe& recipe) {
   return recipe.lends() ? 0 : Slots::bytes(recipe.element(), recipe.wanted_rows());
@@ -87,7 +87,7 @@ void Running::seek(const DatasetState& state) {
   row_ = rows_ = 0;
   state_ = {state.dataset, state.epoch, 0};
   if (state.position == 0) return;
-  // Without slots of its own the stage at the end lends, and needs none to pass over elements either.
+  // A last stage that lends elements needs no scratch row to pass over them.
   const Rows scratch = handed_out_ ? handed_out_->rows() : Rows(nullptr, 0, 0);
   state_.position = stream_->skip(state.position, scratch);
   if (state_.position < state.position) refuse();

@@ -11,13 +11,13 @@
 
 namespace plimsoll::dataset {
 
-// What an iteration has a use for when it may take so much: at least what its stages need.
+// What an iteration can use of `room` bytes; at least what its stages need.
 Bytes useful_bytes(const Recipe& recipe, Bytes room);
 
 // Each stage, and last the element that is handed out, where no stage lends it.
 std::vector<StageReport> planned_stages(const Recipe& recipe);
 
-// What a dataset may take of a free line beyond its least, unless its user says more.
+// What a dataset may take of the free bytes of a line, unless the caller of Dataset::on gives another bound.
 constexpr Bytes kPartForTuning = 8;  // an eighth
 
 class Running {

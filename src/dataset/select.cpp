@@ -47,7 +47,7 @@ class StreamedSelection final : public Stream {
   int64_t skip(int64_t count, const Rows& scratch) override {
     const int64_t wanted = std::min(count, selection_.most - taken_);
     if (wanted <= 0 || !pass_to_next(scratch)) return 0;
-    // All but the last with the gaps behind them.
+    // From the first to the last wanted element, with the gaps between them.
     const int64_t distance = (wanted - 1) * selection_.step + 1;
     const int64_t passed = (input_->skip(distance, scratch) + selection_.step - 1) / selection_.step;
     gap_ = selection_.step - 1;
@@ -71,7 +71,7 @@ class StreamedSelection final : public Stream {
   }
 
  private:
-  // A row about to be filled is scratch until then.
+  // `scratch` may be a row that is to be filled next.
   bool pass_to_next(const Rows& scratch) {
     const int64_t gap = std::exchange(gap_, 0);
     return gap == 0 || input_->skip(gap, scratch) == gap;

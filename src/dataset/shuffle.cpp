@@ -19,7 +19,7 @@ using dataset::Rows;
 using dataset::Slots;
 using dataset::Stream;
 
-constexpr int64_t kMostWindow = int64_t{1} << 32;  // far from what could overflow when bytes are counted
+constexpr int64_t kMostWindow = int64_t{1} << 32;  // so that bytes of a window can't overflow
 
 class PerfectShuffle final : public dataset::IndexedOver {
  public:
@@ -32,7 +32,7 @@ class PerfectShuffle final : public dataset::IndexedOver {
   void read(int64_t first, const Rows& rows) const override {
     dataset::Meter& meter = input_->meter();
     meter.elements.fetch_add(rows.count(), std::memory_order_relaxed);
-    // A clock would take as long as one row.
+    // Not timed: reading a clock would take as long as one row.
     if (rows.count() == 1) return from_.read((*order_)(first), rows);
     std::array<int64_t, 256> numbers;
     for (int64_t row = 0; row < rows.count(); row += numbers.size()) {
@@ -131,7 +131,7 @@ class ElementWindow final : public Stream {
                 const ShuffleOptions& options)
       : Stream(meter), input_(std::move(input)), spec_(spec), draws_(options), window_(spec, options.count, line) {}
 
-  // Elements have to be made, because later ones take their places; none is copied out.
+  // Elements are made, because later ones replace them in the window, but none is copied out.
   int64_t skip(int64_t count, const Rows&) override {
     int64_t skipped = 0;
     for (; skipped < count && fill_window(); ++skipped) free_place_ = draws_.below(filled_);
@@ -154,8 +154,8 @@ class ElementWindow final : public Stream {
   }
 
  private:
-  // Brings the window to its full size, or to all there is; false when it is empty. Should the input throw, the next
-  // call goes on from there.
+  // Fills the window, or takes all elements that are left; false when it is empty. If the input throws, the next call
+  // goes on from there.
   bool fill_window() {
     if (free_place_ && !is_input_over_) {
       if (input_->pull(window_.rows(*free_place_, 1)) == 0)

@@ -67,7 +67,7 @@ class Stream {
   virtual ~Stream() = default;
 
   // Fills rows from the front and returns how many: at least one, fewer than all for whatever reason, 0 at the end.
-  // An Error belongs to the element that would have come next: the stream then stands behind it and may be pulled on.
+  // An Error belongs to the element that would have come next: the next pull goes on after it.
   int64_t pull(const Rows& rows);
   // Pulls until the rows are full or the end is reached.
   int64_t pull_all(const Rows& rows);
@@ -94,7 +94,7 @@ class Stream {
   Meter& meter_;
 };
 
-// A stream whose elements are read by number, always.
+// A stream with random access.
 class IndexedStream : public Stream, public Indexed {
  public:
   using Stream::Stream;
@@ -109,7 +109,7 @@ class IndexedStream : public Stream, public Indexed {
   int64_t position_ = 0;
 };
 
-// One over another stream that has random access.
+// A stream with random access over another one.
 class IndexedOver : public IndexedStream {
  public:
   IndexedOver(Meter& meter, std::unique_ptr<Stream> input)

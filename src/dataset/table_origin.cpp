@@ -12,7 +12,7 @@
 namespace plimsoll::dataset {
 namespace {
 
-// The elements are their own numbers, so that a shuffle moves numbers and not rows.
+// Each element is its own number, so that a shuffle moves numbers and not rows.
 class TableOrigin final : public Origin {
  public:
   TableOrigin(std::shared_ptr<const data::Table> table, std::string text)
@@ -36,7 +36,7 @@ class TableOrigin final : public Origin {
   const ElementSpec element_{{"number", DType::I64, {}, {}}};
 };
 
-// What one thread reads with. The table goes last.
+// What one thread reads with. The table is destroyed after its reader.
 struct ThreadReader {
   std::shared_ptr<const data::Table> table;
   Reservation held;

@@ -69,7 +69,7 @@ class TracedFunction {
     for (const Tensor& output : outputs_) {
       if (!output.is_set() || output.owner() != &graph_.body())
         throw Error("map with operators: the function gave a tensor that is none of its graph", ErrorKind::Usage);
-      // What is handed on as it is need not pass through the session.
+      // An input that is returned unchanged is copied without the session.
       if (std::ranges::find(inputs_, output) == inputs_.end()) fetch_.push_back(output);
     }
     if (fetch_.empty()) return;
@@ -139,7 +139,8 @@ Tensor Dataset::Sample::operator[](std::string_view name) const {
 
 Dataset Dataset::map(const SampleFunction& function, int threads) const {
   if (!function) throw Error("map needs a function", ErrorKind::Usage);
-  // Planned once to know what it gives and takes; the memory of a session is taken when it is opened, so not here.
+  // Planned once here to know the output and the bytes. A session takes its memory when it opens, so none is taken
+  // here.
   const TracedFunction planned(element(), function, MemoryLine());
   const Bytes bytes = planned.bytes();
   const auto make = [spec = element(), function, bytes](MemoryLine& line) -> RandomMapFunction {

@@ -179,7 +179,7 @@ class UnbatchStream final : public Stream {
       const int64_t here = std::min(count - skipped, rows_ - row_);
       row_ += here;
       skipped += here;
-      // Batches of one size are passed over unread.
+      // Batches of a fixed size are skipped without being read.
       const int64_t size = spec_[0].shape[0];
       if (const int64_t batches = size > 0 ? (count - skipped) / size : 0; batches > 0)
         skipped += input_->skip(batches, batch_.rows()) * size;

@@ -15,7 +15,7 @@
 namespace plimsoll::dataset {
 namespace {
 
-// Threads that compute come first where processors are scarce. On Linux this is a setting of the thread.
+// Threads of the data yield to those that compute. On Linux the nice value is one of the thread.
 constexpr int kNice = 5;
 
 }  // namespace

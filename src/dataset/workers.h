@@ -10,10 +10,10 @@
 
 namespace plimsoll::dataset {
 
-// Joins its threads when it goes; whoever owns it has told them to end before.
+// Joins its threads when it is destroyed; its owner must have told them to end before.
 class Workers {
  public:
-  // Holds the memory of so many threads from the beginning, so that nobody takes it before they are started.
+  // Reserves the memory of so many threads at once, so that it is still there when they are started.
   Workers(int count, MemoryLine& line);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -35,7 +35,7 @@ class Workers {
   std::deque<Thread> threads_;
 };
 
-// What AUTOTUNE stays below: data never takes more threads than there are processors.
+// The most threads that AUTOTUNE gives to a stage: no more than there are processors.
 int most_threads();
 
 }  // namespace plimsoll::dataset

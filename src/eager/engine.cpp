@@ -13,11 +13,11 @@
 namespace plimsoll::eager {
 namespace {
 
-// So many operators may be pending. From the first number on they run when the code begins again where the recording
-// began, so that a loop is cut at the same place each time.
+// Pending operators run at the latest when there are kMostPending. From kManyPending on they run when the next operator
+// equals the first one of the recording, so that a loop is cut at the same place each time.
 constexpr size_t kManyPending = 1024, kMostPending = 4096;
-// The same for bytes that came from the program: they stay until what reads them has run. Where code is cut decides
-// which kernels run, so none of these numbers depends on the line.
+// The same for bytes that came from the program, which stay until the operators that read them have run. The places
+// where code is cut decide which kernels run, so none of these numbers depends on the line.
 constexpr Bytes kManyEntered = 4 * MiB, kMostEntered = 64 * MiB;
 
 void dispose_value(graph::Held* held) noexcept;
@@ -26,7 +26,7 @@ Bytes bytes_of(const TensorType& type) { return element_count(type.shape).fixed(
 
 }  // namespace
 
-// What the last handle calls.
+// Ends a value when its last handle goes.
 struct ValueAccess {
   static void dispose(EagerValue& value) noexcept {
     auto* const engine = static_cast<EagerEngine*>(value.recorder);
@@ -59,7 +59,7 @@ EagerEngine::EagerEngine(const MemoryLine& line, const EagerOptions& options)
 
 EagerEngine::~EagerEngine() {
   graph::remove_recorder(this);
-  // Handles of the engine itself go while it still answers.
+  // Handles of the engine itself go first, while the engine can still end their values.
   entered_.clear();
   kept_.clear();
   variables_.clear();
@@ -255,7 +255,7 @@ EagerValue& EagerEngine::add_made(const TensorType& type, EagerValue::Origin ori
   value->origin = origin;
   value->made_at = where;
   if (!store_.allocate(*value)) {
-    flush();  // numbers that only pending code reads go with it
+    flush();  // frees values that only pending code reads
     if (!store_.allocate(*value)) refuse(*value);
   }
   value->state = EagerValue::State::InMemory;
@@ -288,7 +288,7 @@ Tensor EagerEngine::make_variable(std::string_view name, const TensorType& type,
 }
 
 void EagerEngine::open_tape() {
-  // The step before ends here: a loop that looks at nothing is run step by step.
+  // A new tape ends the training step before it, so that a loop which reads no value still runs step by step.
   if (open_tapes_ == 0 && has_updates_) flush();
   ++open_tapes_;
   if (taped_from_ < 0) taped_from_ = static_cast<NodeId>(recording_.body().nodes().size());

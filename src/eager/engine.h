@@ -62,13 +62,13 @@ class EagerEngine : public graph::Recorder {
   struct Pending {
     std::vector<NodeId> nodes;     // in program order
     std::vector<ValueId> targets;  // of these nodes
-    std::vector<ValueId> frozen;   // of these targets: read a variable that changes
+    std::vector<ValueId> frozen;   // those of the targets that read a variable which changes
   };
 
   // A goal with the values that it is run on.
   struct PieceRun {
     std::shared_ptr<const PieceGoal> goal;
-    int32_t wanted = LoweredPiece::kAllTargets;  // or one target, that is made again
+    int32_t wanted = LoweredPiece::kAllTargets;  // or one target that is recomputed
     int64_t serial = 0;
     std::vector<EagerValue*> leaves;   // null: a constant, or not needed
     std::vector<EagerValue*> outs;     // by target that is wanted
@@ -84,7 +84,7 @@ class EagerEngine : public graph::Recorder {
   }
   EagerValue& value_for(ValueId id);
   EagerValue* add_value(ValueId id);
-  // Made by the program, not by an operator; with memory for its numbers.
+  // A value made by the program, not by an operator, with memory for its numbers.
   EagerValue& add_made(const TensorType& type, EagerValue::Origin origin, const std::source_location& where);
   EagerValue& variable_value(const StoredVariable& stored);
   void make_constant(EagerValue& value, ValueId id);
@@ -92,7 +92,7 @@ class EagerEngine : public graph::Recorder {
   bool is_read_by_pending(const EagerValue& value) const;
   Pending find_pending() const;
   Pending find_pending(bool recomputes_taped) const;
-  // Where a piece begins: a value that is not computed again.
+  // Whether a piece begins at this value: it is computed, and not to be recomputed.
   bool is_cut(ValueId id, bool recomputes_taped) const;
   bool is_frozen(ValueId id) const {
     return static_cast<size_t>(id) < frozen_.size() && frozen_[static_cast<size_t>(id)];

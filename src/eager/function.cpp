@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kManyInARow = 5;
 
-// What a call looks like: types of tensors, numbers by value.
+// The signature of a call: types of tensors, numbers by value.
 struct Signature {
   std::vector<TensorType> types;
   std::vector<uint64_t> numbers;
@@ -97,7 +97,7 @@ class Traces {
                            const TracedCode::Body& body, const std::source_location& where) {
     for (const Tensor& tensor : tensors)
       if (!tensor.is_set()) throw Error("function: an argument is unset");
-    // Within another trace, or in a graph: the code itself.
+    // Within another trace, or in a graph, the function is called directly.
     if (!tensors.empty() && !tensors[0].is_eager()) return body(tensors);
     auto& engine = static_cast<EagerEngine&>(graph::require_recorder("a call of a function"));
     engine.expect_thread();

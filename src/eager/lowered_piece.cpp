@@ -34,7 +34,7 @@ PieceGoal::PieceGoal(std::shared_ptr<const CodePiece> of, std::vector<PieceValue
   }
 }
 
-// Targets that show the bytes of a leaf, or of another target, are written by a node of their own.
+// A target that is a view of a leaf, or of another target, is copied by a node of its own.
 struct LoweredPiece::BuiltGraph {
   Graph graph;
   std::vector<ValueId> ids;          // by value of the piece
@@ -44,7 +44,7 @@ struct LoweredPiece::BuiltGraph {
   std::vector<NodeId> updates;
 };
 
-// Adds nodes, and each target as soon as it is computed: a variable that it shows may be changed later.
+// Adds nodes, and each target as soon as it is computed: a variable that it is a view of may be changed later.
 class LoweredPiece::NodeAdder {
  public:
   NodeAdder(const PieceGoal& goal, BuiltGraph& built)
@@ -94,7 +94,7 @@ class LoweredPiece::NodeAdder {
   const CodePiece& piece_;
   const bool updates_;
   BuiltGraph& built_;
-  std::vector<PieceValue> roots_;  // by value: that whose bytes it shows
+  std::vector<PieceValue> roots_;  // by value: the value that it is a view of, or itself
   std::vector<int32_t> target_of_;
   std::vector<bool> is_taken_;  // by root: its bytes are a leaf's or a target's
 };
@@ -147,7 +147,7 @@ void LoweredPiece::find_places(const CodePiece& piece) {
     places_.push_back({program_.fetches[f].buffer, built_->fetched[f], 0, true});
 }
 
-// The kernels of the others are the same as if they ran.
+// Drops tasks after lowering, so that the kernels that stay are those of the whole goal.
 void LoweredPiece::keep_only(int32_t target) {
   plan::Problem& problem = program_.problem;
   std::vector<bool> is_needed(problem.buffers.size(), false), is_wanted(problem.buffers.size(), false);

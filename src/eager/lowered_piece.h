@@ -1,4 +1,4 @@
-// A piece lowered to a program: the kernels that compute it, whether a plan runs them or a walk.
+// A piece lowered to a program: the kernels that compute it, in a planned step or in a walk (eager/walk.h).
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace plimsoll::eager {
 
-// What one run of a piece computes. It decides the kernels: what is made again later is made from the same goal, and so
-// has the same bits.
+// What one run of a piece computes. The goal decides the kernels: a value that is recomputed later is recomputed from
+// the same goal, and so has the same bits.
 struct PieceGoal {
   PieceGoal(std::shared_ptr<const CodePiece> of, std::vector<PieceValue> wanted, bool with_updates);
 
@@ -42,7 +42,7 @@ class LoweredPiece {
 
   const lower::Program& program() const { return program_; }
   const std::vector<Place>& places() const { return places_; }
-  // Into memory of their own; `by_buffer` gains their addresses. Null when there are none.
+  // Copies constants into memory of their own, and sets their addresses in `by_buffer`. Null when there are none.
   std::unique_ptr<memory::Arena> copy_constants(std::span<std::byte*> by_buffer) const;
   // The operator of a task and the types that it reads: "matmul of f32[2,3], f32[3,4]".
   std::string describe(plan::TaskId task) const;

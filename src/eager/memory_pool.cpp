@@ -95,7 +95,7 @@ void MemoryPool::give_back(Block block) noexcept {
   used_.erase(at);
   large_bytes_ -= block.bytes;
   kept_bytes_ += block.bytes;
-  // Code whose sizes change all the time would keep blocks that nobody takes again.
+  // Bounded: code whose sizes change all the time would keep blocks that are never used again.
   while (kept_bytes_ > std::max(kLeastKept, most_large_bytes_)) give_up(kept_.begin());
 }
 

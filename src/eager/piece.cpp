@@ -59,7 +59,7 @@ uint64_t hash_of(const PieceKey& key) {
 PieceBuilder::PieceBuilder(const graph::Body& recording, std::span<const NodeId> nodes)
     : recording_(recording), nodes_(nodes), numbers_(recording.values().size(), kNowhere) {
   key_.reserve(nodes.size() * 12);
-  // Numbers of outputs follow those of all leaves, which are known at the end: until then they count from 0.
+  // Outputs are numbered behind all leaves, whose count is known at the end; until then they count from 0.
   PieceValue outputs = 0;
   for (const NodeId id : nodes) {
     const graph::Node& node = recording.node(id);

@@ -41,7 +41,7 @@ struct CodePiece {
   Bytes bytes() const;            // that it takes itself
 };
 
-// Some nodes of a recording: what others compute, or computed, is a leaf.
+// A piece of some nodes of a recording; what other nodes compute, or computed, is a leaf of it.
 class PieceBuilder {
  public:
   PieceBuilder(const graph::Body& recording, std::span<const NodeId> nodes);  // in program order

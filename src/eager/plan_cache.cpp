@@ -53,7 +53,8 @@ void PlanCache::keep_bound() {
   if (has_dropped) kernels_.drop_unused();
 }
 
-// Those that no plan and no recipe of a value needs. A plan and a recipe hold their goal, a goal its piece.
+// Drops goals and pieces that no plan and no record of a value needs. Plans and records hold their goal, a goal its
+// piece.
 void PlanCache::drop_unused() {
   std::erase_if(goals_, [](const auto& entry) { return entry.second.use_count() == 1; });
   std::erase_if(pieces_, [](const auto& entry) { return entry.second.use_count() == 1; });

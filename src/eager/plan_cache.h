@@ -13,10 +13,10 @@ class PlanCache {
  public:
   explicit PlanCache(Bytes most_bytes) : most_bytes_(most_bytes) {}
 
-  // What is to be computed of the piece that the builder describes.
+  // The goal that computes these targets of the piece that the builder describes.
   std::shared_ptr<const PieceGoal> goal(const PieceBuilder& builder, std::span<const PieceValue> targets, bool updates);
   PlannedPiece& planned(const std::shared_ptr<const PieceGoal>& goal, int32_t wanted);
-  // After something was planned: what is over the bound goes, but for the last one that was asked for.
+  // Called after planning: drops plans over the bound, but not the last one that was asked for.
   void keep_bound();
 
   lower::KernelStore& kernels() { return kernels_; }

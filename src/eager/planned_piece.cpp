@@ -63,7 +63,8 @@ std::shared_ptr<const WalkProgram> PlannedPiece::walk_program(lower::KernelStore
 }
 
 Bytes PlannedPiece::bytes() const {
-  // The operands of an action, kernels of its own and what libraries keep for these; lists, and blocks of the heap.
+  // Estimates: an action with its operands, kernel and what libraries keep for it; the lists of a plan; a task of a
+  // walk.
   constexpr Bytes kBytesOfAction = 900, kBytesOfPlan = 4 * KiB, kBytesOfTask = 2 * KiB;
   const Bytes walk = walk_ == nullptr ? 0 : std::ssize(walk_->tasks()) * kBytesOfTask;
   return kBytesOfPlan + std::ssize(action_ops_) * kBytesOfAction + std::ssize(by_buffer_) * 8 + walk;

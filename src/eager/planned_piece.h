@@ -26,10 +26,10 @@ class PlannedPiece {
   bool is_planned() const { return executor_ != nullptr; }
   Bytes arena_bytes() const { return arena_bytes_; }
   Bytes planned_limit() const { return planned_limit_; }
-  // No plan was found below this; 0: none was looked for in vain.
+  // Planning failed below this; 0: it never failed.
   Bytes missed_bytes() const { return missed_bytes_; }
   double predicted_ns() const { return predicted_ns_; }
-  // Of one, relative to the time without a limit: 0.1 is 10 %.
+  // Of the plan, relative to the time without a limit: 0.1 is 10 % slower.
   double slowdown() const { return slowdown_; }
 
   // Memory of each leaf, and of each target that is wanted, in order; constants have their own. Null: not used.

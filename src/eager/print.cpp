@@ -1,4 +1,4 @@
-// Tensors in words: type and shortened values.
+// Tensors as text: type and shortened values.
 #include <cstring>
 #include <ostream>
 

@@ -1,4 +1,4 @@
-// What an engine says when something does not fit.
+// The refusals of an engine when something does not fit.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -57,8 +57,8 @@ void EagerEngine::refuse_task(const WalkProgram& program, const TaskWalk::Lack& 
   throw_refusal(refusal);
 }
 
-// The operator alone fits, but not beside what is held while its operands are made again. With room for the plan that
-// was missed it works.
+// The operator alone fits, but not beside what is held while its operands are recomputed. The need that is named is
+// that of the plan which did not fit.
 void EagerEngine::refuse_walk(const WalkProgram& program, plan::TaskId task, bool has_changed) const {
   Bytes outs = 0;
   for (const WalkSlot& slot : program.slots())

@@ -1,4 +1,4 @@
-// Who holds what: the largest eager values, in words.
+// The largest eager values, as text for the line's report.
 #pragma once
 
 #include <string>

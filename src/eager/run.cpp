@@ -52,9 +52,10 @@ bool EagerEngine::is_cut(ValueId id, bool recomputes_taped) const {
   return !(recomputes_taped && is_taped && !is_frozen(id));
 }
 
-// All that the program holds and all updates.
+// Nodes that compute values with a handle of the program, and all updates.
 EagerEngine::Pending EagerEngine::find_pending() const {
-  // A backward pass computes the forward pass again, whatever of it was looked at: results do not depend on looking.
+  // A backward pass recomputes the forward pass, whichever of its values were read: so reading a value does not change
+  // results.
   Pending pending = find_pending(false);
   const auto is_backward = [&](NodeId id) { return recording_.body().node(id).is_backward; };
   if (taped_from_ >= 0 && std::any_of(pending.nodes.begin(), pending.nodes.end(), is_backward))
@@ -93,7 +94,7 @@ EagerEngine::Pending EagerEngine::find_pending(bool recomputes_taped) const {
     pending.nodes.push_back(id);
     const graph::Node& node = body.node(id);
     const std::span<const ValueId> inputs = body.inputs(node);
-    // What a tape may still differentiate can't be computed again after the change.
+    // A value that a tape may still differentiate, and that reads a changed variable, can't be recomputed afterwards.
     const bool freezes =
         open_tapes_ > 0 && node.op->traits.updates == 0 &&
         std::any_of(inputs.begin(), inputs.end(), [&](ValueId in) { return is_changed[static_cast<size_t>(in)]; });
@@ -138,7 +139,7 @@ void EagerEngine::begin_recording() {
   taped_from_ = -1;
   where_.clear();
   entered_bytes_ = 0;
-  // Values go one after another: none of them is in the new recording.
+  // Released at the end of this scope, when the new recording is in place.
   const std::vector<Tensor> entered = std::move(entered_), kept = std::move(kept_);
   entered_ = {};
   kept_ = {};
@@ -164,7 +165,7 @@ void EagerEngine::run_nodes(std::span<const NodeId> nodes, std::span<const Value
     if (body.node(id).op->traits.updates != 0) is_done_[static_cast<size_t>(id)] = true;
 }
 
-// All leaves and results in memory at once, and temporaries in the arena. False: that does not fit.
+// Runs with all leaves and results in memory at once, and temporaries in the arena. False: that does not fit.
 bool EagerEngine::run_planned(const PieceRun& run) {
   const Pins pins(run.leaves);
   for (EagerValue* leaf : run.leaves)
@@ -177,7 +178,7 @@ bool EagerEngine::run_planned(const PieceRun& run) {
     return false;
   }
   if (run.wanted == LoweredPiece::kAllTargets) add_records(run, planned.predicted_ns());
-  for (EagerValue* variable : run.changed) ++variable->version;  // the records are of the versions before
+  for (EagerValue* variable : run.changed) ++variable->version;  // after add_records: they name the versions before
   kernels::StepStatus status;
   planned.run({.seed = options_.seed, .step = run.serial, .status = &status}, places_of(run.leaves),
               places_of(run.outs));
@@ -205,7 +206,7 @@ void EagerEngine::add_records(const PieceRun& run, double make_ns) {
   }
 }
 
-// Task by task, with the kernels of the plan.
+// Runs task by task, with the kernels that a plan would run.
 void EagerEngine::walk(const PieceRun& run) {
   store_.commit_arena(0);
   std::shared_ptr<const WalkProgram> program = walk_program(run);
@@ -223,14 +224,14 @@ void EagerEngine::walk(const PieceRun& run) {
   }
   if (stuck) {
     for (EagerValue* out : run.outs) store_.unmake(*out);
-    // Some of its updates have run and others can't: what is pending would mix old and changed variables.
+    // Some updates have run and others can't: pending code would mix old and changed variables, so it is dropped.
     if (has_changed) begin_recording();
     refuse_walk(*program, *stuck, has_changed);
   }
   if (!status.is_good()) throw_bad_value(program->op_of(status.action), status);
 }
 
-// Null: no room to set it up in.
+// Null: there is no room to make the program.
 std::shared_ptr<const WalkProgram> EagerEngine::walk_program(const PieceRun& run) {
   if (line().covers_process() && !store_.make_room(planning_bytes(*run.goal->piece))) return nullptr;
   const auto began = Clock::now();
@@ -250,7 +251,7 @@ bool EagerEngine::remake(EagerValue& value) {
   run.wanted = record->target;
   run.serial = record->serial;
   run.leaves.resize(run.goal->piece->leaves.size());
-  std::vector<Tensor> kept;  // once the value is there, it keeps its leaves no more
+  std::vector<Tensor> kept;  // keeps the leaves alive: the value stops doing so once it is there
   for (const LeafUse& leaf : record->leaves) {
     run.leaves[static_cast<size_t>(leaf.number)] = leaf.value;
     graph::keep(leaf.value);
@@ -281,7 +282,7 @@ bool EagerEngine::plan(PlannedPiece& planned, Bytes limit) {
   return true;
 }
 
-// Memory for the results, a plan that fits what is left, and its arena.
+// Takes memory for the results, makes a plan that fits what is left, and takes its arena.
 bool EagerEngine::prepare(PlannedPiece& planned, std::span<EagerValue* const> outs) {
   for (EagerValue* out : outs)
     if (!store_.allocate(*out)) return false;

@@ -18,7 +18,7 @@ SpillFile::SpillFile(const MemoryLine& line, std::string folder, Bytes most_byte
     : line_(line), folder_(std::move(folder)), most_bytes_(most_bytes) {
   if (folder_.empty()) return;
   speed_ = memory::kept_disk_speed(folder_, most_bytes_).speed;
-  // Held from the start: when a value must leave memory there is no room for it.
+  // Reserved from the start: when a value must leave memory, there is no room left for staging.
   staging_ = line_.reserve(Tag::Staging, memory::ScratchFile::kStagingBytes);
 }
 

@@ -1,4 +1,4 @@
-// A scratch file with places for values that had to leave memory.
+// A scratch file for eager values that had to leave memory.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ class SpillFile {
   SpillFile(const MemoryLine& line, std::string folder, Bytes most_bytes);
 
   bool is_possible() const { return !folder_.empty() && !is_full_; }
-  // The place of the numbers, or -1 when the file is full. Throws Error(DiskFull).
+  // The offset of the numbers in the file, or -1 when the file is full. Throws Error(DiskFull).
   Bytes write(const std::byte* from, Bytes bytes);
   void read(Bytes place, std::byte* into, Bytes bytes);
   void free(Bytes place, Bytes bytes) noexcept;
@@ -30,8 +30,8 @@ class SpillFile {
   memory::DiskSpeed speed_;
   std::unique_ptr<memory::ScratchFile> file_;
   Reservation staging_;
-  std::map<Bytes, Bytes> free_;  // place to length
-  bool is_full_ = false;         // the last value found no place
+  std::map<Bytes, Bytes> free_;  // offset to length
+  bool is_full_ = false;         // the last value found no room
 };
 
 }  // namespace plimsoll::eager

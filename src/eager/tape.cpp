@@ -58,7 +58,7 @@ class TapeState {
     NodeId since;
   };
 
-  // What is pending may run in it, and begin another recording.
+  // Opening a tape may run what is pending, and so begin another recording.
   static EagerEngine& open_engine() {
     auto& engine = static_cast<EagerEngine&>(graph::require_recorder("a Tape"));
     engine.expect_thread();
@@ -72,7 +72,7 @@ class TapeState {
                               tensor.is_set() ? "belongs to a graph" : "is unset"));
   }
 
-  // By node: from when on the source counts; -1: never.
+  // The node from which on the source is watched; -1: never.
   NodeId since_of(const Tensor& source, const std::vector<bool>& is_recorded) const {
     const graph::Body& body = engine_.graph().body();
     const ValueId id = source.id();
@@ -109,7 +109,7 @@ class TapeState {
   }
 
   std::vector<Gradient> differentiate(const Tensor& target, std::span<const Tensor> sources, Tensor seed) {
-    // Entered first: what is new in the recording has no node there.
+    // id() enters values into the recording; all of them first, so that find_recorded knows them.
     static_cast<void>(target.id());
     for (const Tensor& source : sources) static_cast<void>(source.id());
     for (const WatchedTensor& watched : watched_) static_cast<void>(watched.tensor.id());

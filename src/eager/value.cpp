@@ -10,7 +10,7 @@ RunRecord::~RunRecord() {
     if (leaf.value->is_dead)
       delete leaf.value;
     else if (leaf.value->handles == 0)
-      leaf.value->dispose(leaf.value);  // it was only kept for this
+      leaf.value->dispose(leaf.value);  // only this record kept it
   }
 }
 

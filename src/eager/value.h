@@ -1,4 +1,4 @@
-// One eager value: where its numbers are, and what they can be made from again.
+// One eager value: where its numbers are, and how they can be recomputed.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace plimsoll::eager {
 
 struct EagerValue;
 
-// A leaf of a run: what it was computed from. The record does not keep its leaves alive: a value that was dropped does.
+// A leaf of a run: a value that the run read. A record does not keep its leaves alive; a dropped value does.
 struct LeafUse {
   EagerValue* value = nullptr;
   int64_t version = 0;
   int32_t number = 0;  // in the piece
 };
 
-// The recipe of a value: the run that made it, and the leaves of that run which it depends on.
+// How a value is recomputed: the run that made it, and the leaves of that run which it depends on.
 struct RunRecord {
   std::shared_ptr<const PieceGoal> goal;
   int32_t target = 0;  // of the goal
@@ -32,17 +32,17 @@ struct RunRecord {
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
   ~RunRecord();
-  // False when a leaf is gone or has been assigned since: what came of it can't be made again.
+  // False when a leaf is gone or has been assigned since: the value can't be recomputed.
   bool is_valid() const;
 };
 
-// Makes values again that only it knows: what a walk holds while it runs.
+// Recomputes values that exist only during a walk.
 class Remaker {
  public:
   virtual ~Remaker() = default;
   virtual bool remake(EagerValue& value) = 0;  // false: no room
   virtual bool can_remake(const EagerValue& value) const = 0;
-  virtual double remake_ns(const EagerValue& value) const = 0;  // with all that is missing on the way
+  virtual double remake_ns(const EagerValue& value) const = 0;  // with all dropped values that it needs
   virtual double distance(const EagerValue& value) const = 0;   // to its next use, in tasks
 };
 
@@ -60,10 +60,10 @@ struct EagerValue : graph::Held {
   Block block = {};
   Bytes file_place = -1;
 
-  std::shared_ptr<RunRecord> record = {};  // Computed: its recipe
+  std::shared_ptr<RunRecord> record = {};  // Computed: how to recompute it
   Remaker* walk = nullptr;                 // Computed: the walk under way that makes it
   int32_t slot = -1;                       // of that walk
-  bool is_spent = false;                   // the walk has no more use for it, unless to make others again
+  bool is_spent = false;                   // the walk needs it only to recompute other values
   Init init = {};                          // Filled, Variable
   uint64_t fill_key = 0;                   // Filled
   bool is_range = false;                   // Filled: a, a + b, a + 2 b ...

@@ -17,7 +17,7 @@ void keep_leaves(const EagerValue& value) {
 }
 void let_leaves_go(const EagerValue& value) noexcept {
   if (value.record == nullptr) return;
-  const std::shared_ptr<RunRecord> record = value.record;  // a leaf that goes may take values with it
+  const std::shared_ptr<RunRecord> record = value.record;  // a copy: freeing a leaf may free `value`
   for (const LeafUse& leaf : record->leaves)
     if (leaf.value != nullptr) graph::let_go(leaf.value);
 }
@@ -51,7 +51,8 @@ EagerValue* ValueStore::add() {
 }
 
 void ValueStore::release(EagerValue& value) noexcept {
-  // Numbers that a formula gives are no burden: values that were computed from them can be computed again.
+  // A filled value can be made from its formula: it is kept without memory, so that values computed from it can be
+  // recomputed.
   if (value.origin == EagerValue::Origin::Filled && value.records > 0) {
     give_back(value);
     if (value.file_place >= 0) file_.free(std::exchange(value.file_place, -1), value.bytes);
@@ -74,7 +75,7 @@ void ValueStore::release(EagerValue& value) noexcept {
 }
 
 void ValueStore::end() noexcept {
-  for (EagerValue* value : values_) ++value->handles;  // none goes while others let go of it
+  for (EagerValue* value : values_) ++value->handles;  // so that none is freed while others release their leaves
   for (EagerValue* value : values_)
     if (value->state == EagerValue::State::Dropped) let_leaves_go(*value);
   dropped_.clear();
@@ -94,7 +95,7 @@ void ValueStore::end() noexcept {
 bool ValueStore::allocate(EagerValue& value) {
   value.block = pool_.take(value.bytes);
   if (value.block.is_set()) return true;
-  // Memory is cut in whole blocks: what is missing is one of them, or a slab for small values.
+  // Memory is taken in whole blocks: room is needed for one of them, or for a slab of small values.
   const Bytes wanted = std::max(MemoryPool::block_bytes(value.bytes), MemoryPool::kSlabBytes);
   if (!make_room(wanted)) return false;
   value.block = pool_.take(value.bytes);
@@ -165,8 +166,8 @@ bool ValueStore::keep_dependents(const EagerValue& variable) {
     return value->record != nullptr && std::any_of(value->record->leaves.begin(), value->record->leaves.end(),
                                                    [&](const LeafUse& leaf) { return leaf.value == &variable; });
   };
-  // Those that are there first: what comes back may not take their place.
-  std::vector<std::shared_ptr<RunRecord>> ended;  // a leaf that goes with its last record changes the list of values
+  // Values in memory first: without their records they can't be dropped to make room for those that come back.
+  std::vector<std::shared_ptr<RunRecord>> ended;  // outlive the loop: freeing a leaf would change values_
   for (EagerValue* value : values_)
     if (value->state != EagerValue::State::Dropped && value->is_made() && depends(value))
       ended.push_back(std::move(value->record));
@@ -185,13 +186,13 @@ bool ValueStore::may_go(const EagerValue& value) const {
   return file_.is_possible() || value.can_be_remade();
 }
 
-// Of a value that a walk makes, as if it could be made again: that is looked at when it is its turn to go.
+// A value of a walk is priced as if it could be recomputed; whether it can is checked when it is chosen to go.
 double ValueStore::price_ns(const EagerValue& value) const {
   if (value.is_spent) return 0;
   double price = file_.is_possible() ? file_.ns_of(value.bytes) : std::numeric_limits<double>::max();
   if (value.walk != nullptr || value.can_be_remade()) {
     double remake = value.walk != nullptr ? value.walk->remake_ns(value) : value.make_ns;
-    // What it is made from may have been let go too; a few levels tell enough.
+    // Its leaves may have been dropped too; one level of them is a good enough estimate.
     if (value.walk == nullptr && value.record != nullptr)
       for (const LeafUse& leaf : value.record->leaves)
         if (leaf.value->state == EagerValue::State::Dropped) remake += 2 * leaf.value->make_ns;

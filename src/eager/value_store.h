@@ -18,7 +18,7 @@ namespace plimsoll::eager {
 
 class ValueStore {
  public:
-  // `remake` computes a dropped value again into its new memory; false: there is no room for what it is made from.
+  // `remake` recomputes a dropped value into its new memory; false: there is no room for what it is made from.
   using Remake = std::function<bool(EagerValue&)>;
   ValueStore(const MemoryLine& line, const EagerOptions& options, Remake remake);
   ~ValueStore();
@@ -29,7 +29,7 @@ class ValueStore {
   // A new value, listed until release; `handles` is 1.
   EagerValue* add();
   void release(EagerValue& value) noexcept;  // its last handle is gone
-  // The engine ends: all memory is given back, values only say that their Eager has ended.
+  // The engine ends: all memory is given back, and uses of the values throw Error from then on.
   void end() noexcept;
 
   // Memory for a value that has none; room is made where needed. False: there is none.
@@ -38,7 +38,7 @@ class ValueStore {
   // Its numbers are in memory after this. False: no room.
   bool bring_back(EagerValue& value);
   void fill(EagerValue& value) const;
-  // It has its numbers now, in its memory.
+  // The numbers of the value are now in its memory.
   void note_made(EagerValue& value);
   void unmake(EagerValue& value) noexcept;  // as if it had not been computed
   // Before a variable changes: values that are made from it come back where they were dropped, and stay or are spilled
@@ -48,10 +48,10 @@ class ValueStore {
   // The arena of steps has at least so many bytes after this. False: no room.
   bool commit_arena(Bytes bytes);
   std::byte* arena() const { return arena_.data(); }
-  // Bytes that a step's arena could have: without touching any value, and with all that may go.
+  // Bytes that a step's arena could have: without dropping any value, and with all that may be dropped.
   Bytes easy_bytes() const;
   Bytes most_bytes() const;
-  // Makes so many bytes of the line free. False: not even without all that may go.
+  // Makes so many bytes of the line free. False: dropping all that may be dropped is not enough.
   bool make_room(Bytes bytes);
 
   static bool is_large(const EagerValue& value) { return value.bytes > kSmallValue; }
@@ -66,9 +66,9 @@ class ValueStore {
   int64_t remakes() const { return remakes_; }
 
  private:
-  static constexpr Bytes kSmallValue = 32 * KiB;  // smaller ones are never let go: they share pages
+  static constexpr Bytes kSmallValue = 32 * KiB;  // smaller ones are never dropped: they share pages
 
-  double price_ns(const EagerValue& value) const;  // of letting it go and having it back
+  double price_ns(const EagerValue& value) const;  // of dropping it and bringing it back
   bool let_one_go();
   bool let_go(EagerValue& value);
   bool spill(EagerValue& value);

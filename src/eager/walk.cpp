@@ -5,8 +5,8 @@
 namespace plimsoll::eager {
 namespace {
 
-// Operands are made without being held only while the walk runs no more than so many times the number of its tasks:
-// each level of that may double the work.
+// Where operands do not fit together while they are recomputed, each is recomputed without holding the others. Each
+// level of that may double the work, so the walk stops doing it after this many runs for each of its tasks.
 constexpr int64_t kMostRuns = 200;
 
 Bytes least_workspace(const WalkTask& task) {
@@ -15,7 +15,7 @@ Bytes least_workspace(const WalkTask& task) {
 
 }  // namespace
 
-// Stay in memory until this ends.
+// Values that stay in memory while it lives.
 class TaskWalk::Pinned {
  public:
   Pinned() = default;
@@ -111,7 +111,7 @@ bool TaskWalk::is_lost(int32_t slot) const {
   return !is_there(slot) && value(slot).state == EagerValue::State::Dropped && is_needed(slot);
 }
 
-// It gives the same bits: its variables are as they were.
+// Whether running it again gives the same bits: its variables have not changed since.
 bool TaskWalk::can_run_again(plan::TaskId id) const {
   const WalkTask& task = program_->tasks()[static_cast<size_t>(id)];
   return task.recomputable && task.changes.empty() &&
@@ -179,7 +179,7 @@ double TaskWalk::distance(const EagerValue& of) const {
 }
 
 bool TaskWalk::can_remake(const EagerValue& of) const {
-  // A target without a record outlives the walk, and then nobody can make it.
+  // A target without a record outlives the walk, and can't be recomputed after it.
   if (program_->slots()[static_cast<size_t>(of.slot)].kind == WalkSlot::Kind::Target) return false;
   return can_make(of.slot) || (!is_needed(of.slot) && !is_relied_on(of.slot));
 }
@@ -202,7 +202,7 @@ bool TaskWalk::remake(EagerValue& of) {
   return of.block.is_set();
 }
 
-// Small values are not let go to make room, so they go as soon as they can.
+// make_room drops no small values, so the walk drops them as soon as it can.
 void TaskWalk::drop_if_small(EagerValue& of) {
   if (!ValueStore::is_large(of) && of.state == EagerValue::State::InMemory && of.pins == 0 && can_remake(of))
     store_.drop(of);
@@ -216,7 +216,7 @@ bool TaskWalk::gather(const WalkTask& task, bool holds, Pinned& pinned) {
     if (holds) pinned.add(value(slot));
   }
   if (holds) return true;
-  // What was lost meanwhile is made again, now beside the others.
+  // Operands that were dropped meanwhile are brought back, while those in memory stay.
   std::vector<int32_t> lost;
   for (const int32_t slot : task.reads) {
     if (value(slot).state == EagerValue::State::InMemory)
@@ -281,7 +281,8 @@ void TaskWalk::call_kernel(plan::TaskId id, bool is_slim, std::byte* workspace) 
   program_->kernel(id, is_slim).run({in_.data(), out_.data(), workspace, &state_, id});
 }
 
-// What is dropped and made from the old version comes back before the change. After this it is not dropped again.
+// Brings back dropped values that are made from the old version, before the variables change. They are not dropped
+// again.
 bool TaskWalk::keep_what_relies_on(const WalkTask& task) {
   Pinned pinned;
   for (const int32_t slot : task.changed_slots)

@@ -1,6 +1,6 @@
-// Runs a program task by task where no plan of it fits. Each value that a task does not read may be dropped and made
-// again by the tasks that lead to it, or be spilled: at any time only the operands of one task, and of those that make
-// them again, must be in memory. The kernels are those of the plan, so the bits are too.
+// Runs a program task by task where no plan of it fits. Each value that a task does not read may be dropped and
+// recomputed by the tasks that lead to it, or be spilled: at any time only the operands of one task, and of those that
+// recompute them, must be in memory. The kernels are those of the plan, so the bits are too.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ class TaskWalk : public Remaker {
   TaskWalk(const TaskWalk&) = delete;
   TaskWalk& operator=(const TaskWalk&) = delete;
 
-  // The task that lacks most when all that may go is gone, before anything has run.
+  // The task that lacks most memory when all that may be dropped is dropped, before anything has run.
   struct Lack {
     plan::TaskId task;
     Bytes own;      // what it reads and writes, and its workspace
@@ -50,7 +50,7 @@ class TaskWalk : public Remaker {
   bool is_lost(int32_t slot) const;
   bool can_run_again(plan::TaskId id) const;
   bool can_make(int32_t slot) const;
-  // Slots that are not there and lead to this one, through others that are not there; itself first.
+  // Slots whose values are missing and are needed to recompute this one, through other missing ones; itself first.
   std::vector<int32_t> find_missing(int32_t slot) const;
   bool reads(int32_t slot, std::span<const plan::BufferId> buffers) const;
   bool is_relied_on(int32_t slot) const;

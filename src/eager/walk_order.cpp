@@ -5,7 +5,7 @@
 namespace plimsoll::eager {
 namespace {
 
-constexpr Bytes kSmallBytes = 32 * KiB;  // such values are not let go: they count as nothing
+constexpr Bytes kSmallBytes = 32 * KiB;  // values up to this size are not counted: make_room never drops them
 
 class UpdateMover {
  public:
@@ -61,7 +61,7 @@ class UpdateMover {
     }
   }
 
-  // Updates, and small tasks that nobody else reads.
+  // Updates, and tasks whose small results only updates read.
   void find_waiting() {
     is_waiting_.assign(tasks_.size(), false);
     std::vector<bool> only_waiting(slots_.size(), true);  // by slot: its readers wait
@@ -99,7 +99,7 @@ class UpdateMover {
                        [&](plan::TaskId task) { return is_done_[static_cast<size_t>(task)]; });
   }
 
-  // What it reads is there, and nobody still reads what it changes.
+  // Its operands are there, and no earlier reader of a variable that it changes is left.
   bool is_ready(plan::TaskId id) const {
     const WalkTask& task = tasks_[static_cast<size_t>(id)];
     for (const WalkOperand& operand : task.in) {
@@ -116,13 +116,13 @@ class UpdateMover {
     return true;
   }
 
-  // A task that reads a variable after a change: what changes it comes first.
+  // For a task that reads a variable after a change: adds the tasks that change it.
   void bring_to_version(const WalkOperand& operand, const std::vector<plan::TaskId>& order) {
     if (changes_[static_cast<size_t>(operand.buffer)] >= operand.version &&
         (operand.slot < 0 || slots_[static_cast<size_t>(operand.slot)].kind == WalkSlot::Kind::Leaf ||
          is_made(operand.slot)))
       return;
-    // Rare: all that waits before this task in the given order.
+    // Rare, so simply all waiting tasks in the given order, until the variable has its version.
     for (const plan::TaskId task : order) {
       if (changes_[static_cast<size_t>(operand.buffer)] >= operand.version &&
           (operand.slot < 0 || is_made(operand.slot)))
@@ -131,7 +131,7 @@ class UpdateMover {
     }
   }
 
-  // Large values that are still needed and that could be made again until one of these buffers changes.
+  // Large values that are still needed and that can be recomputed only until one of these buffers changes.
   Bytes kept_by(const std::vector<bool>& changing) const {
     Bytes bytes = 0;
     for (size_t s = 0; s < slots_.size(); ++s) {
@@ -167,7 +167,7 @@ class UpdateMover {
     if (kept_by(changing) > freed) return;
     for (const plan::TaskId task : ready) add(task);
     std::erase_if(waiting_, [&](plan::TaskId task) { return is_done_[static_cast<size_t>(task)]; });
-    move_updates();  // what these make ready: a count of steps, then the updates that read it
+    move_updates();  // those that these make ready: after the count of steps, the updates that read it
   }
 
   const std::vector<WalkTask>& tasks_;

@@ -83,7 +83,7 @@ void WalkProgram::add_task(plan::TaskId id, std::vector<int32_t>& changes_before
   for (const plan::BufferId buffer : from.writes) add_once(task.writes, slot_of_[static_cast<size_t>(buffer)]);
   for (const plan::BufferId buffer : from.updates) {
     const int32_t slot = slot_of_[static_cast<size_t>(buffer)];
-    // A target that shows the bytes of another value is assigned: nothing is read of what it was.
+    // A target that is a view of another value is assigned as a whole: its old content is not read.
     if (slots_[static_cast<size_t>(slot)].kind == WalkSlot::Kind::Target) {
       task.recomputable = true;
       add_once(task.writes, slot);

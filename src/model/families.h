@@ -31,7 +31,7 @@ class ModelSettings {
  private:
   int64_t take(std::optional<int64_t>& option, int64_t otherwise, std::string_view what) const;
   std::string model_;
-  ModelOptions options_;  // what has been asked for is taken out
+  ModelOptions options_;  // those that were not asked for yet
 };
 
 // A model of one input, called "input", whose only output is measured against "labels".

@@ -23,7 +23,7 @@ bool fits_any(const std::vector<std::string>& patterns, std::string_view name) {
 
 bool is_models(const graph::Variable& variable) { return variable.role() != VariableRole::Optimiser; }
 
-// A pattern that matches nothing is a typing error: the training would not be the one that was meant.
+// A pattern that matches nothing is taken for a typing error.
 void expect_matches(const graph::Body& graph, const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     std::string some;

@@ -6,7 +6,7 @@
 
 namespace plimsoll::model {
 
-// Without any that are frozen. Throws Error(Usage) for a pattern that matches no variable and when all are frozen.
+// All weights that are not frozen. Throws Error(Usage) for a pattern that matches no variable and when all are frozen.
 std::vector<Tensor> list_trained(Graph& graph, const Freeze& freeze);
 
 // Leaves out the updates of statistics that are frozen.

@@ -41,7 +41,7 @@ const std::vector<NamedLoss>& known_losses() {
   return kLosses;
 }
 
-// Labels 0 and 1 become -1 and 1; those that are so already stay.
+// Labels 0 and 1 become -1 and 1; labels -1 and 1 stay.
 Tensor signs(Tensor labels) { return labels - cast(equal(labels, labels.graph().scalar(0)), DType::F32); }
 
 Tensor unit_vectors(Tensor x) {

@@ -17,7 +17,7 @@ namespace {
 using model::as_floats;
 using model::as_shape;
 
-// The sum over the samples of the mean of each.
+// The sum, over the samples, of the mean of each sample's elements.
 Tensor sum_of_samples(Tensor values, Name name = {}) {
   if (values.rank() == 0)
     throw Error("a metric gives one number for each sample; this one is a number for the batch", ErrorKind::Usage);
@@ -37,7 +37,7 @@ void expect_match(const char* metric, Tensor prediction, Tensor target) {
               ErrorKind::Usage);
 }
 
-// Class numbers, of targets that are such or probabilities of classes.
+// Class numbers from targets that are class numbers, or probabilities of classes.
 Tensor labels_of(Tensor prediction, Tensor target, const char* metric) {
   Shape rows = prediction.shape();
   if (rows.rank() > 0) rows.erase(rows.rank() - 1);
@@ -53,7 +53,7 @@ Tensor is_above(Tensor x, double threshold) {
   return cast(greater(as_floats(x), x.graph().scalar(static_cast<float>(threshold))), DType::F32);
 }
 
-// How many are predicted positive and are, and are not; and how many are positive but not predicted.
+// Counts of true positives, false positives and false negatives.
 std::vector<Tensor> confusion(Tensor prediction, Tensor target, double threshold, const char* metric) {
   expect_match(metric, prediction, target);
   const Tensor is = as_shape(is_above(target, 0.5), prediction.shape()), said = is_above(prediction, threshold);

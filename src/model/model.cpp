@@ -19,7 +19,7 @@ std::string names_of(const NamedTensors& tensors) {
   return names.empty() ? "none" : names;
 }
 
-// What goes in and comes out are the tensors that the model names, all of them and no others.
+// Checks that the given tensors are those that the model names, all of them and no others.
 void expect_names(const std::string& model, std::string_view what, const std::vector<std::string>& wanted,
                   const NamedTensors& given) {
   const bool all = std::all_of(wanted.begin(), wanted.end(), [&](const auto& name) { return given.has(name); });

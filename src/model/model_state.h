@@ -36,7 +36,7 @@ struct Model::State {
   std::vector<std::string> inputs, outputs;
   Function function;
   std::vector<model::Home> homes = {};
-  std::shared_ptr<train::Compiled> compiled = {};          // made by compile, of the folder train
+  std::shared_ptr<train::Compiled> compiled = {};          // see train/compiled.h; null before it is first needed
   std::shared_ptr<const model::StoredSource> stored = {};  // where it was loaded from; null: from nowhere
   std::shared_ptr<const AdaptOptions> adapters = {};       // that it was given; null: none
   // By name: variables that a weights file need not have.

@@ -1,4 +1,4 @@
-// The passes of a model before anything is made of them: what training graphs of all kinds begin with.
+// Forward passes of a model with their placeholders and objectives, from which all kinds of training graphs are built.
 #pragma once
 
 #include "model/training.h"
@@ -13,7 +13,7 @@ struct BuiltPass {
 BuiltPass build_pass(Graph& graph, const ModelSpec& spec, const NamedTensors& inputs, const TrainingGraph& of,
                      bool training);
 
-// Placeholders for what is fed; gives the inputs of the model that are made of them.
+// Adds placeholders for what is fed; returns the inputs of the model, made from them.
 NamedTensors add_fed(Graph& graph, const ModelSpec& spec, const InputConversion& conversion, TrainingGraph& to);
 
 // The inference pass with its objective.

@@ -37,7 +37,7 @@ struct WholeModel {
   StageCut training, evaluation;
   // By trained weight: the nodes that use it in training.
   std::vector<std::vector<NodeId>> uses;
-  std::vector<std::vector<bool>> has_gradient;  // of what crosses in training: by stage, then as StageCut::crossing
+  std::vector<std::vector<bool>> has_gradient;  // of values that cross in training: indexed as StageCut::crossing
 };
 
 // Values that depend on a trained weight.
@@ -69,7 +69,7 @@ void find_uses(WholeModel& whole) {
   }
 }
 
-// Which of the values that cross have a gradient behind the border: found by making those gradients.
+// Which of the values that cross to the next stage have a gradient there: found by building those gradients.
 void find_gradients(WholeModel& whole, NodeId end) {
   Graph& graph = *whole.graph;
   const std::vector<bool> reached = find_reached(graph.body(), whole.trained, end);
@@ -125,12 +125,12 @@ struct StageWeight {
   std::vector<size_t> own_uses;  // of StageBuilder::uses_, in program order
 };
 
-// A place where a weight is used has a sum of gradients of its own. So the order of additions does not depend on which
-// ranks use a weight: all micro-batches of a use, then one use after another.
+// Each node that uses a weight has a sum of gradients of its own. So the order of additions does not depend on which
+// ranks use the weight: all micro-batches of a use are added, then one use after another.
 struct WeightUse {
   NodeId node;     // of the whole model
   ValueId weight;  // there
-  Tensor seen;     // what the nodes of this graph read: the weight under another name, unless it is used once
+  Tensor seen;     // what the node reads in this graph: the weight, or a view of its own where it is used several times
   Tensor sum;
   bool has_gradient = false;
 };
@@ -243,7 +243,7 @@ class StageBuilder {
     return constant;
   }
 
-  // The nodes of this stage once more.
+  // Adds the nodes of this stage for one more micro-batch.
   void add_nodes(const StageCut& cut, int64_t micro_batch, ValueMap& map, bool trains) {
     Body& body = graph_.body();
     for (size_t id = 0; id < cut.stage_of.size(); ++id) {
@@ -255,7 +255,7 @@ class StageBuilder {
         inputs.push_back(trains && seen != seen_.end() ? seen->second : mapped(input, map));
       }
       graph::Attrs attrs = source_.attrs(node);
-      // Random operators are keyed by sample.
+      // Random operators are keyed by the sample's number in the batch.
       if (micro_batch > 0 && attrs.has("per_sample")) attrs.set("first_sample", micro_batch * place_.samples);
       const NodeId added = body.add_node(*node.op, inputs, attrs, source_.name(node));
       for (int i = 0; i < node.outputs; ++i) map[node.first_output + i] = body.node(added).first_output + i;
@@ -271,7 +271,8 @@ class StageBuilder {
     return values;
   }
 
-  // Exchanges with a rank; what comes has the types of those values of the whole model. Nothing at all needs no node.
+  // Adds an exchange with a rank; received tensors have the types of those values of the whole model. No node is added
+  // where nothing is exchanged.
   std::vector<Tensor> exchange(int peer, const std::vector<Tensor>& sent, const Values& received,
                                std::vector<NodeId>& nodes) {
     if (sent.empty() && received.empty()) return {};
@@ -355,8 +356,8 @@ class StageBuilder {
     }
   }
 
-  // The sum over all uses of a weight, on all ranks that have it: each rank adds its own to that of the rank before,
-  // and the last one tells the others.
+  // The sum over all uses of a weight, on all ranks that have it: each rank adds its own uses to the sum of the rank
+  // before, and the sum of the last one goes back through all of them.
   Tensor join_uses(const StageWeight& weight) {
     Tensor sum = uses_[weight.own_uses.front()].sum;
     const auto own = std::ranges::find(weight.users, place_.stage);
@@ -373,8 +374,8 @@ class StageBuilder {
     return sum;
   }
 
-  // The squares of all gradients in the order of weights, whatever the number of ranks: each rank adds its own to those
-  // of the rank before, and the sum comes back.
+  // Adds up the squares of all gradients in the order of weights, whatever the number of ranks: each rank adds its own
+  // to the sum of the rank before, and the last sum goes back.
   autodiff::NormChain chain_norm() {
     if (place_.stages == 1) return {};
     autodiff::NormChain chain;

@@ -19,9 +19,9 @@ struct StagePlace {
   bool is_last() const { return stage + 1 == stages; }
 };
 
-// The batch of this graph is a micro-batch.
+// The graph of one stage; its batch dimension is a micro-batch.
 struct StageGraph {
-  // Placeholders of the inference pass, which are also those of the first micro-batch; `updates` is the whole step.
+  // Placeholders are those of the inference pass, and also of the first micro-batch; `updates` is the whole step.
   // Losses and sums are those of `whole` where this rank has none: they have the same shapes.
   TrainingGraph passes;
   std::vector<std::vector<Tensor>> fed;  // by micro-batch: inputs, then targets

@@ -84,7 +84,7 @@ bool matches(const std::string& pattern, std::string_view name, std::string_view
   return fits(name) || fits(relative) || fits(layer_of(name)) || fits(layer_of(relative));
 }
 
-// Filters of depthwise convolutions, which have few weights that all matter.
+// Filters of depthwise convolutions, which are not pruned by default: they have few weights.
 std::vector<bool> find_depthwise(const graph::Body& graph) {
   std::vector<bool> is_depthwise(graph.values().size(), false);
   for (const graph::Node& node : graph.nodes()) {

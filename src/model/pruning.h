@@ -1,4 +1,4 @@
-// The masks of a training step that prunes, and the updates that keep to them.
+// The masks of a training step that prunes, and the nodes that update and apply them.
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ struct PrunedWeights {
   Tensor step;                // the variable "pruning/step", i64[]: how often these were run
 };
 
-// Adds them behind all updates of the weights; to be run once before the first step and then in every step. `trained`:
-// what may be pruned. The model's variables have names that begin with `scope`. Throws Error(Usage) when no weight is
-// pruned.
+// Adds these nodes after all updates of the weights; to be run once before the first step and then in every step.
+// `trained` are the weights that may be pruned. Names of the model's variables begin with `scope`. Throws Error(Usage)
+// when no weight is pruned.
 PrunedWeights add_pruning(Graph& graph, const Pruning& pruning, std::span<const Tensor> trained,
                           std::string_view scope);
 

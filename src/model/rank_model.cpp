@@ -25,7 +25,7 @@ class Sharing {
            shared_.has(Sharding::Weights, stored.type.shape);
   }
 
-  // Where the weight would be declared, so that variables keep their order.
+  // Declares the slice where the weight would be declared, so that variables keep their order.
   void declare(const ReplayedVariable& variable) {
     if (slices_.contains(variable.name)) return;
     const StoredVariable& stored = variable.stored;
@@ -69,7 +69,7 @@ class Sharing {
   std::map<std::string, Tensor> slices_;
 };
 
-// All exchanges of the step take turns with one buffer: those of gradients are the largest.
+// All exchanges of the step share one buffer; those of gradients are the largest.
 int64_t buffer_elements(const TracedModel& traced, const autodiff::SharedTensors& shared) {
   int64_t largest = autodiff::kLeastShared;
   for (const TracedPass* pass : {&traced.inference, traced.training ? &*traced.training : nullptr}) {

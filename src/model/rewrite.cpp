@@ -19,8 +19,8 @@ std::string without_scope(std::string_view name, std::string_view scope) {
   return std::string(name);
 }
 
-// Names of nodes as they were asked for, before numbers made them unique: so a pass that is replayed beside another
-// gets the numbers that it would have got in the first place.
+// Restores the names of nodes as they were asked for, before numbers made them unique: a pass that is replayed beside
+// another then gets the same numbers as if it had been built there.
 class AskedNames {
  public:
   std::string of_next(std::string_view full) {
@@ -71,7 +71,8 @@ graph::Attrs at_batch_of(const graph::Attrs& attrs, Dim batch) {
   return sized;
 }
 
-// Two nodes that draw at random never share their numbers: see dropout. Eager code draws others in each call.
+// A key that no other node of that operator has, so that two random nodes never draw the same numbers (see dropout). In
+// eager code each call gets another key.
 int64_t free_key(const graph::Body& into, const graph::Op& op, int64_t wanted) {
   auto key = static_cast<uint64_t>(wanted);
   if (into.recorder() != nullptr) return static_cast<int64_t>(mix_bits(key, into.nodes().size()));
@@ -171,7 +172,7 @@ class Replay {
     for (int i = 0; i < node.outputs; ++i) know(node.first_output + i, (*outputs)[static_cast<size_t>(i)]);
   }
 
-  // Eager code gives memory back when the last handle goes.
+  // Drops handles after their last use: eager code then frees the memory.
   void release(NodeId id) {
     const graph::Node& node = from_.node(id);
     for (const ValueId input : from_.inputs(node))
@@ -287,7 +288,7 @@ std::vector<Tensor> ReplayedNode::replay() const {
   const graph::Body& into = graph.body();
   graph::Attrs settings = attrs;
   if (settings.has("key")) settings.set("key", free_key(into, op(), settings.i("key")));
-  // The mean of a batch that is split is one row for each micro-batch, as batch_norm has it.
+  // A split batch_norm gives one row of statistics for each micro-batch: their mean is taken, as ops::batch_norm does.
   const bool splits = into.may_split(op().name) && !settings.has("split");
   if (splits) settings.set("split", int64_t{1});
   const graph::Outputs made = graph::apply(op(), inputs, settings, name);

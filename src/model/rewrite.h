@@ -1,5 +1,5 @@
-// A traced model: passes that are graphs, and their replay into the graph that is being built. What a rewrite changes
-// on the way makes another model of it.
+// A traced model: passes that are graphs, and their replay into a graph that is being built. A rewrite changes nodes
+// and variables during the replay, which makes another model.
 //
 //   auto traced = std::make_shared<const TracedModel>(trace(find_model("lenet")));
 //   Rewrite rewrite;
@@ -25,7 +25,7 @@ namespace plimsoll::model {
 
 using NamedValues = std::vector<std::pair<std::string, ValueId>>;
 
-// How far a graph was built.
+// A position in a graph, in program order.
 struct GraphPlace {
   NodeId nodes = 0;
   ValueId values = 0;
@@ -56,7 +56,7 @@ struct TracedModel {
   NamedValues targets() const;  // of the objective, without that prefix
 };
 
-// A node that is about to be replayed. What a rewrite changes here counts where the node is replayed as it is.
+// A node that is about to be replayed. A rewrite may change its fields, which count when the node is then replayed.
 struct ReplayedNode {
   const TracedPass& pass;
   NodeId id;                   // in the traced graph
@@ -81,12 +81,12 @@ struct ReplayedVariable {
   const StoredVariable& stored;
 };
 
-// What becomes of a pass. Tensors are made in `graph`, within the scope of the model: variables by Graph::variable.
+// Changes during a replay. Tensors are made in `graph`, within the scope of the model: variables by Graph::variable.
 struct Rewrite {
-  // The tensor instead of that variable, such as one that is expanded from a smaller form. An unset tensor: none, and
-  // the nodes that read the variable are all replaced. nullopt: the variable as it is.
+  // Returns a tensor instead of that variable, such as one that is expanded from a smaller form. An unset tensor leaves
+  // the variable out; all nodes that read it must then be replaced. nullopt: the variable as it is.
   std::function<std::optional<Tensor>(const ReplayedVariable&)> variable = {};
-  // The outputs instead of those of that node, as many. nullopt: the node, with what was changed in it.
+  // Returns as many outputs instead of those of that node. nullopt: the node, with what was changed in it.
   std::function<std::optional<std::vector<Tensor>>(ReplayedNode&)> node = {};
 };
 
@@ -103,7 +103,7 @@ TracedModel trace(const ModelSpec& spec, Passes passes = Passes::All);
 // A model whose function replays the passes. One without a training pass refuses to be trained.
 Model replay_model(std::shared_ptr<const TracedModel> traced, Rewrite rewrite = {});
 
-// That model in a copy of the spec: inputs, targets and objectives are those of the trace, the rest stays.
+// A copy of the spec with that model: inputs, targets and objectives are those of the trace, the rest stays.
 ModelSpec replay_spec(const ModelSpec& spec, const std::shared_ptr<const TracedModel>& traced,
                       const Rewrite& rewrite = {});
 

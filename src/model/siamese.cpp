@@ -1,4 +1,4 @@
-// siamese: two images, called left and right, through one tower; from the distance of the two answers it tells whether
+// siamese: two images, called left and right, through one tower; predicts from the distance of the two outputs whether
 // they belong together.
 #include <fmt/format.h>
 

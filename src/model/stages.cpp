@@ -75,7 +75,7 @@ std::vector<bool> find_needed(const Body& graph, const NodeRange& pass, std::spa
   return needed;
 }
 
-// Each rank that uses a weight has it, and they add up its gradients. Statistics would drift apart.
+// A weight may be used on several ranks, which add up its gradients; statistics may not, as they would drift apart.
 void expect_own_statistics(const Body& graph, const StageCut& cut) {
   std::vector<int> user(graph.values().size(), -1);
   for (NodeId id = 0; id < static_cast<NodeId>(cut.stage_of.size()); ++id) {

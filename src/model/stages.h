@@ -23,9 +23,9 @@ struct StageCut {
 };
 
 // A stage begins with the first node of each of these layers, named within `scope`. Nodes keep their program order, so
-// each value goes forward; one that is used further on goes through the ranks between. `values` and `nodes` are what
-// the pass is for. Throws Error(Usage) for a layer that is not there, comes too early or too late, and for statistics
-// that two stages would keep.
+// each value goes forward; one that is used several stages later passes through the ranks between. `values` and `nodes`
+// are the results of the pass: nodes that none of them needs belong to no stage. Throws Error(Usage) for a layer that
+// is not there, comes too early or too late, and for statistics that two stages would keep.
 StageCut cut_into_stages(const graph::Body& graph, const NodeRange& pass, std::string_view scope,
                          const std::vector<std::string>& first_layers, std::span<const ValueId> values,
                          std::span<const NodeId> nodes);

@@ -118,7 +118,7 @@ TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimise
   const NamedTensors inputs = add_fed(graph, spec, conversion, result);
   if (spec.can_train)
     build_training_pass(graph, spec, optimiser, inputs, accumulate, freeze, shard_levels, shared, result);
-  // After the backward pass, which walks over all nodes that there are.
+  // Added after the backward pass, which walks over all nodes there are at that time.
   add_evaluation(graph, spec, inputs, result);
   return result;
 }

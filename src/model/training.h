@@ -9,11 +9,10 @@
 
 namespace plimsoll::model {
 
-// What becomes of the numbers that are fed before the model takes them, where it takes reals: y = (x * scale - mean) /
-// deviation.
+// How numbers that are fed are converted for a model that takes reals: y = (x * scale - mean) / deviation.
 struct InputConversion {
   std::vector<DType> stored = {};                // of each placeholder; empty: the model's own types
-  float scale = 1;                               // of what is stored otherwise
+  float scale = 1;                               // of inputs that are stored in another type than the model's
   std::vector<float> mean = {}, deviation = {};  // one for each channel (the second dimension), or one; empty: none
 };
 
@@ -37,10 +36,9 @@ struct TrainingGraph {
   Tensor labels() const { return targets.only(); }
 };
 
-// Of a model that can't be trained, the inference pass and its objective alone. `accumulate`: batches for each update.
-// `shard_levels`: not negative where a batch is cut into shards, as autodiff::update_in_shards takes it
-// and `shared`. Throws
-// Error(Usage) for means that do not match the channels.
+// For a model that can't be trained, only the inference pass and its objective. `accumulate`: batches for each update.
+// `shard_levels` (not negative where a batch is cut into shards) and `shared` are those of autodiff::update_in_shards.
+// Throws Error(Usage) for means that do not match the channels.
 TrainingGraph build_training(Graph& graph, const ModelSpec& spec, const Optimiser& optimiser,
                              const InputConversion& conversion = {}, int64_t accumulate = 1, const Freeze& freeze = {},
                              int shard_levels = -1, const autodiff::SharedTensors& shared = {});

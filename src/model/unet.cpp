@@ -17,7 +17,7 @@ Tensor two_convolutions(Tensor x, int64_t filters) {
   return x;
 }
 
-// Class scores where cross-entropy wants them: in the last dimension.
+// Moves class scores to the last dimension, where cross-entropy expects them.
 Tensor classes_last(Tensor x) { return transpose(x, {0, 2, 3, 1}); }
 
 }  // namespace

@@ -19,8 +19,8 @@ void insert(Values& values, BufferId id) {
 
 bool contains(const Values& values, BufferId id) { return std::binary_search(values.begin(), values.end(), id); }
 
-// Inputs cannot be made again. One that a task or a follower of it reads is alive from the start until that task
-// first runs: its reader first runs later, or is the task itself.
+// Inputs can't be recomputed. An input that a task or one of its successors reads is alive from the start until that
+// task first runs: its reader first runs later, or is the task itself.
 class AwaitedInputs {
  public:
   AwaitedInputs(const Problem& problem, const Sizes& sizes, const Precedence& precedence)
@@ -42,7 +42,7 @@ class AwaitedInputs {
   }
 
   const Values& at(TaskId task) const { return awaited_[task]; }
-  const Values& after(TaskId task) const { return lasting_[task]; }  // those that a follower reads
+  const Values& after(TaskId task) const { return lasting_[task]; }  // those that a successor reads
 
  private:
   void mark(const Problem& problem, const Precedence& precedence, BufferId id) {
@@ -61,7 +61,7 @@ class AwaitedInputs {
   std::vector<Values> awaited_, lasting_;  // by task
 };
 
-// By buffer: the one task that writes it.
+// By buffer: the only task that writes it, kNone or kMany.
 constexpr TaskId kNone = -1, kMany = -2;
 
 std::vector<TaskId> find_makers(const Problem& problem) {
@@ -71,8 +71,8 @@ std::vector<TaskId> find_makers(const Problem& problem) {
   return makers;
 }
 
-// A value whose task may run only once stays from there to its last reader, an output to the end. So it is alive when
-// a task runs first between the two: after its own task in any order, and before a reader in any order.
+// A value whose task may run only once stays alive from there to its last reader, an output to the end. So it is alive
+// when `task` first runs, if `task` comes after its maker and before a reader in every order.
 Values find_kept(const Problem& problem, const Precedence& precedence, const std::vector<TaskId>& makers, TaskId task) {
   const auto tasks = static_cast<TaskId>(problem.tasks.size());
   std::vector<bool> is_before(tasks, false), is_after(tasks, false), is_needed(problem.buffers.size(), false);
@@ -97,8 +97,8 @@ Values find_kept(const Problem& problem, const Precedence& precedence, const std
   return kept;
 }
 
-// Bytes at the moment a task runs, when `held` must be alive before and after it, `inputs` before it, and those of them
-// that are `lasting` also after it: what ends here may give its place away.
+// Bytes at the moment a task runs, when `held` must be alive before and after it, `inputs` before it, and of those the
+// `lasting` ones also after it. A value that ends here may be overwritten in place.
 class Moments {
  public:
   Moments(const Problem& problem, const Sizes& sizes, bool in_place)
@@ -142,15 +142,15 @@ class Moments {
 
 // How a set of values can have come to be alive together. One of them was made last; while its task ran, all others
 // were alive already, beside all that this task touches. So before that moment the others and what the task reads
-// were alive together, and so on back to the start. The way back with the lowest highest moment is a lower bound;
-// ways are followed from the lowest, so that stopping early gives one too.
+// were alive together, and so on back to the start. Of all such ways back, the lowest peak is a lower bound. Ways are
+// followed from the lowest peak on, so that stopping early gives a lower bound too.
 class WayBack {
  public:
   WayBack(const Problem& problem, const std::vector<TaskId>& makers, Moments& moments)
       : problem_(problem), makers_(makers), moments_(moments) {}
 
-  // What it takes to run `task` for the first time, at least: `kept` is alive then, and the inputs it awaits all the
-  // way.
+  // A lower bound of the peak until `task` first runs: `kept` is alive then, and the inputs that it awaits are alive
+  // all the way.
   Bytes find(TaskId task, Values kept, const AwaitedInputs& inputs, int64_t most_ways) {
     std::set<Values> seen;
     std::priority_queue<Way, std::vector<Way>, std::greater<>> ways;
@@ -179,7 +179,7 @@ class WayBack {
  private:
   using Way = std::pair<Bytes, Values>;  // its highest moment, and what was alive before
 
-  // Nothing to make, or something of which it is not known which task made it.
+  // Where a way ends: nothing is alive that was made, or a value has several writers.
   bool is_start(const Values& values) const {
     return values.empty() ||
            std::any_of(values.begin(), values.end(), [&](BufferId id) { return makers_[id] == kMany; });

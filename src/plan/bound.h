@@ -11,13 +11,13 @@ struct Bound {
   TaskId task = -1;
 };
 
-// How a value that left may come back.
+// How a value that is no longer in memory may come back.
 enum class Return {
   ByRunning,  // only its task brings it back, so an input never does
-  ByLoading,  // also from a file: then only what a task touches itself is sure
+  ByLoading,  // also from a file: then only what a task itself touches is sure to be in memory
 };
 
-// Holds for every order, every choice of places and every way to run tasks again. Effort is counted, never timed.
+// Holds for every order, every packing and every way to recompute. Effort is counted, never timed.
 Bound find_lower_bound(const Problem& problem, const Sizes& sizes, bool in_place, Return how = Return::ByRunning);
 
 }  // namespace plimsoll::plan

@@ -21,8 +21,8 @@ struct CurvePoint {
   bool operator==(const CurvePoint&) const = default;
 };
 
-// At most so many points, the smallest line first; the bytes of `limits` do not matter. Each point takes the fastest of
-// the problems, which are ways to set up the step that `whole` describes.
+// At most so many points, the smallest line first; `limits.bytes` should be unlimited. Each point has the fastest plan
+// of the problems, which are ways to run the step that `whole` describes.
 std::vector<CurvePoint> make_curve(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits,
                                    int points);
 std::vector<CurvePoint> make_curve(const Problem& problem, const Limits& limits, int points);

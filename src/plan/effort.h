@@ -9,7 +9,7 @@ namespace plimsoll::plan {
 // Most micro-batches that a step is cut into: each has actions of its own in the plan.
 constexpr int64_t kMostMicroBatches = 1024;
 
-// One way to set the step up: its tasks in order, the lifetimes of its buffers, their packing.
+// One option (search/option.h): the tasks in order, the lifetimes of the buffers, their packing.
 Bytes bytes_of_option(const Problem& problem);
 // The search for values to recompute, beside the option that it works on.
 Bytes bytes_of_recompute_search(const Problem& problem);

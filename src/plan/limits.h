@@ -1,4 +1,4 @@
-// What a plan may use: bytes, samples at once, the speeds of the machine, and which levers it may pull.
+// What a plan may use: bytes, samples at once, the speeds of the disk, and which levers.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct Limits {
   // A plan and its executor take memory too: so much for each action.
   Bytes action_bytes = 0;
   Bytes bytes_of_actions(int64_t actions) const { return actions * action_bytes; }
-  // What planning may take for itself, counted by plan/effort.h. The first way to set the step up is always looked at.
+  // What planning may take for itself, counted by plan/effort.h. The first option is always searched.
   Bytes search_bytes = std::numeric_limits<Bytes>::max();
   Bytes disk_bytes = 0;                             // room for spilling
   std::optional<std::vector<int32_t>> stored = {};  // variables in the scratch file, when another plan decided it
-  // With variables in the scratch file: what one of them takes behind the resident ones on its way in or out.
+  // With variables in the scratch file: room behind the resident ones, through which one of them is copied in or out.
   Bytes staging_bytes = 0;
   double disk_read_bytes_per_s = 0;
   double disk_write_bytes_per_s = 0;

@@ -49,9 +49,8 @@ class Planner {
     add_finer_options();
   }
 
-  // The fastest of a fixed list of candidates that fits. The list and the way each is packed do not depend on the
-  // line: a larger line can choose from all that a smaller one can, so it is never slower, and what it chooses
-  // instead is higher than the smaller line.
+  // The fastest candidate that fits. A larger line has all candidates of a smaller one, and each is packed in the same
+  // way: so a larger line is never slower, and takes another plan only if that does not fit the smaller line.
   Choice run(Bytes line) {
     std::optional<Choice> choice = run_below(line, std::numeric_limits<double>::infinity());
     return choice ? std::move(*choice) : refuse();
@@ -63,7 +62,7 @@ class Planner {
     best_ = nullptr;
     best_ns_ = ns;
     for (Entry& entry : entries_) look_for_better(entry, entry.option.plain());
-    // From the option that promises most: what it finds spares others the search.
+    // Options with the lowest bound on time first: what they find makes the search of others unnecessary.
     std::vector<std::pair<double, Entry*>> by_promise;
     for (Entry& entry : entries_)
       if (entry.option.bound().bytes <= line) by_promise.emplace_back(entry.option.least_ns(line), &entry);
@@ -99,7 +98,7 @@ class Planner {
     std::vector<TaskId> order(whole_.tasks.size());
     std::iota(order.begin(), order.end(), 0);
     unconstrained_bytes_ = make_timeline(whole_, sizes, order, false).peak_bytes;
-    // Exchanges go on beside the computation.
+    // Exchanges run concurrently with the computation.
     double exchange_ns = 0;
     for (const Task& task : whole_.tasks)
       (task.lane == Lane::Compute ? unconstrained_ns_ : exchange_ns) += cost_ns(task, limits_.batch);
@@ -111,7 +110,7 @@ class Planner {
     std::iota(order.begin(), order.end(), 0);
     if (limits_.levers.order) order = choose_order(problem, sizes, limits_.levers.in_place);
     send_early(problem, order);
-    // The whole batch as it was written is often one of the ways: its order is looked for once.
+    // Where the whole batch is one of the problems, its order is searched for only once.
     if (&problem == &whole_) ordered_bytes_ = make_timeline(problem, sizes, order, limits_.levers.in_place).peak_bytes;
     return order;
   }
@@ -149,7 +148,7 @@ class Planner {
     if (is_plain) plain_orders_.emplace_back(index, order);
   }
 
-  // Last, so that they take no room from what is lower than all of them.
+  // Added last, so that they take no search memory from options that can go lower.
   void add_finer_options() {
     for (const auto& [index, order] : plain_orders_)
       add_options(index, *problems_[index], {}, {}, order, Stores::Finer);
@@ -189,7 +188,7 @@ class Planner {
     }
   }
 
-  // -1: none of the problem's own.
+  // The task of the problem that a staged task stands for; -1: a transfer or a mark.
   TaskId task_of(const Entry& entry, TaskId staged) const {
     const TaskId task = staged < 0 ? -1 : entry.option.staged().meaning[staged].task;
     return task < std::ssize(problems_[entry.problem]->tasks) ? task : -1;
@@ -201,7 +200,7 @@ class Planner {
     });
   }
 
-  // What no option goes below. Its task is named only where it is one of this problem.
+  // The lowest bound of all options. Its task is named only where it is one of this problem.
   Bound bound_for(size_t problem) const {
     const Floor lowest = floor();
     return {lowest.bytes, lowest.problem == problem ? lowest.task : -1};
@@ -220,7 +219,7 @@ class Planner {
       add(entry, entry.option.plain());
       if (entry.option.is_searched()) add(entry, entry.option.recomputing());
     }
-    // Among micro-batches: the whole of it is not one of the options, but known to be as fast as can be.
+    // When only micro-batches were planned: the whole batch is no option here, but known to be as fast as possible.
     if (std::find(problems_.begin(), problems_.end(), &whole_) == problems_.end())
       offer(unconstrained_ns_, ordered_bytes() + limits_.bytes_of_actions(std::ssize(whole_.tasks)));
     return offers;
@@ -303,7 +302,8 @@ class Planner {
     bool is_below(Bytes other) const { return candidate != nullptr && bytes <= other; }
   };
 
-  // From the option that promises most; what cannot be lower is neither searched nor packed.
+  // Options with the lowest bound first; those that can't be lower than the lowest found are neither searched nor
+  // packed.
   Lowest find_lowest() {
     std::vector<Entry*> by_bound;
     for (Entry& entry : entries_) by_bound.push_back(&entry);
@@ -333,7 +333,7 @@ class Planner {
     return lowest;
   }
 
-  // The lowest of all candidates, each packed as well as it can be: what is named here fits when it is asked for.
+  // Names the lowest of all candidates, each packed at full effort: a line of that need is accepted.
   Choice refuse() {
     const auto [entry, lowest, need] = find_lowest();
     const int32_t peak_action = std::max(lowest->stays.peak_action, 0);

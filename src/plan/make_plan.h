@@ -22,15 +22,15 @@ struct Offer {
   Bytes bytes = 0;
 };
 
-// The fastest plan among several ways to set up the same step, which `whole` describes as it was written: in
-// micro-batches of several sizes.
+// The fastest plan among several problems of the same step: the whole batch, or micro-batches of several sizes. `whole`
+// is the step as it was written; times and bytes without a line are its own.
 struct Choice {
-  size_t problem = 0;  // which of them
+  size_t problem = 0;  // index into the problems
   std::variant<Plan, Shortfall> answer;
   std::vector<Offer> offers;  // schedules that are faster than the answer, or any where there is none
 };
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
-// The same, when a plan that takes `ns` is known: nothing where none is faster.
+// The same, but only a plan faster than `ns`; nothing where there is none.
 std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const Problem* const> problems,
                                          const Limits& limits, double ns);
 // Takes note in `plan` of what was found for the same step in another search: Plan::next_faster_bytes.
@@ -43,7 +43,7 @@ struct Floor {
   TaskId task = -1;
 };
 
-// The same for many lines: what does not depend on the line is searched once. The problems must outlive it.
+// choose_plan for many lines: what does not depend on the line is searched once. The problems must outlive it.
 class LineSearch {
  public:
   LineSearch(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);

@@ -1,4 +1,4 @@
-// What the planner answers: every action and every byte's place, or why it does not fit.
+// What the planner answers: all actions and the offset of every buffer, or why the step does not fit.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace plimsoll::plan {
 
 struct Action {
-  TaskId task = -1;         // of the problem, or behind those one of Plan::transfers
+  TaskId task = -1;         // of the problem; numbers behind those are of Plan::transfers
   int32_t micro_batch = 0;  // which micro-batch; sums add from micro-batch 1 on
   int32_t variant = -1;     // index into Task::variants; -1 is the task's own work
   bool operator==(const Action&) const = default;
@@ -22,8 +22,8 @@ struct Action {
 
 constexpr BufferId kWorkspace = -1;
 
-// A buffer's stay at one place, both actions included. A buffer that was dropped and made again, or spilled and loaded,
-// has several; workspace has one for its action. The content is lost at the end of a life.
+// A buffer's stay at one place, both actions included. A buffer that is dropped and recomputed, or spilled and loaded,
+// has several lives; workspace has one for its action. The content is lost at the end of a life.
 struct Life {
   BufferId buffer = kWorkspace;
   int32_t first_action = 0;
@@ -93,7 +93,8 @@ inline BufferId moved_by(const Task& transfer) {
   return is_load(transfer) ? transfer.writes.front() : transfer.reads.front();
 }
 
-// What all its tasks take, one after another. Most of what other lanes do passes beside the computation.
+// The sum of the times of all tasks of a lane. Lanes run concurrently, so the step may be shorter than the sum of
+// lanes.
 double busy_ns(const Problem& problem, const Plan& plan, Lane lane);
 
 // Not fitting is an answer, not an error.
@@ -115,8 +116,8 @@ std::string_view name_of(Exactness exactness);  // "bit-identical"
 struct Tally {
   int64_t reruns = 0;  // tasks run again for the same micro-batch
   double rerun_ns = 0;
-  int64_t variants = 0;   // tasks that do not do their own work
-  double variant_ns = 0;  // what that takes more
+  int64_t variants = 0;   // tasks that run as one of their variants
+  double variant_ns = 0;  // the time that this adds
   int64_t saves = 0;      // transfers
   int64_t loads = 0;
   Bytes streamed_bytes = 0;  // variables that live in the scratch file

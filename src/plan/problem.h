@@ -15,7 +15,7 @@ using BufferId = int32_t;  // index into Problem::buffers
 using TaskId = int32_t;    // index into Problem::tasks; a plan's own tasks follow them, see Plan::transfers
 using SpaceId = int32_t;   // index into Problem::spaces
 
-// Where a task runs. A lane does one task at a time, in the order of the plan; lanes run beside each other.
+// Where a task runs. A lane does one task at a time, in the order of the plan; lanes run concurrently.
 enum class Lane : uint8_t { Compute, Disk, Network };
 constexpr size_t kLaneCount = 3;
 
@@ -35,8 +35,7 @@ struct Buffer {
   Bytes fixed_bytes = 0;
   Bytes per_sample_bytes = 0;
   bool is_collected = false;  // a temporary whose rows are kept for all micro-batches
-  // It is in the caller's memory and has no place in the arena: an input, which is never changed, a variable, or an
-  // output.
+  // In the caller's memory, without a place in the arena: an input that is never changed, a variable, or an output.
   bool is_given = false;
   SpaceId space = kHost;  // which memory it lies in: each has places of its own
   bool operator==(const Buffer&) const = default;
@@ -47,7 +46,7 @@ inline bool holds_whole_batch(const Buffer& buffer) {
   return buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output || buffer.is_collected;
 }
 
-// The task may put writes[write] in the very place of reads[read], when nobody needs that value later.
+// The task may write writes[write] over reads[read], in place, when nothing reads that value later.
 struct InPlace {
   int32_t read = 0;
   int32_t write = 0;
@@ -80,7 +79,7 @@ struct Task : Work {
   bool operator==(const Task&) const = default;
 };
 
-// The order of `tasks` is a valid program: it defines which version of a buffer each task means.
+// The order of `tasks` is a valid program: it defines which version of a buffer each task reads.
 struct Problem {
   std::string name;
   std::vector<std::string> spaces = {"host"};

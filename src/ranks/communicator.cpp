@@ -66,7 +66,7 @@ void Communicator::gather(std::span<const std::byte> mine, std::span<std::byte> 
   const auto bytes = [&](int ranks) { return static_cast<Bytes>(each) * ranks; };
   std::memmove(place(rank_), mine.data(), each);
   if (std::has_single_bit(static_cast<unsigned>(size_))) {
-    // What a rank has doubles with each exchange: first its own, then those of its pair, and so on.
+    // Recursive doubling: with each exchange a rank has the parts of twice as many ranks.
     for (int distance = 1; distance < size_; distance *= 2) {
       const int first = rank_ & ~(distance - 1), peer = rank_ ^ distance, theirs = peer & ~(distance - 1);
       if (!exchange(peer, place(first), bytes(distance), place(theirs), bytes(distance))) break;
@@ -98,7 +98,7 @@ std::vector<std::string> Communicator::gather_texts(const std::string& mine) {
 }
 
 void Communicator::broadcast(std::span<std::byte> bytes) {
-  // A tree: who has it hands it on to the rank at half the distance.
+  // A binomial tree: a rank that has the bytes sends them on to ranks at half the distance, a quarter, and so on.
   const int low = rank_ & -rank_, all = static_cast<int>(std::bit_ceil(static_cast<unsigned>(size_)));
   const auto count = static_cast<Bytes>(bytes.size());
   if (rank_ > 0) exchange(rank_ - low, nullptr, 0, bytes.data(), count);

@@ -18,7 +18,7 @@ namespace plimsoll::ranks {
 
 constexpr std::chrono::milliseconds kDefaultTimeout{300'000};
 
-// One rank's end. For one thread at a time.
+// The end of one rank, through which it exchanges messages with the others. For one thread at a time.
 class Communicator : public kernels::Network {
  public:
   int rank() const noexcept final { return rank_; }
@@ -40,13 +40,13 @@ class Communicator : public kernels::Network {
   void expect_good() const;
   bool has_failed() const noexcept { return failure_ != nullptr; }
 
-  // Ends all ranks because this one failed: what it says and its exit code count for all. May not return.
+  // Ends all ranks because this one failed, with its message and exit code. May not return.
   virtual void abort(const std::string& message, int exit_code) noexcept = 0;
   // The same for a program that goes on: the others throw this error when they wait for a message next.
   virtual void announce(const std::string& message, int exit_code) noexcept { abort(message, exit_code); }
 
   Bytes sent_bytes() const noexcept { return sent_bytes_; }
-  int64_t gathered_ns() const noexcept { return gathered_ns_; }  // spent in gather, for which the caller stands still
+  int64_t gathered_ns() const noexcept { return gathered_ns_; }  // time spent in gather
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
@@ -61,7 +61,7 @@ class Communicator : public kernels::Network {
   int64_t gathered_ns_ = 0;
 };
 
-// One rank that has nobody to talk to.
+// A single rank without others.
 std::shared_ptr<Communicator> make_alone();
 
 // Ranks that are threads of this process and exchange by copying; one for each thread.
@@ -72,8 +72,8 @@ std::vector<std::shared_ptr<Communicator>> make_replicas(int count,
 std::shared_ptr<Communicator> make_on_paper(int count);
 
 // The rank that this process is among those that mpirun or srun started. Throws Error(Usage) where the program was
-// built without MPI, and says what to do. When `is_end_asked` says so, a message that is waited for has little time
-// left: the rank that should send it may be the reason.
+// built without MPI, and says what to do. Once `is_end_asked` returns true, waiting for a message ends soon: the rank
+// that should send it may have ended already.
 std::shared_ptr<Communicator> open_mpi(std::chrono::milliseconds timeout = kDefaultTimeout,
                                        const std::function<bool()>& is_end_asked = {});
 // Whether open_mpi finds what it needs.

@@ -24,7 +24,7 @@ std::optional<Launch> find_launch(const Environment& environment) {
   struct Names {
     const char *rank, *size, *local_size;
   };
-  // Slurm's numbers are set in a batch script as well, where there is one process: with PMI alone it started several.
+  // Slurm's variables are also set for the single process of a batch script; only srun sets those of PMI or PMIx.
   const bool is_srun = environment("PMIX_RANK") != nullptr || environment("PMI_RANK") != nullptr;
   for (const Names& names : {Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
                              Names{"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
@@ -43,8 +43,8 @@ int slurm_tasks(const Environment& environment) {
 
 std::vector<std::string> mpirun_command(int ranks, const std::vector<std::string>& words) {
   std::vector<std::string> command{"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"};
-  // What takes the least memory; and no time between the loss of a rank and the end of the others, whose checkpoints
-  // are whole at any time.
+  // The transports that take the least memory. When a rank is lost the others are killed at once: their checkpoints are
+  // undamaged at any time.
   for (const auto& [name, value] :
        {std::pair{"pml", "ob1"}, std::pair{"btl", "self,vader,tcp"}, std::pair{"osc", "pt2pt"},
         std::pair{"coll", "basic,libnbc,self"}, std::pair{"odls_base_sigkill_timeout", "0"}})

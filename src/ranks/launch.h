@@ -10,13 +10,13 @@ namespace plimsoll::ranks {
 
 using Environment = std::function<const char*(const char* name)>;  // std::getenv
 
-// What mpirun or srun says to a process that it starts.
+// What mpirun or srun tells a process that it starts.
 struct Launch {
   int rank = 0, size = 1;
   int local_size = 1;  // ranks of this machine, which share its cores
   bool operator==(const Launch&) const = default;
 };
-// Unset: nobody started several ranks.
+// Unset: the process was not started as one of several ranks.
 std::optional<Launch> find_launch(const Environment& environment);
 
 // Tasks that Slurm gave to this job, 0 outside of one.

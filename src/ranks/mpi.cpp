@@ -1,4 +1,5 @@
-// Ranks that mpirun or srun started: point-to-point messages, a deadline, and who is silent when it passes.
+// Ranks that mpirun or srun started: point-to-point messages, a deadline, and which rank does not answer when it
+// passes.
 #include <dlfcn.h>
 #include <sched.h>
 #include <unistd.h>
@@ -31,9 +32,9 @@ enum RequestNumber : int { kSend = 0, kReceive = 1, kControl = 2 };
 constexpr Bytes kMostBytes = Bytes{1} << 30;  // of one message: MPI counts in int
 constexpr milliseconds kTimeToAnswer{2000};   // of a rank that is asked whether it is there
 
-constexpr milliseconds kTimeToStop{200};  // of a message, after this rank was told to end
+constexpr milliseconds kTimeToStop{200};  // to wait for a message after this rank was told to end
 
-// What a rank that fails tells the others: so short that it needs no receiver.
+// What a rank that fails tells the others: so short that MPI sends it before the receiver asks for it.
 struct FailureNote {
   int32_t exit_code = 0;
   char text[1020] = {};
@@ -41,8 +42,8 @@ struct FailureNote {
 
 constexpr const char* kModuleName = "libplimsoll_mpi.so";
 
-// Beside the program, in the folder of libraries of the same installation, where it was built, or where the system
-// looks.
+// Looks for the module beside the program, in the library folder of the same installation, where it was built, and
+// where the system looks.
 void* load_module() {
   std::error_code none;
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
@@ -127,7 +128,7 @@ class MpiRank final : public Communicator {
     return is_done != 0;
   }
 
-  // Ranks may have to share cores: who waits longer gives its core away.
+  // Ranks may have to share cores: a rank that waits longer yields its core.
   template <class Condition>
   bool wait(const Condition& condition, milliseconds limit) {
     constexpr int kSpins = 200;
@@ -162,7 +163,7 @@ class MpiRank final : public Communicator {
     throw Error(note.text, static_cast<ErrorKind>(note.exit_code));
   }
 
-  // A rank that waits itself tells so to one that waits for it.
+  // A rank that waits still answers others that ask whether it is there.
   void answer_questions() {
     expect_nobody_failed();
     int source = -1;
@@ -182,7 +183,7 @@ class MpiRank final : public Communicator {
     const char question = 1;
     for (const int other : silent) {
       expect(mpi_.start_send(kControl, &question, 1, other, kQuestion), other);
-      while (!is_over(kControl, other)) ::sched_yield();  // so short a message needs no receiver
+      while (!is_over(kControl, other)) ::sched_yield();  // done even when the receiver is silent: MPI buffers it
     }
     wait(
         [&] {

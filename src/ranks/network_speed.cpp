@@ -15,8 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The best of several rows, as a mean over the row: what else runs on the machine only makes it slower, and a single
-// exchange looks too fast where the other rank's message is there already.
+// The fastest of several rows of exchanges, as a mean over the row. The fastest, because other programs only make it
+// slower; a mean, because a single exchange looks too fast when the other rank's message is already there.
 double time_exchange(Communicator& communicator, int peer, std::vector<std::byte>& send,
                      std::vector<std::byte>& receive, Bytes bytes) {
   constexpr int kRows = 4, kTimes = 4;
@@ -30,7 +30,7 @@ double time_exchange(Communicator& communicator, int peer, std::vector<std::byte
   return best;
 }
 
-constexpr double kUsualMessageNs = 50'000;  // where nobody says: TCP in a local network
+constexpr double kUsualMessageNs = 50'000;  // unless given: TCP in a local network
 
 struct Quantity {
   double number;
@@ -67,7 +67,7 @@ NetworkSpeed measure_network(Communicator& communicator) {
   constexpr Bytes kSmall = 64, kLarge = MiB;
   std::vector<std::byte> send(kLarge), receive(kLarge);
   double slowest[2] = {0, 0};
-  // Pairs of a distance of one, two, four: all that sums are exchanged over.
+  // Pairs at distances of one, two, four and so on: those that exchange when sums are taken.
   for (int distance = 1; distance < communicator.size(); distance *= 2) {
     const int peer = communicator.rank() ^ distance;
     if (peer < communicator.size()) {
@@ -115,7 +115,7 @@ double predict_half_sum_ns(double bytes, int ranks, const NetworkSpeed& speed) {
   if (ranks <= 1 || speed.bytes_per_s <= 0) return 0;
   double messages = 0;
   for (int reached = 1; reached < ranks; reached *= 2) messages += 1;
-  // A buffer of that size receives what is exchanged at once.
+  // The receive buffer bounds how much is exchanged at once.
   const double pieces = std::max(1.0, std::ceil(bytes / static_cast<double>(kernels::kMostReceived * sizeof(float))));
   return pieces * messages * speed.message_ns + half_sum_bytes(bytes, ranks) * 1e9 / speed.bytes_per_s;
 }

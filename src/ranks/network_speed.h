@@ -1,4 +1,4 @@
-// How fast the ranks can talk to each other, measured before anything is planned.
+// How fast the ranks exchange messages, measured before anything is planned.
 #pragma once
 
 #include <string>

@@ -18,8 +18,8 @@ using Config = std::vector<ConfigEntry>;
 // "a whole number": what a value of that kind is called.
 std::string name_of(ConfigEntry::Kind kind);
 
-// In the order of the file. Throws Error(Usage) that names the place of what is no JSON, and the key of a value that no
-// flag has: null, an object, a list in a list; and of one that is there twice.
+// Entries in the order of the file. Throws Error(Usage) that names the place of damaged JSON; or the key of a value
+// that no flag can have (null, an object, a list in a list), and a key that occurs twice.
 Config read_config(const std::string& path);
 // One key a line, so that two runs can be compared with diff.
 std::string config_json(const Config& config);

@@ -34,7 +34,7 @@ struct ModelFacts {
 std::string model_text(const ModelFacts& facts);  // without its variables
 std::string model_json(const ModelFacts& facts, int indent = kOneLine);
 
-// A layer of a stored model: tensors whose names begin alike.
+// A layer of a stored model: tensors whose names begin with the same path.
 struct WeightLayer {
   std::string name;
   std::vector<TensorRow> tensors = {};  // named within the layer

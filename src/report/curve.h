@@ -12,7 +12,7 @@ namespace plimsoll::report {
 struct Curve {
   std::string model;
   int64_t batch = 1;
-  Bytes around_arena = 0;                // of the process, in every line
+  Bytes around_arena = 0;                // what the process takes beside the arena; part of every line
   std::vector<plan::CurvePoint> points;  // the smallest line first
 };
 

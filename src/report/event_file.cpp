@@ -96,7 +96,7 @@ std::string make_name(const std::string& folder) {
   }
 }
 
-// A character that continues another is left with the one that it belongs to.
+// Cuts between characters of UTF-8, never within one.
 std::string_view cut_text(std::string_view text, size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
@@ -122,7 +122,7 @@ EventFile::EventFile(const std::string& folder, std::optional<int64_t> resumed_a
   version.put_bytes(field::kEventFileVersion, "brain.Event:2");
   add_event(0, version.bytes());
   if (resumed_after) {
-    // TensorBoard drops what it has read of this and later steps.
+    // Makes TensorBoard drop what it has read of this and later steps.
     Message status, log;
     status.put_number(field::kSessionStatus, kSessionStarts);
     log.put_bytes(field::kEventSessionLog, status.bytes());

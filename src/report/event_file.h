@@ -16,8 +16,8 @@ class EventFile {
   static constexpr Bytes kBytes = 128 * KiB;         // all that an event file takes
   static constexpr size_t kLongestText = 16 * 1024;  // of one text; what is longer is cut, and says so
 
-  // A file of its own in the folder, which is made if it is missing, with a name that TensorBoard looks for. A run that
-  // goes on after `resumed_after` steps takes back what earlier files of the folder say of later steps. Throws Error.
+  // Makes a new file in the folder, which is made if it is missing, with a name that TensorBoard looks for. For a run
+  // that goes on after `resumed_after` steps, TensorBoard drops what earlier files say of later steps. Throws Error.
   explicit EventFile(const std::string& folder, std::optional<int64_t> resumed_after = {});
 
   const std::string& path() const { return file_.path(); }

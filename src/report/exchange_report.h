@@ -8,13 +8,13 @@
 
 namespace plimsoll::report {
 
-// Means over steps; each of the rank that has the most of it.
+// Means over steps; each number is the largest of all ranks.
 struct ExchangeFacts {
   int ranks = 1;
   int64_t steps = 0;
   double sent_bytes = 0;                   // by one rank in a step
   double busy_ns = 0;                      // that exchanges take, beside the computation
-  double exposed_ns = 0;                   // that the computation stands still for other ranks
+  double exposed_ns = 0;                   // that the computation waits for other ranks
   double step_ns = 0;                      // of a whole step; 0: not measured
   double bytes_per_s = 0, message_ns = 0;  // of the network, as it was measured when the ranks met
 };

@@ -6,7 +6,7 @@
 
 namespace plimsoll {
 
-// Texts and numbers, not the plan, which may be large.
+// Holds texts and numbers instead of the plan, which may be large.
 struct ForecastFacts {
   bool fits = false;
   Bytes line = 0;

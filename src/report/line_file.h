@@ -26,7 +26,7 @@ class LineFile {
   bool is_empty() const { return file_.size() == 0; }
   // In the file on return. Throws Error, DiskFull when the disk is full: the line is then absent.
   void append(std::string_view line);
-  // Cuts off the first line that is wanted gone, and all behind it.
+  // Cuts off the first line for which `is_unwanted` is true, and all lines after it.
   void cut_from(const std::function<bool(std::string_view line)>& is_unwanted);
 
  private:

@@ -18,7 +18,7 @@ struct MachineFacts {
   int threads = 0;
   int processors = 0;
   Bytes fixed_cost_bytes = 0;  // of the process with its libraries and threads up
-  Bytes charged_bytes = 0;     // what a line is charged for it
+  Bytes charged_bytes = 0;     // what a line holds for it
   Bytes available_bytes = 0;   // that could be taken now
   memory::DefaultLine line;
   bool has_huge_pages = false;

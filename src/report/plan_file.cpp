@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kFirstLine = "plimsoll plan 1\n";
 constexpr std::string_view kLastLine = "end\n";  // a file without it was cut off
 
-constexpr Bytes kLargestFile = 64 * MiB;  // of a plan of tens of thousands of steps, a multiple
+constexpr Bytes kLargestFile = 64 * MiB;  // several times that of a plan with tens of thousands of actions
 
 struct Section {
   std::string_view text;
@@ -96,8 +96,8 @@ std::string plan_file_text(const PlanFile& file, const std::string& fault, const
   const plan::Plan& plan = file.plan;
   // Numbers of a faulty plan may be out of range.
   const bool holds = fault.empty();
-  std::string text = fmt::format("plan    {} · batch {} · {} tasks in {} steps\n", file.problem.name, file.limits.batch,
-                                 file.problem.tasks.size(), plan.actions.size());
+  std::string text = fmt::format("plan    {} · batch {} · {} tasks in {} actions\n", file.problem.name,
+                                 file.limits.batch, file.problem.tasks.size(), plan.actions.size());
   const bool is_limited = file.limits.bytes != std::numeric_limits<Bytes>::max();
   text += fmt::format("arena   {} of {}\n", format_exact_bytes(plan.arena_bytes),
                       is_limited ? format_exact_bytes(file.limits.bytes) : "no limit");

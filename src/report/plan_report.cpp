@@ -99,7 +99,7 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
     text += fmt::format("disk    {} in {}\n", format_bytes(facts.scratch_file_bytes), facts.scratch_folder);
   text += fmt::format("memory  as written {} · planned {}", format_bytes(plan.unconstrained_bytes + around),
                       format_bytes(plan.arena_bytes + around));
-  // Known only when all options of the step were searched.
+  // Unset unless all options of the step were searched.
   text += facts.lower_bound ? fmt::format(" · smallest possible {}\n        where {}\n",
                                           format_bytes(facts.lower_bound->bytes), facts.lower_bound->reason)
                             : "\n";

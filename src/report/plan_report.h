@@ -44,13 +44,13 @@ struct PlanFacts {
   int64_t weights = 0;                                   // numbers of the model
   FrozenFacts frozen = {};                               // of them, those that are not trained
   SharingFacts ranks = {};                               // that train it together
-  Bytes line_bytes = std::numeric_limits<Bytes>::max();  // that: no line
+  Bytes line_bytes = std::numeric_limits<Bytes>::max();  // the largest number: no line
   std::string line_reason = {};
-  Bytes limit_bytes = std::numeric_limits<Bytes>::max();  // that the plan was made under: of arena and actions
+  Bytes limit_bytes = std::numeric_limits<Bytes>::max();  // of arena and actions, that the plan was made under
   Bytes arena_bytes = 0;
   Bytes runtime_bytes = 0;  // beside arena and data
   Bytes data_bytes = 0;
-  Bytes data_more_bytes = 0;  // of what the line has left: threads, slots and arrays in memory, where they help
+  Bytes data_more_bytes = 0;  // given to the input of what the line has left: threads, slots, arrays in memory
   InputFacts data = {};
   Bytes peak_bytes = 0;  // of all of it, planning included
   Bytes scratch_file_bytes = 0;

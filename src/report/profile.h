@@ -14,7 +14,7 @@
 
 namespace plimsoll::report {
 
-// A step of the plan, or the sum of all that run the same operator.
+// An action of the plan, or the sum of all that run the same operator.
 struct ProfileRow {
   std::string name;  // of the operator
   std::string task;  // of a single task; empty: a sum
@@ -30,9 +30,9 @@ struct Profile {
   std::string model;
   int64_t batch = 1;
   Bytes line_bytes = 0;
-  std::vector<ProfileRow> longest;      // single steps of the plan, as many as were asked for
+  std::vector<ProfileRow> longest;      // single actions of the plan, as many as were asked for
   std::vector<ProfileRow> operators;    // longest first
-  std::vector<int64_t> fastest_run_ns;  // of each of the plan's steps, in the fastest run
+  std::vector<int64_t> fastest_run_ns;  // of each action of the plan, in the fastest run
   int64_t runs = 0;
   double step_ns = 0;  // median of whole steps
   double fastest_step_ns = 0;
@@ -49,17 +49,17 @@ struct Profile {
   double predicted_over_measured(const ProfileRow& row) const;
 };
 
-// What a step of the plan is and what it should take; without its times.
+// Describes an action of the plan, with its predicted time; without measured times.
 ProfileRow describe_step(const lower::Program& program, const plan::Plan& plan, const plan::Action& step);
 
-// The profile's rows from the times of the plan's steps, one list for each run.
+// The profile's rows from the times of the plan's actions, one list for each run.
 using StepTimes = std::vector<std::vector<int64_t>>;
 Profile make_profile(const lower::Program& program, const plan::Plan& plan, const StepTimes& times, size_t most_tasks);
 
 std::string profile_text(const Profile& profile);
 std::string profile_json(const Profile& profile, int indent = kOneLine);
 
-// Events for chrome://tracing and Perfetto: a track for each tag of what steps write, and the bytes that each tag
+// Events for chrome://tracing and Perfetto: a track for each tag of what actions write, and the bytes that each tag
 // holds. Written one by one: a deep model has a hundred thousand.
 void write_trace(const Profile& profile, const lower::Program& program, const plan::Plan& plan,
                  const std::function<void(std::string_view text)>& write);

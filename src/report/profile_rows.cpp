@@ -1,4 +1,4 @@
-// The rows of a profile: what each step of a plan is, summed by operator.
+// The rows of a profile: the actions of a plan, summed by operator.
 #include <algorithm>
 #include <map>
 
@@ -12,7 +12,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Sums by operator, and the longest single steps: a row for every step of a deep model would be more than its arena.
+// Sums by operator, and the longest single actions: rows for all actions of a deep model would exceed its arena.
 class ProfileRows {
  public:
   explicit ProfileRows(size_t most) : most_(most) {}

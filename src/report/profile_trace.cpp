@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kProcess = 1;
 
-// The tag of what the step writes.
+// The tag of what the action writes.
 Tag track_of(const plan::Problem& problem, const plan::Action& step) {
   if (is_transfer(problem, step)) return Tag::Staging;
   const plan::Task& task = problem.tasks[static_cast<size_t>(step.task)];
@@ -19,7 +19,7 @@ Tag track_of(const plan::Problem& problem, const plan::Action& step) {
   return written.empty() ? Tag::Workspace : problem.buffers[static_cast<size_t>(written.front())].tag;
 }
 
-// Bytes that each tag holds during each step. A life that starts in the very place of one that ends takes it over.
+// Bytes that each tag holds during each action. A life that starts at the offset of one that ends there replaces it.
 std::vector<plan::BytesByTag> held_by_step(const plan::Problem& problem, const plan::Plan& plan) {
   std::vector<plan::BytesByTag> held(plan.actions.size());
   std::vector<std::vector<std::pair<Bytes, const plan::Life*>>> ending(plan.actions.size());

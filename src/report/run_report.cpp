@@ -38,7 +38,7 @@ double value_in(const MetricsRow& row, std::string_view name) {
   return std::nan("");
 }
 
-// The number of the validation data counts where there is one.
+// The best epoch is that of the validation data's number where there is one.
 void note_best(const MetricsRow& row, RunFacts& facts) {
   const char* by = std::isnan(value_in(row, "val_loss")) ? "loss" : "val_loss";
   const double value = value_in(row, by);

@@ -17,7 +17,7 @@ namespace plimsoll::report {
 // Predicted for one step.
 struct ScaleTime {
   double step_ns = 0;
-  double exposed_ns = 0;  // of it, what the computation waits for other ranks
+  double exposed_ns = 0;  // of it, the time that the computation waits for other ranks
   double sent_bytes = 0;  // by one rank
   double efficiency = 0;  // work done in the time of all ranks, against one rank alone
 };

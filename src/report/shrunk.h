@@ -1,4 +1,4 @@
-// What making a model smaller gave: bytes before and after, and what became of each layer.
+// The report of quantising a model: bytes before and after, and which layers became int8.
 #pragma once
 
 #include <string>

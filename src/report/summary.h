@@ -22,7 +22,7 @@ struct LayerRow {
 struct SummaryFacts {
   std::string model;
   int64_t batch = 1;
-  int64_t micro_batch = 1;  // samples that values are there for at once
+  int64_t micro_batch = 1;  // samples that values are held for at once
   std::vector<LayerRow> layers = {};
   std::string title = {};  // lines above the table, each with its end
   std::string notes = {};  // below it

@@ -1,4 +1,4 @@
-// What training and evaluation tell while they run and when they end, as text and as JSON lines.
+// What training and evaluation report while they run and when they end, as text and as JSON lines.
 #pragma once
 
 #include <cstdint>

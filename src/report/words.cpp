@@ -99,7 +99,7 @@ std::string time_text(const plan::Plan& plan) {
 
 std::string limit_text(const plan::Problem& problem, const plan::Plan& plan, Bytes overhead) {
   if (plan.predicted_ns <= plan.unconstrained_ns) return "";
-  constexpr double kMost = 0.9;  // share of the time from which on the disk is named
+  constexpr double kMost = 0.9;  // the disk is named as the limit when it is busy for this share of the step
   std::string text = "memory";
   if (const double disk_ns = busy_ns(problem, plan, plan::Lane::Disk); disk_ns >= kMost * plan.predicted_ns) {
     Bytes moved = 0;

@@ -1,4 +1,4 @@
-// What a plan does, in words, from its problem and the plan alone.
+// What a plan does, as text, from its problem and the plan alone.
 #pragma once
 
 #include <string>

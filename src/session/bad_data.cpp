@@ -79,7 +79,7 @@ std::optional<BadNumber> find_bad_number(std::span<const Feed> feeds) {
 
 namespace {
 
-// `then`: what came of it.
+// `then`: the consequence, as the end of the message.
 void expect_good_feeds(std::span<const Feed> feeds, std::string_view when, const std::string& then) {
   const std::optional<BadNumber> bad = find_bad_number(feeds);
   if (!bad) return;

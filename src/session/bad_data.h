@@ -1,4 +1,4 @@
-// Bad data, named: labels and rows that kernels reported, and inputs that are not finite.
+// Error messages for bad data: labels and rows that kernels reported, and inputs that are not finite.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,7 @@ void Budget::give_to_later_plan() {
   later_bytes_ = 0;
 }
 
-// What a cached plan took stays taken: the next one gets what is left of the room.
+// A cached plan has used some of this room: the next one gets what is left.
 void Budget::hold_other_batches() {
   if (covers_process()) other_batches_.resize(std::clamp<Bytes>(line_.free(), 0, other_batches_bytes_));
 }

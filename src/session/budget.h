@@ -20,15 +20,15 @@ class Budget {
   bool covers_process() const { return line_.covers_process(); }
   MemoryLine& data_line() { return *data_; }
   Bytes data_bytes() const { return options_.data_bytes + data_more_bytes_; }
-  // All is planned: so much of what the line has left goes to the input.
+  // After planning: gives so much of what the line has left to the input.
   void give_to_data(Bytes more);
 
-  // A scratch file may be made: its staging memory belongs to the overhead.
+  // A scratch file may be made, so its staging memory is part of the overhead.
   void allow_transfers() { has_transfers_ = true; }
-  // Steps planned before the session opens get so much.
+  // Room for steps that are planned later, but before the session opens.
   void leave_for_later_plans(Bytes bytes) { later_bytes_ = bytes; }
   void give_to_later_plan();
-  // A step for another batch size can be planned while the session is open: so much is kept for it.
+  // Room for steps of other batch sizes that are planned while the session is open.
   void leave_for_other_batches(Bytes bytes) { other_batches_bytes_ = bytes; }
   void release_other_batches() { other_batches_.resize(0); }
   void hold_other_batches();
@@ -40,7 +40,7 @@ class Budget {
   void leave_free(Bytes bytes) { left_free_ += bytes; }
   void forget_left_free() { left_free_ = 0; }
   Bytes left_free() const { return left_free_; }
-  // Takes off what has since become part of the measured process.
+  // Subtracts bytes that are now part of the measured process.
   void reduce_left_free(Bytes grown);
 
   // Measures the process again, less what will be given back before the arena is touched, and holds the overhead.
@@ -48,13 +48,13 @@ class Budget {
   Bytes overhead_bytes() const;
   Bytes limit_for_arena() const;
   Bytes held_bytes() const;  // of the line, by this session
-  // What the process and the overhead take without the arena and input buffers, as a refusal tells it.
+  // What the process and the overhead take without the arena and input buffers: Refusal::runtime.
   Bytes runtime_need() const;
   // The process's peak when planning takes so much beside what is planned.
   Bytes peak_of_planning(Bytes planning_bytes, Bytes leaving) const;
 
   void hold_plans(Bytes more) { plans_.resize(plans_.bytes() + more); }
-  // All plans exist: measured instead of estimated. Returns the bytes that are too many.
+  // Once all plans exist, measures them instead of estimating. Returns the bytes by which the line is exceeded.
   [[nodiscard]] Bytes settle(int64_t actions, Bytes leaving);
   // The plans' estimated bytes are given back: they and their executors are measured with the process.
   void release_plans() { plans_.resize(0); }
@@ -66,7 +66,7 @@ class Budget {
   void release_later_plans() { later_.release(); }
   void release_all();
 
-  // What is held beside arena and input now: a step that is planned later may take of what was left for planning it.
+  // Remembers what is held beside arena and input now, before later steps use what was left for planning them.
   void note_runtime();
   Bytes runtime_bytes() const { return runtime_bytes_; }
 

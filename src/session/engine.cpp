@@ -87,8 +87,8 @@ void Engine::open() {
     if (!options_.keeps_plans) step.forget_details();
   }
   budget_.release_later_plans();
-  // What planning and binding needed for themselves is given back before the arena is touched; executors are measured
-  // with the process from now on.
+  // Memory of planning and binding is given back before the arena is touched; executors are measured with the process
+  // from now on.
   budget_.release_plans();
   line.measure_process();
   commit_arena();
@@ -247,7 +247,7 @@ class Engine::Turn {
   std::atomic<bool>& is_busy_;
 };
 
-// A few comparisons for each feed: steps are short.
+// Only a few comparisons for each feed, because steps may be short.
 void Engine::check_feeds(std::span<const Feed> feeds) const {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const Feed& feed = feeds[i];
@@ -305,7 +305,7 @@ PlannedStep& Engine::take_feeds(size_t number, std::span<const Feed> feeds) {
   return step;
 }
 
-// The step has changed what it changes, bad values or not: it counts.
+// The step has updated its variables even if it met bad values, so it is counted first.
 std::span<const View> Engine::finish(PlannedStep& step, std::span<const Feed> feeds) {
   if (homes_.transfers() != nullptr) homes_.transfers()->rethrow();
   if (!step.request.updates.empty()) ++state_.step;

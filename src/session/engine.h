@@ -47,7 +47,7 @@ class Engine {
   // Row-major values of a variable; `bytes` must match.
   void get(Tensor variable, void* into, Bytes bytes);
   void set(Tensor variable, const void* from, Bytes bytes);
-  // Without memory of one's own. A variable row-major, valid until the next call; refuses one that is packed.
+  // A variable row-major, in memory of the engine, valid until the next call; refuses one that is packed.
   std::span<const std::byte> peek(Tensor variable);
   // A variable row-major, piece by piece, mostly in one: given to `read`, or filled by `write` from byte `at` on.
   void read(Tensor variable, const std::function<void(std::span<const std::byte>)>& read);
@@ -56,7 +56,7 @@ class Engine {
   const std::vector<PlannedStep>& steps() const { return planner_.steps(); }
   const MemoryLine& line() const { return budget_.line(); }
   MemoryLine& data_line() { return budget_.data_line(); }
-  // Before anybody uses the data line: it gets more of what the line has left, which then counts in the peak.
+  // Gives more of what the line has left to the data line, before it is used. These bytes count in the peak.
   void give_to_data(Bytes more) { budget_.give_to_data(more); }
   Bytes free_bytes() const { return budget_.line().free(); }  // of the line, beside all that is planned
   Bytes arena_bytes() const { return planner_.arena_bytes(); }
@@ -71,18 +71,18 @@ class Engine {
   // Where the samples of the next runs stand in their batch: random operators are keyed by sample.
   void set_first_sample(int64_t sample) { state_.first_sample = sample; }
   void set_counts_samples(bool counts) { state_.counts_samples = counts; }
-  // The ranks that steps exchange with, beside their computation; null: alone. Before it opens. A step whose exchange
-  // failed throws nothing: its caller asks the network.
+  // The ranks that steps exchange with while they compute; null: alone. To be set before the session opens. A step
+  // whose exchange failed throws nothing: its caller asks the network.
   void set_network(kernels::Network* network);
   const run::Exchanges* exchanges() const { return exchanges_ ? &*exchanges_ : nullptr; }  // null: alone
 
-  // All ways to set up that step, for a look at other lines: the whole first, then micro-batches.
+  // All problems of that step, to plan it under other lines: the whole batch first, then micro-batches.
   std::vector<plan::Problem> problems(size_t number) { return lowering_.list_problems(steps().at(number)); }
 
  private:
   class Turn;  // of the thread that uses the engine
-  // Of all that is held while steps run, as it was when the last of them was planned. The process is estimated from
-  // above, so that the sum of a step planned later may pass the line, which nothing does.
+  // All that is held while steps run, as it was when the last of them was planned. The process is estimated from above,
+  // so this sum may pass the line though the process never does: hence the minimum.
   Bytes running_bytes() const {
     return std::min(arena_bytes() + runtime_bytes() + budget_.data_bytes(), budget_.line().limit());
   }

@@ -17,7 +17,7 @@ class Homes {
   // What the line must hold for a scratch file beside the arena.
   static constexpr Bytes kBytes = memory::ScratchFile::kStagingBytes + run::Transfers::kBytes;
 
-  // The places of all that a plan moves: its stored variables first, then its own values.
+  // Offsets in the file of all that a plan moves: stored variables first, then spilled values.
   static std::vector<Bytes> place_in_file(const plan::Problem& problem, const plan::Plan& plan, Bytes* file_bytes);
 
   Homes() = default;
@@ -29,7 +29,7 @@ class Homes {
 
   // The variable as its kernels see it: in its place, or read into `staging` from the file.
   const std::byte* read(const lower::Port& port, std::byte* staging);
-  // Where a new value is to be written; `write` then brings it home.
+  // Where a new value is to be written: in the arena, or `staging`, from where `write` puts it into the file.
   std::byte* place(const lower::Port& port, std::byte* staging);
   void write(const lower::Port& port, const std::byte* from);
 
@@ -41,7 +41,7 @@ class Homes {
   void for_each_tile(const lower::Port& port, const Move& move);
 
   std::byte* base_ = nullptr;
-  std::vector<Bytes> sizes_, arena_places_, file_places_;  // by buffer; -1 where it is not
+  std::vector<Bytes> sizes_, arena_places_, file_places_;  // by buffer; offset -1: it is not there
   std::unique_ptr<memory::ScratchFile> file_;
   std::unique_ptr<run::Transfers> transfers_;
 };

@@ -23,14 +23,14 @@ class StepLowering {
   // All ways to set up the step: the whole first, then micro-batches. Kernels made for it are dropped.
   std::vector<plan::Problem> list_problems(const PlannedStep& step);
 
-  // Variables that no kernel met become row-major: a later step must not move them.
+  // Variables that no kernel has chosen a layout for become row-major: a later step must not change layouts.
   void close_layouts();
   void drop_unused_kernels() { kernels_.drop_unused(); }
   void release() { kernels_ = lower::KernelStore(); }
 
  private:
   lower::LowerOptions options_for(const Request& request) const;
-  // Code that made kernels before is not needed for the next ones.
+  // Drops code pages that kernel creation used: they are not needed for a while.
   void drop_code() const;
   std::vector<int64_t> split_sizes(const Request& request, const lower::Program& whole) const;
 

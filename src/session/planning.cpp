@@ -17,7 +17,7 @@ namespace {
 // Where the line has less left, planning still takes this much.
 constexpr Bytes kLeastSearchBytes = 8 * MiB;
 
-// A variable passes through memory behind all variables on its way from or to row-major memory or the file.
+// Staging memory behind all variables, through which one is copied from or to row-major memory or the file.
 Bytes staging_bytes(const lower::Port& port, bool is_stored) {
   Bytes bytes = port.packed ? piece_bytes(*port.packed) : 0;
   if (!port.type.layout.is_plain()) bytes += round_up(port.type.count() * size_of(port.type.dtype), kAlignment);
@@ -84,14 +84,14 @@ void StepPlanner::leave_room_for_later(const PlannedStep& last, Bytes lowered_by
   budget_.leave_for_later_plans(options_.later_plans * round_up(each, kProcessQuantum / 2));
 }
 
-// What a plan turns out to take beside its arena can be more than was left for it: kernels of micro-batches, actions of
-// later steps. All are then planned again, and leave that much.
+// A plan may take more beside its arena than was left for it: kernels of micro-batches, actions of later steps. All
+// steps are then planned again, with that much left free.
 void StepPlanner::plan_in_order(const std::vector<size_t>& order) {
   constexpr int kRounds = 5;
   Bytes process_before = MemoryLine::kUnlimited;
   for (int round = 1;; ++round) {
     budget_.hold_overhead(leaving_bytes(), is_open_);
-    // What grew in the round before and stayed, such as tables of libraries, is measured now and not left twice.
+    // Growth of the process in the round before, such as tables of libraries, is measured now: it is not left free too.
     budget_.reduce_left_free(budget_.line().process_bytes() - process_before);
     process_before = budget_.line().process_bytes();
     Bytes missing = 0;
@@ -107,7 +107,7 @@ void StepPlanner::plan_in_order(const std::vector<size_t>& order) {
       missing = budget_.settle(actions, leaving_bytes());
     }
     if (missing == 0) {
-      budget_.forget_left_free();  // it exists now, and is measured
+      budget_.forget_left_free();  // the plans that it was left for exist now, and are measured
       return;
     }
     if (round == kRounds) refuse_grown(steps_[order.front()]);
@@ -150,7 +150,7 @@ size_t StepPlanner::plan_more(const Request& request) {
   return steps_.size() - 1;
 }
 
-// Room for one more: the least recently used go. Kernels that only they had go with them.
+// Makes room for one more plan: the least recently used go, with kernels that only they used.
 void StepPlanner::evict_plans() {
   Bytes held = 0;
   for (size_t i = kept_steps_; i < steps_.size(); ++i) held += steps_[i].estimated_bytes();
@@ -194,7 +194,7 @@ plan::Limits StepPlanner::limits_for(const PlannedStep& step) const {
   return limits;
 }
 
-// The whole step first. Micro-batches are looked at when that costs time or does not fit.
+// Plans the whole batch first; micro-batches only when that plan is slower than without a line, or does not fit.
 Bytes StepPlanner::plan_step(PlannedStep& step) {
   const plan::Problem& whole = step.program.problem;
   if (budget_.covers_process()) memory::drop_code_near(budget_.line().limit());
@@ -255,7 +255,7 @@ Bytes StepPlanner::accept(PlannedStep& step, plan::Plan plan, const plan::Limits
   return 0;
 }
 
-// Under the tags of the plan with the largest arena.
+// Reserves the arena under the tags of the plan with the largest one.
 void StepPlanner::hold_arena(const PlannedStep& accepted) {
   const PlannedStep* largest = &accepted;
   for (const PlannedStep& step : steps_)

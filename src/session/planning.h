@@ -43,7 +43,7 @@ class StepPlanner {
   Bytes counted_bytes() const;
   void plan_in_order(const std::vector<size_t>& order);
   plan::Limits limits_for(const PlannedStep& step) const;
-  // Both return how many bytes the arena of the earlier steps is too large, else 0.
+  // Both return by how many bytes the arena of the earlier steps is too large; 0: it fits.
   [[nodiscard]] Bytes plan_step(PlannedStep& step);
   [[nodiscard]] Bytes accept(PlannedStep& step, plan::Plan plan, const plan::Limits& limits);
   void forget_plans(const std::vector<size_t>& order);

@@ -32,8 +32,8 @@ Refusal StepPlanner::describe(const plan::Problem& problem, const plan::Shortfal
   return refusal;
 }
 
-// Names the smallest line that works: planned with as little memory as the line left, or with more if that finds a
-// lower plan and the machine has it.
+// Throws with the smallest line that works. Where the line left too little memory for a full search, plans once more
+// without that limit if the machine has the memory, and takes the lower need.
 void StepPlanner::refuse(const PlannedStep& step, std::span<const plan::Problem* const> problems,
                          const plan::Limits& limits, const plan::Choice& choice) const {
   const plan::Problem& whole = step.program.problem;
@@ -51,7 +51,7 @@ void StepPlanner::refuse(const PlannedStep& step, std::span<const plan::Problem*
   throw DoesNotFit(std::move(refusal));
 }
 
-// The overhead leaves less than the arena that the plans agreed on.
+// The overhead has grown and leaves less than the arena that the plans share.
 void StepPlanner::refuse_grown(const PlannedStep& step) const {
   plan::Shortfall shortfall;
   shortfall.need_bytes = arena_bytes_ + budget_.left_free();
@@ -81,7 +81,7 @@ void StepPlanner::expect_room_to_plan() const {
   throw DoesNotFit(std::move(refusal));
 }
 
-// A plan that fits was still made past the line when planning took more than running the step does.
+// A plan may fit although making it passed the line: planning can take more memory than running the step.
 void StepPlanner::expect_room_for_planning(const plan::Problem& problem, const plan::Plan& plan) {
   if (!budget_.covers_process() || is_open_) return;
   const Bytes peak = peak_of_planning(bytes_to_plan(problem));

@@ -1,4 +1,4 @@
-// The public face of a session: steps are collected and planned together until the first one runs.
+// The public classes Session and Step: steps are collected and planned together until the first one runs.
 #include <plimsoll/session.h>
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ struct State {
   }
 
   void plan(const std::vector<Request>& all) {
-    engine.reset();  // first: both would hold the line
+    engine.reset();  // first: the old and the new one would both reserve bytes of the line
     if (!all.empty()) engine = std::make_unique<Engine>(graph, line, all, options);
     requests = all;
   }

@@ -1,4 +1,4 @@
-// Variables of which each of several ranks holds a slice: how they are told, read and written as whole ones.
+// Variables of which each of several ranks holds a slice: how they are recognised, read and written as whole ones.
 #pragma once
 
 #include <functional>

@@ -47,7 +47,7 @@ const graph::Variable* match(const graph::Body& graph, const LoadOptions& option
   return &variable;
 }
 
-// With the sizes of whole variables.
+// The variables of a part, with the sizes of whole ones where ranks hold slices.
 TensorList list_whole(const Graph& graph, WeightsPart part, const VariableSlices* slices) {
   return [&graph, part, slices](const VisitTensor& visit) {
     list_variables(graph, part)([&](const StoredTensor& tensor) {

@@ -32,7 +32,7 @@ Bytes weights_file_bytes(const Graph& graph, WeightsPart part = WeightsPart::All
 // `what` begins the sentence.
 void expect_disk_room(const std::string& what, const std::string& folder, Bytes bytes);
 
-// Throws when `path` could not be written as things are: asked before training, not after it.
+// Throws when `path` could not be written as things are; called before training.
 void expect_room_for_weights(const Graph& graph, const std::string& path, const VariableSlices* slices = nullptr);
 
 struct SaveOptions {
@@ -44,7 +44,8 @@ struct SaveOptions {
 
 // The variables of a part, as a writer takes them; the graph must outlive it.
 TensorList list_variables(const Graph& graph, WeightsPart part);
-// Their numbers, of a session that is open. Throws Error(BadNumbers) when one is not finite; `kept` ends the sentence.
+// Writes their numbers, from an open session. Throws Error(BadNumbers) when one is not finite; `kept` ends the
+// sentence.
 WriteTensor write_variables(Engine& session, Graph& graph, std::string kept = {});
 
 // Writes variables and the number of steps beside `path` and renames: a crash leaves the old file or the new one.

@@ -145,7 +145,7 @@ TensorList list_part(const Graph& graph, WeightsPart part, const VariableSlices&
         visit({tensor.name, tensor.dtype, Dims{count}});
         return;
       }
-      // By bytes, in the order of variables.
+      // Variables that all ranks hold are divided among them by bytes, in their order.
       const auto writer = static_cast<int>(static_cast<double>(before) /
                                            static_cast<double>(std::max<Bytes>(1, total)) * network.size());
       before += bytes_of(tensor);

@@ -21,14 +21,14 @@ std::vector<std::string> list_part_paths(const std::string& path);
 
 // The variables that this rank writes: its slices, and its share of those that all ranks hold.
 TensorList list_part(const Graph& graph, WeightsPart part, const VariableSlices& slices, kernels::Network& network);
-// Those, in the file of this rank.
+// Writes those variables to the file of this rank.
 void save_part(Engine& session, Graph& graph, const std::string& path, const SaveOptions& options,
                const TensorList& own);
 
 // Elements of a stored tensor, from number `first` on, as another type of float where that is asked for.
 void read_elements(const WeightsReader& file, const StoredTensor& stored, int64_t first, int64_t count, DType dtype,
                    void* into);
-// The parts of a file as load_weights takes one.
+// load_weights for a file in parts.
 LoadedWeights load_parts(Engine& session, Graph& graph, const std::vector<std::string>& paths,
                          const LoadOptions& options);
 

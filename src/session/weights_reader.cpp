@@ -182,8 +182,9 @@ class SeenNames {
 };
 
 // Whether tensors in any order cover the data without gap or overlap, in constant memory. In an exact cover each begin
-// is the end of another tensor, but for byte 0 and the last one, so that sums of hashed ends and begins differ by those
-// two alone. The reverse is true unless hashes collide: ranges lead forward only, so what balances is one chain.
+// is the end of another tensor, except byte 0 and the end of the data, so that sums of hashed ends and begins differ by
+// those two alone. The converse holds unless hashes collide: a range leads forward only, so balanced ends form one
+// chain.
 class Cover {
  public:
   void add(const StoredTensor& tensor, Bytes begin) {
@@ -194,7 +195,7 @@ class Cover {
     uncovered_ -= tensor.bytes;
   }
 
-  // In words; empty when there is none.
+  // What is wrong, as text; empty when nothing is.
   std::string fault(Bytes data_bytes) const {
     if (largest_end_ < data_bytes) return fmt::format("{} bytes follow its last tensor", data_bytes - largest_end_);
     if (ends_less_begins_ == mix_bits(static_cast<uint64_t>(data_bytes)) - mix_bits(0)) return "";
@@ -210,7 +211,7 @@ class Cover {
   std::string out_of_line_;
 };
 
-// Takes what the parser finds. Nothing but the entry at hand is kept.
+// Receives the events of the JSON parser. Keeps only the current entry.
 class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderEvents(const std::string& path, Bytes data_begin, Bytes data_bytes, SeenNames& names,
@@ -415,12 +416,12 @@ WeightsReader::WeightsReader(const std::string& path)
     SeenNames some(share, shares);
     pass.run(some);
     expect_no_twins(some);
-    if (some.is_full()) refuse(path_, "its names can't be told apart");
+    if (some.is_full()) refuse(path_, "the hashes of its names collide");
   }
 }
 
 Bytes WeightsReader::bytes_to_read(const std::string& path) {
-  // The buffers of texts grow by doubling; names are held by the parser, as key, and as the name of the tensor.
+  // Buffers of texts grow by doubling, and a name is held three times: by the parser, as a key, and in the tensor.
   constexpr Bytes kTimes = 8, kOthers = 16 * KiB;
   const memory::File file = memory::File::open(path);
   uint64_t header_bytes = 0;

@@ -47,7 +47,7 @@ Tensor find_or_make(Graph& graph, const std::string& name, const Shape& shape, c
   return graph.variable(name, DType::F32, shape, init);
 }
 
-// One replay of a model.
+// Adds adapters during one replay of a model.
 class AdapterRewrite {
  public:
   AdapterRewrite(const std::string& model, const AdaptOptions& options, bool training)
@@ -72,7 +72,7 @@ class AdapterRewrite {
     return std::vector<Tensor>{add_adapter(node, path, body.value(*weight).type.shape)};
   }
 
-  // Of a pass that is over.
+  // Called after the replay: every target must have matched a layer.
   void expect_used() const {
     const auto known = [&] {
       constexpr size_t kShown = 8;

@@ -11,8 +11,8 @@ namespace plimsoll::shrink {
 constexpr std::string_view kLoraA = "lora_A", kLoraB = "lora_B";
 bool is_adapter(std::string_view variable);  // by its name
 
-// The model with adapters; throws Error(Usage) for options that make no sense, at once where the model need not be
-// known for that.
+// The model with adapters. Throws Error(Usage) for options that make no sense; those that depend on the layers of the
+// model are refused when it is called.
 Model adapt(const Model& model, const AdaptOptions& options);
 ModelSpec adapt(const ModelSpec& spec, const AdaptOptions& options);
 

@@ -229,7 +229,7 @@ std::vector<AdaptedModule> list_adapted(const Graph& graph, const std::string& m
   return modules;
 }
 
-// The last words of the modules' names, or where these would mean other layers too, the whole names.
+// The last words of the modules' names; the whole names where a last word would match other layers too.
 std::vector<std::string> name_targets(const std::vector<AdaptedModule>& modules,
                                       const std::vector<WeightProduct>& products) {
   std::set<std::string> short_names, whole_names;

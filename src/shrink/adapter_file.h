@@ -18,8 +18,8 @@ namespace plimsoll::shrink {
 constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 constexpr const char* kAdapterConfig = "adapter_config.json";
 
-// Of the folder: rank, alpha and dropout of its config; targets are the modules of its weights. Throws Error(BadData)
-// for files that are damaged or of another kind of adapter.
+// Options of the adapters in a folder: rank, alpha and dropout of its config; targets are the modules of its weights.
+// Throws Error(BadData) for files that are damaged or of another kind of adapter.
 AdaptOptions read_adapter(const std::string& folder);
 
 // The tensors of a folder that belong to one product.
@@ -51,10 +51,10 @@ class AdapterReader {
 // Sets the adapters of an open session whose graph has that adapted model.
 void load_adapter(session::Engine& session, Graph& graph, const ModelSpec& model, const std::string& folder);
 
-// Writes them, into a folder that is made where it is not there.
+// Writes the adapters of an open session into a folder, which is made if it is missing.
 void save_adapter(session::Engine& session, Graph& graph, const ModelSpec& model, const AdaptOptions& options,
                   const std::string& folder);
-// Throws Error(Usage) when the folder could not be written as things are: asked before training.
+// Throws Error(Usage) when the folder could not be written as things are; called before training.
 void expect_room_for_adapter(const std::string& folder);
 
 }  // namespace plimsoll::shrink

@@ -21,7 +21,7 @@ struct Observed {
 
 using Look = std::function<Tensor(const Observed&, Tensor)>;
 
-// The model as it is, whose outputs are what `look` makes of each observed value.
+// The same model, but with the results of `look` for each observed value as its outputs.
 Model observing_model(const std::shared_ptr<const model::TracedModel>& traced,
                       std::shared_ptr<const std::vector<Observed>> values, Look look) {
   std::vector<std::string> inputs, outputs;
@@ -77,7 +77,7 @@ int64_t observe_ranges(const std::shared_ptr<const model::TracedModel>& traced, 
 void count_numbers(const std::shared_ptr<const model::TracedModel>& traced, std::vector<Observed>& values, int64_t bins,
                    const RunModel& run) {
   for (Observed& observed : values) {
-    // A value that is always 0 has a bin too.
+    // A value that is always 0 gets bins from -1 to 1.
     const double most = std::max(-observed.range.low, observed.range.high);
     observed.histogram = {most > 0 ? most : 1, std::vector<int64_t>(static_cast<size_t>(bins))};
   }
@@ -105,7 +105,7 @@ bool smooth(std::vector<double>& distribution) {
   return true;
 }
 
-// Of q from p; both are normalised first.
+// The Kullback-Leibler divergence of q from p; both are normalised first.
 double divergence(const std::vector<double>& p, const std::vector<double>& q) {
   const double all_p = std::accumulate(p.begin(), p.end(), 0.0), all_q = std::accumulate(q.begin(), q.end(), 0.0);
   double sum = 0;
@@ -113,7 +113,7 @@ double divergence(const std::vector<double>& p, const std::vector<double>& q) {
   return sum;
 }
 
-// The distribution that is left when the bins [first, last) are merged into so many.
+// How far the distribution is from what is left of it when the bins [first, last) are merged into `quantised_bins`.
 double divergence_of(const std::vector<int64_t>& counts, size_t first, size_t last, size_t quantised_bins) {
   const std::vector<double> sliced(counts.begin() + static_cast<std::ptrdiff_t>(first),
                                    counts.begin() + static_cast<std::ptrdiff_t>(last));

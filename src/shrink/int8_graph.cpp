@@ -171,7 +171,7 @@ class UnitFinder {
     return {type.dtype, at_batch(type.shape, batch_), {}, false};
   }
 
-  // Of converting the value between floats and bytes, and of putting it into another order.
+  // The predicted time to convert the value between floats and bytes and to change its layout.
   double conversion_ns(ValueId id) const {
     return lower::predict_ns({.bytes = 8.0 * static_cast<double>(concrete(id).count())}, {});
   }
@@ -207,7 +207,7 @@ class UnitFinder {
       unit.is_int8 = unit.has_weights() ? all_ || is_faster(unit, have) : have;
       has_bytes[index(unit.y)] = unit.is_int8;
     }
-    // What leads to no operator of bytes stays in floats.
+    // An operator without weights stays in floats where no int8 operator reads its result.
     for (Int8Unit& unit : std::views::reverse(graph_.units)) {
       const auto& users = users_[index(unit.y)];
       if (!unit.has_weights())
@@ -236,7 +236,7 @@ class UnitFinder {
     return id;
   }
 
-  // Operators that only move bytes, or choose among them, have one scale.
+  // Inputs and outputs of operators that only move bytes, or choose among them, share one scale.
   void find_scales() {
     graph_.same_scale.resize(body_.values().size());
     std::iota(graph_.same_scale.begin(), graph_.same_scale.end(), ValueId{0});

@@ -96,7 +96,7 @@ class Int8Replay {
                          unit.activation.empty() ? 0 : number(y.zero), name_);
   }
 
-  // Pads are zeros, which the kernel takes for bytes of 0.
+  // The kernel pads with bytes of 0. Where another byte stands for zero, padding is an operator of its own.
   Tensor padded(const Int8Unit& unit, Window& window) {
     const ByteScale x = plan_->scale_at(unit.x[0]);
     if (x.zero == 0 || window.pads == std::array<int64_t, 4>{}) return x_[0];
@@ -132,7 +132,8 @@ class Int8Replay {
   using Body = graph::Body;
   const std::shared_ptr<const Int8Plan> plan_;
   std::unordered_map<ValueId, Tensor> bytes_, kernels_;  // by traced value
-  // Of the unit whose anchor came last: no other unit begins before it ends, since its values have no other users.
+  // State of the unit whose anchor came last: no other unit begins before it ends, since its values have no other
+  // users.
   std::vector<Tensor> x_;
   std::string name_;
   graph::Attrs attrs_;

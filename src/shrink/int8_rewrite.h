@@ -1,4 +1,4 @@
-// The rewrite that puts operators of bytes into the place of others, and the names of the variables that it makes.
+// The rewrite that replaces operators by their int8 forms, and the names of the variables that it makes.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,7 @@ class Int8Weights {
   struct Layer {
     const Int8Unit* unit = nullptr;
     session::StoredTensor kernel = {};
-    int64_t channels = 0, inner = 0;  // products of a channel
+    int64_t channels = 0, inner = 0;  // inner: weights of one channel
     bool lies_by_channel = true;      // else [inner, channels]
     std::vector<float> steps = {};    // of the weights of each channel
     std::vector<float> scale = {}, offset = {};

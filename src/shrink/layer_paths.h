@@ -1,4 +1,4 @@
-// What layers are called here and in Hugging Face's models, whose names adapter files have.
+// Names of layers here and in Hugging Face's models; adapter files use the latter.
 //
 //   model  here                        there
 //   gpt2   block1/attention/query      transformer.h.0.attn.c_attn     one product for query, key and value
@@ -28,18 +28,18 @@ struct LayerPath {
 
 LayerPath path_of(std::string_view model, std::string_view own);
 
-// The path ends so, or matches the pattern.
+// Whether the path ends with the target, or matches it as a pattern.
 bool is_target(const LayerPath& path, const std::string& target);
 
-// What PEFT adapts without being told; empty: nothing is known of the model.
+// The layers that PEFT adapts by default; empty: the model is not known.
 std::vector<std::string> default_targets(std::string_view model);
 
-// Weights lie transposed there: [inputs, outputs], as here.
+// Whether Hugging Face's model stores weights as [inputs, outputs], as here (Conv1D of gpt2).
 bool has_transposed_weights(std::string_view model);
-// "CAUSAL_LM"; empty: none.
+// PEFT's task type of the model, "CAUSAL_LM"; empty: none.
 std::string task_of(std::string_view model);
 
-// A product with a weight: what can have an adapter. Of an adapted model, those that it had before.
+// A product with a weight, which can have an adapter. Products of adapters themselves are not among them.
 struct WeightProduct {
   LayerPath path;
   std::string weight;  // full name

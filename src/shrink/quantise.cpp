@@ -18,7 +18,7 @@ namespace plimsoll {
 namespace shrink {
 namespace {
 
-// What the variables of an inference pass take as its kernels want them.
+// What the variables of an inference pass take in the layouts of its kernels.
 Bytes weight_bytes(const model::TracedPass& pass, int64_t batch) {
   lower::VariableLayouts layouts;
   lower::KernelStore kernels;
@@ -96,7 +96,7 @@ QuantisedModel quantise_model(const ModelSpec& spec, const std::string& weights,
 
 namespace {
 
-// Model::quantise: weights in between are files.
+// Model::quantise. Weights go through temporary files.
 Model quantise_own(const Model& model, const Dataset& data, const MemoryLine& line, const QuantiseOptions& options,
                    QuantiseReport* report) {
   const auto floats = std::make_shared<train::TemporaryFile>(), bytes = std::make_shared<train::TemporaryFile>();

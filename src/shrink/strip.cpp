@@ -25,7 +25,7 @@ struct Chosen {
   StoredTensor dense;
   kernels::SparseOrder order;
   int64_t values = 0;
-  bool is_multiplied = true;  // by products alone: it need not be expanded
+  bool is_multiplied = true;  // only products read it, so it need not be expanded
 };
 using ChosenWeights = std::map<std::string, Chosen>;  // by the name in the file
 
@@ -37,7 +37,7 @@ Shape shape_of(const Dims& dims) {
 
 bool is_weight(const StoredTensor& tensor) { return tensor.dtype == DType::F32 && tensor.dims.rank() >= 2; }
 
-// A product whose right side can be read from the parts.
+// Whether that input of the node is the right side of a product, which kernels can read as mask and values.
 bool is_product(const graph::Body& graph, const graph::Node& node, size_t input) {
   const graph::Attrs& attrs = graph.attrs(node);
   return node.op->name == "matmul" && input == 1 && attrs.i("transpose_a") == 0 && attrs.i("transpose_b") == 0 &&
@@ -56,7 +56,7 @@ void find_other_readers(const model::TracedPass& pass, ChosenWeights& chosen) {
     }
 }
 
-// Weights that are smaller as parts. The most zeros of the others are told when there is none.
+// Weights that are smaller as mask and values. Throws when there is none, with the largest share of zeros found.
 ChosenWeights choose(const train::StoredModel& stored, const session::WeightsReader& reader) {
   ChosenWeights chosen;
   double most_zeros = 0;

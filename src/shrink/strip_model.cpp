@@ -54,7 +54,7 @@ Model Model::strip(const StripOptions& options, StripReport* report) const {
   Model small = load(models->stripped());
   const auto kept = std::make_shared<const shrink::KeptSource>(shrink::KeptSource{small.state()->stored, models});
   small.state_->stored = std::shared_ptr<const model::StoredSource>(kept, kept->source.get());
-  // It is evaluated like the model that it was made of.
+  // The stripped model is evaluated with the options of the model it was made of.
   const train::Compiled& compiled = train::compiled_of(*this);
   if (compiled.is_compiled()) {
     CompileOptions as_before = compiled.options();

@@ -17,9 +17,9 @@ class AgreedError : public Error {
   using Error::Error;
 };
 
-// Runs what may fail on one rank and not on others, such as planning; it returns what to say of a rank where it went
-// well. When it fails anywhere, all ranks throw AgreedError: with the message itself where all have the same, else with
-// what all ranks say, by number. Alone, it throws what it threw.
+// Runs work that may fail on one rank and not on others, such as planning. The work returns a text that reports success
+// of this rank. When it fails on any rank, all ranks throw AgreedError: with the message itself where all have the
+// same, else with the texts of all ranks by number. Without other ranks, the exception of `work` passes through.
 void run_together(ranks::Communicator* communicator, const std::function<std::string()>& work);
 
 // A name for people, and a value.
@@ -28,8 +28,8 @@ using RankFacts = std::vector<std::pair<std::string, std::string>>;
 RankFacts rank_facts(const Training& training);
 // Throws AgreedError(Usage) with what differs.
 void expect_same_on_ranks(ranks::Communicator& communicator, const RankFacts& facts);
-// Exchanges must be the same on all ranks; in a pipeline those of two ranks differ, and must meet. A rank that waits
-// for a message which nobody sends would hang until the deadline. Throws AgreedError where they do not match.
+// Exchanges must be the same on all ranks; in a pipeline each message that a rank waits for must have a sender. A rank
+// that waits for a message which nobody sends would hang until the deadline. Throws AgreedError for a mismatch.
 void expect_matching_exchanges(const Training& training);
 
 }  // namespace plimsoll::train

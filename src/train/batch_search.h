@@ -20,12 +20,12 @@ Attempt attempt(const Spec& spec, const StopQuestion& is_stop_asked = never_stop
 struct LargestBatch {
   int64_t batch = 0;               // 0: none of those tried fits
   int64_t refused_batch = 0;       // the smallest seen that does not fit; 0: none was
-  Bytes deficit = 0;               // of that one
-  std::optional<Refusal> nearest;  // of those refused
+  Bytes deficit = 0;               // of refused_batch
+  std::optional<Refusal> nearest;  // the refusal with the lowest need
 };
 
-// Exact up to 64 samples, above that at most 1 in 64 too low. Goes on while `may_go_on`, and answers with the largest
-// seen so far when it may not.
+// Exact up to 64 samples, above that at most 1 in 64 too low. When `may_go_on` says no, the answer is the largest batch
+// seen so far.
 LargestBatch find_largest_batch(const Spec& spec, int64_t at_most, const std::function<bool()>& may_go_on,
                                 const StopQuestion& is_stop_asked = never_stops);
 

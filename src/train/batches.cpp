@@ -19,7 +19,7 @@ bool is_of_one_shape(const Component& component) {
   return std::all_of(component.shape.begin() + 1, component.shape.end(), [](int64_t size) { return size >= 0; });
 }
 
-// The elements that the batches are made of, where each stage after that hands on as many as it gets.
+// Elements before the stage that makes batches, where each later stage hands on as many as it gets; else kUnknown.
 int64_t count_samples(const dataset::Recipe& recipe) {
   const dataset::Recipe* stage = &recipe;
   while (stage->inputs().size() == 1 && stage->size() == recipe.size()) {

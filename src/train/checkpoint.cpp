@@ -47,7 +47,7 @@ class CheckpointWriter final : public Callback {
   void before_training(FitRun& run) override {
     store_.open(train::loop_of(run).training());
     monitored_.reset();
-    note_saved(run);  // what was loaded need not be saved again
+    note_saved(run);  // a checkpoint that was just loaded need not be saved again
   }
 
   void after_step(FitRun& run) override {
@@ -71,7 +71,7 @@ class CheckpointWriter final : public Callback {
 
   static Place place_of(const FitRun& run) { return {run.steps(), run.epoch(), run.is_epoch_over()}; }
 
-  // By the clock of the first rank: all save at once.
+  // By the clock of the first rank, so that all ranks save after the same step.
   bool is_late(FitRun& run) const {
     if (options_.every_seconds == 0) return false;
     const bool is_here = Clock::now() - saved_at_ >= Seconds(options_.every_seconds);
@@ -88,7 +88,7 @@ class CheckpointWriter final : public Callback {
 
   void save(FitRun& run) {
     if (options_.save_best_only) {
-      // Between epochs alone it is known whether the number is one that the training has.
+      // Only after an epoch are all numbers there, so only then is a missing one an error.
       const std::optional<double> now = run.is_epoch_over() ? monitored_.read(run) : run.log(options_.monitor);
       if (!now || !monitored_.is_better(*now)) return;
       monitored_.set_best(*now);

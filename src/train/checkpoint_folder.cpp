@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names that begin so are of no checkpoint: one being written, and one being removed.
+// Prefixes of directories that are no checkpoints: one being written, and one being removed.
 constexpr const char* kBegun = ".begun";
 constexpr const char* kRemoved = ".removed-";
 constexpr std::string_view kStep = "-step-";
@@ -73,7 +73,7 @@ CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path) {
   if (failure) fail(failure.value());
   lock_ = memory::Descriptor::open(path, O_RDONLY | O_DIRECTORY);
   if (!lock_.is_open()) fail(errno);
-  // A file system without locks has no second writer that we could know of.
+  // Other failures are ignored: on a file system without locks a second writer can't be detected.
   if (memory::uninterrupted([&] { return ::flock(lock_, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK)
     throw Error(
         fmt::format("another training writes its checkpoints to '{}'; wait for its end or give another folder", path),
@@ -84,7 +84,7 @@ CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path) {
         reason != 0)
       fail(reason);
   remove_leavings();
-  begin();  // whether it can be written is known before training
+  begin();  // a folder that can't be written fails here, before training
   abandon();
 }
 

@@ -18,7 +18,7 @@ struct CheckpointPlace {
 // Oldest first, without a look inside. None where there is no such folder; other names are left out.
 std::vector<CheckpointPlace> list_checkpoints(const std::string& folder);
 
-// The one writer of a folder.
+// The only writer of a folder, which it locks.
 class CheckpointFolder {
  public:
   // Makes the folder where there is none, locks it, and removes what a killed process left half written. Throws
@@ -32,7 +32,7 @@ class CheckpointFolder {
 
   // An empty directory to write the files of the next checkpoint to. Throws Error: DiskFull when the disk is full.
   const std::string& begin();
-  // Names it. On return it is on the disk: its files must be already.
+  // Renames that directory to its final name. Its files must be on the disk; on return the name is too.
   CheckpointPlace place(int64_t steps);
   // Drops what was begun.
   void abandon() noexcept;

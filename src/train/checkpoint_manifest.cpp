@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr int kVersion = 2;
 
-// JSON has no words for these.
+// JSON has no numbers for these.
 constexpr const char* kInfinity = "inf";
 constexpr const char* kMinusInfinity = "-inf";
 constexpr const char* kNan = "nan";
@@ -122,8 +122,8 @@ RunState to_run(const Json& json) {
   return run;
 }
 
-// Of the text without the checksum itself. Objects are sorted by key and numbers are as short as they can be, so the
-// same content has the same text.
+// The checksum of the text without the checksum itself. Objects are sorted by key and numbers are as short as they can
+// be, so the same content has the same text.
 std::string checksum_of(const Json& manifest) {
   const std::string text = manifest.dump();
   return fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text))));

@@ -33,7 +33,7 @@ std::string manifest_text(const CheckpointManifest& manifest);
 // Throws Error(BadData) that names the path for a text that is damaged or of another version.
 CheckpointManifest parse_manifest(const std::string& text, const std::string& path);
 
-// One epoch of the history as a line of JSON, which has no end of line yet.
+// One epoch of the history as a line of JSON, without the end of line.
 std::string history_line(const EpochLog& epoch);
 EpochLog parse_history_line(const std::string& line, const std::string& path);  // throws Error(BadData)
 

@@ -52,7 +52,7 @@ bool changes_sums(const graph::Body& body, const graph::Node& node) {
   return false;
 }
 
-// Without what says how ranks share a variable.
+// The attributes of a node, except the one that says how ranks share a variable.
 std::string settings_of(const graph::Body& body, const graph::Node& node) {
   graph::Attrs settings = body.attrs(node);
   settings.erase("slices");
@@ -72,7 +72,7 @@ std::string hash_of(const Graph& graph) {
     if (is_sum) continue;
     add(hash_text(node.op->name));
     add(hash_text(settings_of(body, node)));
-    if (has_sums) continue;  // numbers of values from here on depend on those sums
+    if (has_sums) continue;  // ids of values from here on depend on the number of sums
     for (const ValueId input : body.inputs(node)) add(static_cast<uint64_t>(input));
   }
   for (const graph::Value& value : body.values())
@@ -208,7 +208,7 @@ CheckpointManifest read_manifest(const std::string& folder) {
   return parse_manifest(text, path);
 }
 
-// Of the weights, and of the optimiser: one for each rank that wrote the checkpoint.
+// Files of the weights, and of the optimiser: one for each rank that wrote the checkpoint.
 int parts_of(const CheckpointManifest& manifest) {
   return std::max(1, static_cast<int>(manifest.files.size() / std::size(kParts)));
 }
@@ -233,7 +233,7 @@ CheckpointManifest read_whole(const std::string& folder) {
   return manifest;
 }
 
-// Stages of a pipeline that are elsewhere have as much state for their weights as this one.
+// An estimate: stages of a pipeline on other ranks are taken to have as much state for their weights as this one.
 Bytes checkpoint_bytes(const Training& training) {
   const auto bytes_of = [&](const Graph& graph, WeightsPart part) {
     return session::weights_file_bytes(graph, part, &training.slices);
@@ -308,7 +308,7 @@ std::string find_newest_weights(const std::string& folder) {
 
 void CheckpointStore::open(const Training& training) {
   if (keep_ < 1) throw Error(fmt::format("{} checkpoints can't be kept; keep 1 or more", keep_), ErrorKind::Usage);
-  folder_.reset();  // its lock would be in the way
+  folder_.reset();  // first: it holds the lock
   is_open_ = true;
   if (!writes_manifest(training)) return;
   folder_ = std::make_unique<CheckpointFolder>(path_);

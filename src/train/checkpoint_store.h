@@ -3,8 +3,9 @@
 //   weights.safetensors      weights and statistics of the model
 //   optimiser.safetensors    all other variables: the optimiser's state, its rate, sums of an unfinished accumulation
 // Several ranks write it together, each what it holds: weights-2-of-4.safetensors and so on (session/weights_parts.h),
-// in a folder that all of them see. Any number of ranks may go on from it. So do the stages of a pipeline, of which the
-// first that has a variable writes it: another cut, or one process with the same micro-batches, may go on from it.
+// in a folder that all of them see. Any number of ranks may go on from it. Stages of a pipeline write it likewise; the
+// first stage that has a variable writes it. A pipeline with other stages, or one process with the same micro-batches,
+// may go on from it.
 #pragma once
 
 #include <memory>
@@ -19,9 +20,9 @@
 
 namespace plimsoll::train {
 
-// Of the step, not of the line, the threads or the learning rate: those may change from run to run.
+// Facts about the step, not about the line, the threads or the learning rate: those may change from run to run.
 CheckpointFacts checkpoint_facts(const Training& training);
-// Operators, their settings and what they read, as one of these facts has them.
+// A hash of operators, their settings and what they read: one of these facts.
 std::string hash_of_step(const Graph& graph);
 
 struct LoadedCheckpoint {
@@ -41,7 +42,7 @@ class CheckpointStore {
  public:
   explicit CheckpointStore(std::string folder, int64_t keep = 3) : path_(std::move(folder)), keep_(keep) {}
 
-  // Makes ready to save. Throws Error when a checkpoint could not be written as things are: asked before training.
+  // Prepares to save; called before training. Throws Error when a checkpoint could not be written as things are.
   void open(const Training& training);
   void close() {
     folder_.reset();

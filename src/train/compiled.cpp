@@ -24,7 +24,7 @@
 namespace plimsoll::train {
 namespace {
 
-// As the step is fed by it, whatever the number of samples.
+// Whether both feed the same placeholder, whatever the number of samples.
 bool same_samples(const Component& a, const Component& b) {
   if (a.name != b.name || a.dtype != b.dtype || a.shape.rank() != b.shape.rank()) return false;
   return std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1);
@@ -124,7 +124,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.threads = need.threads;
   spec.shares_batches = need.shares_batches;
   spec.predicts = need.shards == 0 && !need.stages.is_set() &&
-                  !need.communicator;  // a session of several does nothing after the training
+                  !need.communicator;  // a session of replicas or ranks is not used after the training
   spec.loads_weights = true;
   if (need.purpose == Purpose::Predict && !is_in_file_) spec.weights_file = given_weights_;
   spec.batches = need.data;
@@ -205,7 +205,7 @@ Training& Compiled::ready(const SessionNeed& need) {
   return *training_;
 }
 
-// As this process would do it alone.
+// Keeps the need without replicas, ranks and stages, as this process alone would have it.
 void Compiled::remember(const SessionNeed& need) {
   last_.emplace(need);
   last_->communicator = nullptr;
@@ -235,7 +235,7 @@ void Compiled::make_file() {
   if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
 }
 
-// As when the session opened: every state starts as one number.
+// Sets the optimiser's state as when the session opened: all elements of a state start as one number.
 void Compiled::reset_state(std::string_view prefix) {
   for (const graph::Variable& variable : training_->graph.body().variables()) {
     if (variable.role() != VariableRole::Optimiser || !variable.stored->name.starts_with(prefix)) continue;
@@ -257,7 +257,7 @@ void Compiled::keep_stages() {
 
 void Compiled::release() {
   if (!training_) return;
-  // A stage that failed has a part of the weights: the newest whole ones are those before it.
+  // A stage of a pipeline has only a part of the weights: the newest whole ones are those before the training.
   const bool is_part = training_->place.stages > 1;
   if (training_->session->is_open() && !is_in_file_ && !is_part) {
     make_file();
@@ -281,7 +281,7 @@ const std::string& Compiled::newest_weights() const {
   return newest;
 }
 
-// As it was trained, else as it was loaded, else as it was called last.
+// The spec that it was trained with, else the one it was loaded with, else that of the last call.
 ModelSpec Compiled::spec_to_save() const {
   const auto spec_of_need = [&](const SessionNeed& need) { return *spec_for(need).own_model; };
   if (last_) return spec_of_need(*last_);

@@ -19,11 +19,11 @@ namespace plimsoll::train {
 struct SessionNeed {
   Purpose purpose = Purpose::Train;
   MemoryLine line;
-  BatchedData data = {};  // of a fit; else the dataset is `data.test`
+  BatchedData data = {};  // both for a fit; other calls have `data.test` alone
   SampleWeights weights = {};
   std::string scratch = {};
   Bytes callback_bytes = 0;
-  // Of a training that several do together: see Spec.
+  // For a training on several replicas or ranks: see Spec.
   std::shared_ptr<ranks::Communicator> communicator = {};
   ranks::NetworkSpeed network = {};
   int64_t shards = 0;
@@ -34,32 +34,32 @@ struct SessionNeed {
   const Dataset& main_data() const { return data.train ? *data.train : *data.test; }
 };
 
-// The newest weights are in the open session, else in a file: never in both and in memory.
+// The newest weights are in the open session, or in a file after it was released.
 class Compiled {
  public:
   explicit Compiled(Model model);
 
   const CompileOptions& options() const { return options_; }
-  // For training with other options from now on: weights stay, the optimiser starts anew.
+  // Sets the options of training from now on: weights stay, the optimiser starts anew.
   void compile(CompileOptions options);
   bool is_compiled() const { return is_compiled_; }
   void prune(const Pruning& pruning);
 
-  // What would be planned for it; line 0: that of the need.
+  // What is planned for that need.
   Spec spec_for(const SessionNeed& need) const;
-  // A session that does what is needed, open, with the newest weights. Throws DoesNotFit: they are in a file then.
+  // An open session that serves the need, with the newest weights. Throws DoesNotFit; the weights are then in a file.
   Training& ready(const SessionNeed& need);
   // The session as it is; null: there is none.
   Training* open_training() { return training_.get(); }
   bool serves(const SessionNeed& need) const;
   void release();
-  void keep_stages();                 // of a pipeline: all ranks write the weights of all
-  void drop() { training_.reset(); }  // without its weights: the newest are those before it
+  void keep_stages();                 // after a pipeline: each rank writes the weights of all stages to its file
+  void drop() { training_.reset(); }  // loses the session's weights: the newest are then those before it
   void set_trained() { is_in_file_ = false; }
 
   void save_weights(const std::string& path);
-  ModelSpec spec_to_save() const;  // throws Error(Usage) when nobody knows its inputs
-  // As a directory; `preprocessing` is what is known about the data.
+  ModelSpec spec_to_save() const;  // throws Error(Usage) when the types of its inputs are not known
+  // Writes a model directory; `preprocessing` is what is known about the data.
   void save_model(const std::string& path, const Preprocessing& preprocessing);
   void load_weights(const std::string& path);
   // Changes variables of the session with the newest weights before the next call.
@@ -76,7 +76,7 @@ class Compiled {
     Compiled& compiled_;
   };
 
-  const std::optional<SessionNeed>& last_need() const { return last_; }  // to train
+  const std::optional<SessionNeed>& last_need() const { return last_; }  // of the last fit or plan
   void remember(const SessionNeed& need);
 
  private:
@@ -96,10 +96,10 @@ class Compiled {
   std::optional<SessionNeed> made_for_, last_;
   TemporaryFile file_;
   bool is_in_file_ = false;                      // the newest weights
-  bool has_other_state_ = false;                 // that file's optimiser is another
-  bool has_other_masks_ = false;                 // that file's
+  bool has_other_state_ = false;                 // the file has the state of another optimiser
+  bool has_other_masks_ = false;                 // the file has the masks of another pruning
   std::string given_weights_;                    // to be loaded before the next call
-  std::function<void(Training&)> given_change_;  // after that
+  std::function<void(Training&)> given_change_;  // to be applied after that
 };
 
 Compiled& compiled_of(const Model& model);  // made when it is first asked for

@@ -14,7 +14,7 @@ namespace plimsoll::train {
 
 namespace {
 
-// The type of the only one, or all with their names.
+// The type of the only tensor, or the names and types of several.
 std::string list_types(const std::vector<NamedType>& tensors) {
   if (tensors.empty()) return "";
   if (tensors.size() == 1) return to_string(tensors[0].type);

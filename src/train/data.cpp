@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names under which array files of this kind are handed around, each also with .gz behind it.
+// Usual names of array files: training inputs and labels, test inputs and labels; each also with .gz behind it.
 constexpr const char* kUsualFiles[][4] = {
     {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
     {"x_train.npy", "y_train.npy", "x_test.npy", "y_test.npy"},
@@ -288,7 +288,7 @@ Places find_places(const DataSpec& spec) {
   return places;
 }
 
-// The first half that is opened says what the data is.
+// The first half that is opened sets the path, kind and classes of the data.
 std::optional<Samples> open_half(const HalfPlace& place, const DataSpec& spec, const ModelSpec& model, Data& data) {
   if (!place.is_given()) return std::nullopt;
   const HalfOpener opener(spec, model);

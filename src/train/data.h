@@ -18,7 +18,7 @@ struct DataFiles {
 // How encoded images come to the size of the model's input.
 struct ImageMaps {
   ResizeMethod resize = ResizeMethod::Bilinear;
-  double central_crop = 1;  // the part of each side that is kept before
+  double central_crop = 1;  // the part of each side that is kept, before resizing
 };
 
 // How samples become batches.
@@ -40,7 +40,7 @@ struct DataSpec {
   std::string label = {};       // the column, feature or array with the labels; empty: by its name, else the last
   ImageMaps maps = {};
   std::string scratch_folder = {};  // for what is unpacked; empty: one for temporary files
-  bool needs_labels = true;         // false: an array of inputs alone is data too, and its labels are 0
+  bool needs_labels = true;         // false: an array of inputs alone is accepted, and its labels are 0
   int threads = AUTOTUNE;           // that read and decode files which are no plain arrays
 };
 
@@ -62,7 +62,7 @@ struct Data {
 // data, or is not what the model takes.
 Data open_data(const DataSpec& spec, const ModelSpec& model);
 
-// For a model to be scored on: the test half, or all where there is but one half.
+// Data to score a model on: the test half, or all where there is only one half.
 Data open_test_data(const DataSpec& spec, const ModelSpec& model);
 
 }  // namespace plimsoll::train

@@ -59,7 +59,7 @@ class EarlyStop final : public Callback {
       throw Error(
           fmt::format("the best weights, of epoch {}, are gone; give early stopping a folder that stays", best_epoch_),
           ErrorKind::Usage);
-    stop_if_waited(*run_);  // the training had ended, unless it has more patience now
+    stop_if_waited(*run_);  // a training that had stopped stops again, unless its patience is larger now
   }
 
  private:

@@ -7,7 +7,7 @@ namespace plimsoll::train {
 
 ExchangeWatch::ExchangeWatch(const Training& training) : training_(training), begin_(now(training)) {}
 
-// What is gathered between steps is always waited for.
+// The computation always waits for gathers between steps, so they count as exposed.
 ExchangeWatch::Counters ExchangeWatch::now(const Training& training) {
   Counters counters;
   const run::Exchanges* const exchanges = training.session->exchanges();

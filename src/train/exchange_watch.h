@@ -12,7 +12,7 @@ class ExchangeWatch {
  public:
   // Counts from now on. The training must outlive it.
   explicit ExchangeWatch(const Training& training);
-  // Of so many steps since then; all ranks call it together. Unset where there are no other ranks.
+  // Means over the `steps` steps since then; all ranks call it together. Unset where there are no other ranks.
   std::optional<report::ExchangeFacts> count(int64_t steps) const;
 
  private:

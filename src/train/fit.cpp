@@ -118,7 +118,7 @@ class EpochLines final : public Callback {
 }  // namespace
 }  // namespace train
 
-// What the handles share changes: const by the letter alone.
+// These change the state that copies of a Model share, so they are not const though the compiler would allow it.
 // NOLINTBEGIN(readability-make-member-function-const)
 void Model::compile(const CompileOptions& options) {
   train::Compiled& compiled = train::compiled_of(*this);
@@ -141,7 +141,7 @@ Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOp
   compiled.remember(need);
   if (options.strategy.contents().kind != train::StrategyKind::Alone)
     return train::plan_together(compiled, need, options.strategy.contents());
-  compiled.release();  // what its session holds will be free for the one that is planned
+  compiled.release();  // frees what its session holds: the planned one replaces it
   return train::forecast(compiled.spec_for(need));
 }
 

@@ -19,7 +19,7 @@
 namespace plimsoll::train {
 namespace {
 
-// Planning sets the number of threads of the thread that calls it.
+// Restores the number of OpenMP threads of the calling thread, which planning changes.
 class KeptThreads {
  public:
   KeptThreads() = default;
@@ -32,7 +32,7 @@ class KeptThreads {
   const int before_ = omp_get_max_threads();
 };
 
-// The session is that of all together: what was learned goes to the file, also after an error.
+// Ends the session that was planned for all replicas or ranks: its weights go to the model's file, also after an error.
 class Ending {
  public:
   explicit Ending(Compiled& compiled) : compiled_(compiled) {}
@@ -42,7 +42,7 @@ class Ending {
     try {
       compiled_.release();
     } catch (const Error&) {
-      compiled_.drop();  // numbers that are not finite, or a full disk: the error that is thrown says more
+      compiled_.drop();  // numbers that are not finite, or a full disk: the error of the training says more
     }
   }
 
@@ -72,7 +72,7 @@ class MirroredFit {
         throw Error("the plans of the replicas do not exchange the same");
     LoopOptions following = options;
     following.follows_first_rank = true;
-    std::deque<TrainingLoop> loops;  // all live until the last replica is done with the batch of the first
+    std::deque<TrainingLoop> loops;  // all live until the last replica has read the batch that the first one holds
     loops.emplace_back(*compiled_.open_training(), following, std::move(callbacks));
     for (const auto& other : others_) loops.emplace_back(*other, following);
     compiled_.set_trained();
@@ -120,7 +120,7 @@ const JoinedRanks& own_ranks(const StrategyContents& strategy) {
   return joined;
 }
 
-// Of this rank. What MPI holds counts as long as it is used.
+// Adds what this rank is among the others to the need, and holds the bytes of MPI while it lives.
 struct RankPlace {
   RankPlace(SessionNeed& need, const StrategyContents& strategy) {
     need.shards = strategy.options.shards;

@@ -8,10 +8,10 @@
 
 namespace plimsoll::train {
 
-// Callbacks are those of the first. Afterwards the weights are in the model's file: its session was that of all.
+// Callbacks run on the first replica or rank. Afterwards the weights are in the model's file, and no session is open.
 History fit_together(Compiled& compiled, SessionNeed need, const StrategyContents& strategy, LoopOptions options,
                      Callbacks callbacks);
-// What a plan of it would be, of the first replica or this rank.
+// The forecast of the first replica, or of this rank.
 Forecast plan_together(Compiled& compiled, SessionNeed need, const StrategyContents& strategy);
 
 }  // namespace plimsoll::train

@@ -21,7 +21,7 @@ class NormFinder {
       for (const ValueId input : body_.inputs(body_.node(id))) users_[static_cast<size_t>(input)].push_back(id);
       if (body_.node(id).outputs > 0) producers_[static_cast<size_t>(body_.node(id).first_output)] = id;
     }
-    // An output has one more reader than nodes.
+    // The caller reads outputs too.
     for (const auto& [name, id] : pass.outputs) users_[static_cast<size_t>(id)].push_back(-1);
   }
 
@@ -64,7 +64,7 @@ class NormFinder {
     return !attrs.has("activation") && attrs.i("residual") == 0 && attrs.i("transpose_a") == 0;
   }
 
-  // Where the output channel of an element of the kernel is found.
+  // Sets how the elements of the kernel map to output channels.
   bool set_order(const graph::Node& product, FoldedNorms::Layer& layer) const {
     const Shape& kernel = body_.value(body_.inputs(product)[1]).type.shape;
     const bool is_dense =
@@ -78,7 +78,7 @@ class NormFinder {
 
   const graph::Body& body_;
   std::vector<std::vector<NodeId>> users_;  // by value
-  std::vector<NodeId> producers_;           // the same: the node whose first output it is; -1: none
+  std::vector<NodeId> producers_;           // by value: the node whose first output it is; -1: none
 };
 
 namespace {
@@ -139,7 +139,7 @@ std::function<void(const session::StoredTensor&, int64_t, std::span<float>)> Fol
       for (const std::string* name : {&layer.gamma, &layer.beta, &layer.mean, &layer.variance})
         if (tensor.name == *name) stored.insert_or_assign(tensor.name, tensor);
   });
-  // The step has no such variables, so nobody else looks at them.
+  // The step has no such variables, so load_weights does not check them.
   for (const Layer& layer : layers_)
     for (const std::string* name : {&layer.gamma, &layer.beta, &layer.mean, &layer.variance}) {
       const auto found = stored.find(*name);

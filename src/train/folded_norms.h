@@ -17,15 +17,15 @@ namespace plimsoll::train {
 
 class FoldedNorms {
  public:
-  // Of a pass of inference: convolutions (depthwise too) and dense layers whose result a batch norm alone reads, where
-  // no other node reads any of their variables.
+  // Finds the layers of an inference pass to fold: convolutions (depthwise too) and dense layers whose result only a
+  // batch norm reads, where no other node reads any of their variables.
   explicit FoldedNorms(const model::TracedPass& pass);
 
   bool is_empty() const { return layers_.empty(); }
   // The pass without these norms. Layers without a bias get the variable beta as one.
   model::Rewrite rewrite() const;
-  // For LoadOptions: changes elements [first, first + numbers.size()) of a tensor of that file on their way in. Both
-  // must live as long as it.
+  // For LoadOptions: changes elements [first, first + numbers.size()) of a tensor of that file on their way in. This
+  // object and the file must outlive the function.
   std::function<void(const session::StoredTensor&, int64_t first, std::span<float> numbers)> change(
       const session::WeightsReader& file) const;
 

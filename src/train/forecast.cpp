@@ -36,7 +36,7 @@ Forecast forecast(const Spec& spec, const ForecastOptions& options) {
     }
     return report::make_forecast(facts);
   }
-  // The machine has less than the line: no other line helps.
+  // No smallest line: the machine has less memory than the line, so no other line helps.
   if (tried.refusal->smallest_line == 0) return report::make_forecast(*tried.refusal);
   const Refusal refusal =
       options.finds_smallest_line ? verify_smallest_line(spec, *tried.refusal, options.is_stop_asked) : *tried.refusal;

@@ -17,7 +17,7 @@ struct ForecastOptions {
 // Plans; takes no tensor memory and opens no data. Throws Error for a mistake in the spec, never DoesNotFit.
 Forecast forecast(const Spec& spec, const ForecastOptions& options = {});
 
-// As rows for a table; `spec` is what was refused.
+// Remedies as rows for a table; `spec` is what was refused.
 std::vector<report::RemedyRow> remedy_rows(const Spec& spec, const std::vector<PlannedRemedy>& remedies);
 
 }  // namespace plimsoll::train

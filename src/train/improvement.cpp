@@ -30,7 +30,7 @@ Improvement::Improvement(std::string monitor, double min_delta, const std::strin
 
 std::optional<double> Improvement::read(const FitRun& run) {
   if (const auto value = run.log(monitor_)) return value;
-  // Validation may come later; what is measured in each epoch never will.
+  // Validation may come in a later epoch; a number of the training data that is missing now never comes.
   if (monitor_.starts_with("val_") && run.epoch() < run.epochs()) return std::nullopt;
   std::vector<std::string> known;
   for (const LogValue& log : run.logs()) known.push_back(log.name);

@@ -29,7 +29,7 @@ class Improvement {
   std::string monitor_;
   double min_delta_;
   bool is_higher_better_;
-  double best_ = std::numeric_limits<double>::quiet_NaN();  // that: none yet
+  double best_ = std::numeric_limits<double>::quiet_NaN();  // NaN: none yet
 };
 
 }  // namespace plimsoll::train

@@ -112,7 +112,7 @@ bool is_fed_as_stored(const ElementSpec& stored, const ElementSpec& fed) {
       stored, fed, [](const Component& a, const Component& b) { return a.name == b.name && a.dtype == b.dtype; });
 }
 
-// Of an input that is images; 0 for all else.
+// The width of an input that is images; 0 for all others.
 int64_t width_of_images(const ModelSpec& model, size_t component) {
   if (component >= model.inputs.size() || !is_image(model.inputs[component].type)) return 0;
   return model.inputs[component].type.shape[3].count();
@@ -181,7 +181,7 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
   if (pipeline.most_corrupt > 0) all = all.skip_corrupt(pipeline.most_corrupt);
   const Shards& shards = options.shards;
   if (shards.is_cut) all = take_shards(all, shards, batch);
-  // Without end, all batches are alike.
+  // Data that repeats without end has full batches only.
   all = all.batch(shards.is_cut ? shards.own_size(batch) : batch, options.repeats);
   if (options.repeats) all = all.repeat();
   return all.prefetch(kBatchesAhead);
@@ -202,7 +202,7 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
     throw Error(fmt::format("{} has {} samples, fewer than a batch of {}; give a smaller batch", samples.paths.front(),
                             samples_, training.batch),
                 ErrorKind::Usage);
-  // Where bad samples are passed over, nobody knows what is left.
+  // Where bad samples are passed over, the size of the last batch is not known.
   if (training.pipeline.most_corrupt > 0 && !options.repeats) last_batch_.reset();
 }
 
@@ -269,7 +269,7 @@ BatchPart Inputs::next_part() {
   return part;
 }
 
-// The others read where the first one has it, until they have told each other what came out.
+// The others read the batch in the first one's memory. It stays valid until all have exchanged their results.
 BatchPart Inputs::share_part() {
   const ElementView* batch = reads() ? next() : nullptr;
   sharer_->broadcast(std::as_writable_bytes(std::span(&batch, 1)));
@@ -305,7 +305,7 @@ std::vector<DType> fed_types(const Data& data, const ModelSpec& model) {
 
 namespace {
 
-// Of the dataset that takes more; the two are never read at the same time. A batch of another size takes as much more.
+// Stages of the dataset that takes more; the two are never read at the same time. Bytes scale with the batch size.
 std::vector<report::StageRow> planned_stages(const BatchedData& data, int64_t batch) {
   std::vector<report::StageRow> most;
   for (const std::optional<Dataset>& dataset : {data.train, data.test}) {

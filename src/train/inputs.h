@@ -17,14 +17,14 @@ struct InputOptions {
   Shards shards = {};  // which of them are read; those of a step are batches of their own
 };
 
-// What is made of a half for batches of that size. `fed` are the types of the step's inputs: numbers become those here,
-// unless they are already.
+// Batches of that size of one half of the data. `fed` are the types of the step's inputs, to which numbers are
+// converted here.
 Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline,
                      const std::vector<DType>& fed, int64_t batch, const InputOptions& options);
 
 // A batch as far as this rank reads it.
 struct BatchPart {
-  const ElementView* view = nullptr;  // in place until the next one; null: this rank has no sample of the batch
+  const ElementView* view = nullptr;  // valid until the next call; null: this rank has no sample of the batch
   int64_t samples = 0;                // of the whole batch; 0: the epoch is over
   bool is_whole = true;               // the view has all samples, not those of this rank alone
 };
@@ -41,7 +41,7 @@ class Inputs {
   void start_at(const DatasetState& state);
   // The next batch, in place until the following call; null at the end of the epoch.
   const ElementView* next();
-  // The same where several ranks or shards take a batch. All know how many batches an epoch has.
+  // The next batch where several ranks or shards share it. All ranks know how many batches an epoch has.
   BatchPart next_part();
   void stop();
   // After the last batch that was handed out.
@@ -67,8 +67,8 @@ class Inputs {
   int64_t samples_, steps_;
   int64_t batch_ = 0;
   Shards shards_;
-  // A rank reads its samples of each batch alone. Its place in the data is told as that of all ranks: so many batches
-  // of this dataset.
+  // A rank reads only its own samples of each batch. Its position in the data is stored as that of all ranks: a number
+  // of batches of the whole dataset.
   bool reads_part_ = false;
   int64_t position_ = 0;
   uint64_t whole_ = 0;

@@ -11,14 +11,14 @@
 namespace plimsoll::train {
 namespace {
 
-constexpr Bytes kQuantum = MiB / 2;  // equal plans need equal numbers
+constexpr Bytes kQuantum = MiB / 2;  // rounded, so that equal runs make equal plans
 
 std::optional<ranks::Launch> own_launch() {
   return ranks::find_launch([](const char* name) { return std::getenv(name); });
 }
 
-// Shared memory and code: libraries that a process loads late are in no estimate of it. Code that only starts them is
-// not used again, and how much of it is resident differs from run to run: the caller drops its pages before.
+// Shared memory and code, which the estimate of the process does not know of libraries that are loaded late. Callers
+// drop code pages before: how much start-up code is resident differs from run to run, and it is not used again.
 Bytes bytes_beside_heap() {
   const memory::ProcessMemory now = memory::measure_process_memory();
   return now.private_bytes + now.file_bytes - now.heap_bytes;

@@ -17,7 +17,7 @@ struct JoinedRanks {
   Bytes bytes = 0;  // what MPI holds beside the heap
   int threads = 1;  // the share of this rank in those of its machine
 };
-// For a process that is one of several. Once: MPI can't be started again. Throws Error.
+// For a process that is one of several. To be called once, since MPI can't be started again. Throws Error.
 JoinedRanks join_ranks(double timeout_s, const std::function<bool()>& is_end_asked = {});
 
 }  // namespace plimsoll::train

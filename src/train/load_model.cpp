@@ -17,7 +17,7 @@ namespace plimsoll {
 namespace train {
 namespace {
 
-// Gives the variables of eager code the numbers of a file when they are made. A graph's are filled by its session.
+// Gives the variables of eager code the numbers of a file when they are made. The session fills those of a graph.
 class EagerWeights {
  public:
   explicit EagerWeights(std::string path) : path_(std::move(path)) {}
@@ -39,7 +39,7 @@ class EagerWeights {
       read(stored.name, memory);
       ops::assign(made, numbers);
     }
-    if (!body.is_composing()) body.recorder()->run();  // so one tensor at a time is held twice
+    if (!body.is_composing()) body.recorder()->run();  // so that only one tensor at a time is held twice
     return made;
   }
 

@@ -58,7 +58,7 @@ class LogCallback : public FailingCallback {
   virtual void open(FitRun& run, std::optional<File>& file) = 0;
   virtual void write_epoch(FitRun& run, File& file) = 0;
 
-  // What was learned is worth more than its log: the training is stopped, not lost.
+  // An error of a log file stops the training in order, so that its weights are kept.
   template <class Write>
   void attempt(FitRun& run, const Write& write) {
     if (!file_) return;

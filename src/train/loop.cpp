@@ -23,7 +23,7 @@ std::unique_ptr<Inputs> test_inputs(const Training& training) {
   return training.data.test ? std::make_unique<Inputs>(training, *training.data.test) : nullptr;
 }
 
-// What a checkpoint keeps of the others must be theirs after the same event.
+// A checkpoint holds the state of the other callbacks, so it is written after they have handled the same event.
 Callbacks in_order(Callbacks callbacks) {
   std::stable_partition(callbacks.begin(), callbacks.end(),
                         [](const auto& callback) { return !callback->runs_last(); });
@@ -74,7 +74,7 @@ void TrainingLoop::restore(const RunState& state, std::string checkpoint) {
 
 std::span<const EpochLog> TrainingLoop::past_epochs() const {
   std::span<const EpochLog> past = history_.epochs;
-  // One that was cut short is not over.
+  // The epoch that was cut short is in the history, but not over.
   if (!is_epoch_over_ && !past.empty() && past.back().epoch == epoch_) past = past.first(past.size() - 1);
   return past;
 }
@@ -142,7 +142,7 @@ History TrainingLoop::run() {
   return history_;
 }
 
-// Every step ends with what pruning does before the next one; nothing did so before the first.
+// Every step ends with the pruning for the next one; this does the pruning for the first.
 void TrainingLoop::prune_at_start() const {
   if (training_.pruned.nodes.empty()) return;
   int64_t done = 0;
@@ -176,7 +176,7 @@ void TrainingLoop::run_epoch() {
     has_more = was_taken && !has_epoch_steps();
   }
   train_.stop();
-  // One that was cut short goes on with its group when it is resumed.
+  // An epoch that was cut short goes on with its group of accumulated batches when it is resumed.
   if (!has_more && group_ > 0) apply_group();
   // An epoch that was cut short is reported too, and has no score.
   if (!has_more) is_epoch_over_ = validate();
@@ -280,7 +280,7 @@ void TrainingLoop::follow_schedule() {
 void TrainingLoop::set_learning_rate(double rate) {
   if (options_.schedule)
     throw Error(
-        "the learning rate follows a schedule, which would undo this; leave away the schedule, or who sets the "
+        "the learning rate follows a schedule, which would undo this; leave out the schedule, or what sets the "
         "rate",
         ErrorKind::Usage);
   write_learning_rate(rate);

@@ -21,7 +21,7 @@ namespace plimsoll::train {
 constexpr int64_t kMostSkippedSteps = 32;
 
 struct LoopOptions {
-  int64_t epochs = 1;                         // the last one
+  int64_t epochs = 1;                         // the number of the last one
   int64_t initial_epoch = 0;                  // epochs that are done
   int64_t steps = 0;                          // stop after so many, those before a restart included; 0: whole epochs
   int64_t steps_per_epoch = 0;                // the data goes on in the next epoch where this one left; 0: all of it
@@ -31,7 +31,7 @@ struct LoopOptions {
   uint64_t seed = 1;                          // of the order of samples
   bool follows_first_rank = false;            // what callbacks of the first rank do counts for all: others have none
   std::optional<RateSchedule> schedule = {};  // of the learning rate
-  // How an error ends that says that the loss is not finite though the data is.
+  // The end of the error message for a loss that is not finite though the data is.
   std::string advice = "try a smaller learning rate, or clip gradients by their global norm";
 };
 
@@ -46,13 +46,13 @@ class TrainingLoop final : public FitRun {
   // Throws Error(BadData or BadNumbers) when a loss is not finite.
   History run();
 
-  // Where the run is, between two steps; and going on from there, set before run(). The variables are not part of it.
+  // Where the run is, between two steps; restore() before run() goes on from there. Variables are not part of it.
   RunState state() const;
   RunState state_without_history() const;
   std::span<const EpochLog> past_epochs() const;  // the history of that state
   // Throws Error(Usage) for a state of another seed or dataset. `checkpoint`: where the variables were loaded from.
   void restore(const RunState& state, std::string checkpoint = {});
-  // Before a checkpoint is saved by the callback of one rank alone: the others write the parts that they hold.
+  // Called before the callback of the first rank saves a checkpoint: makes the others write the parts that they hold.
   void call_for_parts();
   Training& training() const { return training_; }
 
@@ -69,7 +69,7 @@ class TrainingLoop final : public FitRun {
   void set_learning_rate(double rate) override;
   void stop(std::string reason) override;
   bool is_stopping() const override { return history_.was_stopped(); }
-  // Another rank was asked to stop, and this one was not.
+  // Another rank asked to stop, and this one did not.
   bool was_stopped_elsewhere() const { return was_stopped_elsewhere_; }
   void save_weights(const std::string& path) override;
   void load_weights(const std::string& path) override;
@@ -96,11 +96,11 @@ class TrainingLoop final : public FitRun {
   void run_empty_shard(int64_t shard);
   BatchPart next_part();
   void take_start();  // from the first rank: where the run is, and all variables
-  bool take_order();  // what its callbacks did since; false: it stops
+  bool take_order();  // from the first rank: what its callbacks did since the last step; false: stop
   void take_variables();
   bool has_other_ranks() const { return training_.communicator && training_.communicator->size() > 1; }
   void agree_to_stop();  // between two epochs: all ranks stop where one does
-  void settle_stop();    // a rank asked for it, and all know
+  void settle_stop();    // sets the reason once all ranks know that one asked to stop
   size_t training_logs() const { return sums_.names().size() + 1; }
   void update_means();
   void read_learning_rate();

@@ -137,7 +137,7 @@ namespace {
 struct Order {
   float learning_rate = 0;
   bool stops = false, has_changed_variables = false;
-  bool saves_parts = false;  // nothing but this: another order follows
+  bool saves_parts = false;  // the other fields are then not set, and another order follows
 };
 
 }  // namespace

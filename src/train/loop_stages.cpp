@@ -1,4 +1,4 @@
-// Steps of a pipeline: every rank reads each batch, and those that need it use it.
+// Steps of a pipeline: every rank reads each batch, and stages with inputs or targets use it.
 #include "train/loop.h"
 
 namespace plimsoll::train {

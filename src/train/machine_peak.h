@@ -6,9 +6,9 @@
 
 namespace plimsoll::train {
 
-// The best of a matrix product and a convolution, and a copy, on all threads; takes at most `most_bytes` (or the
-// megabyte that the smallest product needs) and gives them back. Copies of less than the caches hold are faster than
-// memory.
+// FLOP/s of the faster of a matrix product and a convolution, and bytes/s of a copy, on all threads. Takes at most
+// `most_bytes` (or the megabyte that the smallest product needs) and frees them. With few bytes the copy stays in
+// caches and is faster than memory.
 lower::MachineSpeed measure_peak(Bytes most_bytes);
 
 }  // namespace plimsoll::train

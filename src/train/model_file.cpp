@@ -115,7 +115,7 @@ std::shared_ptr<const model::TracedModel> read_graph(const std::string& path, co
   return traced;
 }
 
-// A weights file that is shorter or longer than its list can't hold these tensors: nothing else of it is read yet.
+// Compares names and types with the header of the weights file; the numbers themselves are not read yet.
 void expect_weights(const std::string& path, const model::TracedModel& traced) {
   std::unordered_map<std::string, session::StoredTensor> wanted;
   for (session::StoredTensor& tensor : list_weights(traced)) wanted.emplace(tensor.name, std::move(tensor));
@@ -132,7 +132,7 @@ void expect_weights(const std::string& path, const model::TracedModel& traced) {
   if (!wanted.empty()) refuse_model(path, fmt::format("it has no tensor '{}'", wanted.begin()->first));
 }
 
-// Metrics by their values. A metric of one's own is known by the numbers that it gives.
+// The built-in metric that computes the same value: its function is compared on test numbers. Unset: there is none.
 std::optional<std::string> kind_of(const MetricSums& metric, int64_t elements) {
   if (!metric.value) return "";
   for (const char* kind : {"mean", "precision", "recall", "auc"}) {

@@ -1,6 +1,7 @@
 // Models as directories that need no source code:
-//   model.json             name, inputs, targets, outputs, preprocessing, metrics; sizes and checksums of the other
-//   files graph.txt              the passes as text weights.safetensors    weights and statistics
+//   model.json             names, types, preprocessing and metrics; sizes and checksums of the other files
+//   graph.txt              the passes as text
+//   weights.safetensors    weights and statistics
 //
 //   StoredModel stored = read_model("fashion.plimsoll");   // stored.spec is used like that of find_model
 //   save_model("smaller.plimsoll", stored.spec, model::rewrite(stored.spec, change), weights);
@@ -20,7 +21,7 @@ namespace plimsoll::train {
 
 struct Training;
 
-// What transformations leave behind in the facts of a model: names and texts.
+// Notes of transformations in the facts of a model: names and texts.
 using ModelNotes = std::vector<std::pair<std::string, std::string>>;
 
 struct StoredModel {
@@ -29,7 +30,7 @@ struct StoredModel {
   ModelSpec spec;  // replays the trace
   ModelNotes notes;
   int64_t steps = 0;  // of training
-  // Of the weights file: its size was compared, its checksum was not.
+  // Size and checksum of the weights file: the size was compared, the checksum was not.
   Bytes weights_bytes = 0;
   uint32_t weights_checksum = 0;
   Bytes other_bytes = 0;  // of the other files
@@ -51,7 +52,8 @@ struct WeightsSource {
 };
 // The variables of an open session; it must outlive the source.
 WeightsSource weights_of(Training& training);
-// Those of a weights file, which must have each variable of the trace; others, such as an optimiser's, are left out.
+// The tensors of a weights file, which must have each variable of the trace; others, such as an optimiser's, are left
+// out.
 // Throws Error(BadData).
 WeightsSource weights_of_file(const std::string& path, const model::TracedModel& traced);
 // The names and types that a weights file of that model has.

@@ -41,7 +41,7 @@ std::string find_stranger(const std::string& folder) {
   return "";
 }
 
-// Never more than files of a model: what is not ours stays, and its directory with it.
+// Removes files of a model only: other files stay, and their directory with them.
 void remove_model(const std::string& folder) noexcept {
   std::error_code ignored;
   for (fs::directory_iterator walk(folder, ignored); !ignored && walk != fs::directory_iterator();

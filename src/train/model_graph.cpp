@@ -12,7 +12,7 @@ namespace plimsoll::train {
 namespace {
 
 // Operators of forward passes. Each checks in its rule all that its kernel relies on, whatever the shapes and settings:
-// gradients and updates of optimisers leave some of it to who builds them, and are not among these.
+// gradients and updates of optimisers leave some of it to the code that builds them, and are not among these.
 constexpr std::string_view kStorable =
     " abs add argmax attention average_pool batch_norm batch_norm_inference batch_norm_statistics"
     " binary_cross_entropy broadcast_to cast clip concat conv2d conv2d_transpose cross_entropy dequantise div dropout"
@@ -114,7 +114,7 @@ void expect_placeholders(const graph::Body& graph, const model::NamedValues& inp
   if (fed != there) refuse_graph("the placeholders of the graph are not its inputs and targets");
 }
 
-// Everything before the place was made before everything after it.
+// The place splits values and nodes alike: no node before it has an output after it.
 void expect_place(const graph::Body& graph, const model::GraphPlace& place) {
   const model::GraphPlace end = model::end_of(graph);
   bool is_right = place.nodes >= 0 && place.nodes <= end.nodes && place.values >= 0 && place.values <= end.values;
@@ -126,7 +126,7 @@ void expect_place(const graph::Body& graph, const model::GraphPlace& place) {
   if (!is_right) refuse_graph("the place where the objective begins is not in the graph");
 }
 
-// The loss is a number, and so are sums but for their fixed dimensions; both follow from what comes before them.
+// The loss is a scalar, and sums have shapes without the batch.
 void expect_objective(const graph::Body& graph, const model::NamedValues& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [name, id] = outputs[i];

@@ -16,7 +16,7 @@ struct StoredObjective {
   std::vector<std::pair<std::string, std::string>> outputs;  // the loss and sums, and the values that they are
 };
 
-// A pass as a file tells it: names, and the values of the graph that they stand for.
+// A pass as it is stored in a file: names, and the values of the graph that they stand for.
 struct StoredPass {
   Bytes text_bytes = 0;
   std::vector<std::pair<std::string, std::string>> inputs, targets, outputs;

@@ -22,7 +22,7 @@ constexpr const char* kWeightsTensor = "sample_weight";
 // Which component feeds what.
 struct Wiring {
   std::vector<const Component*> inputs;   // in the order of the model's
-  std::vector<const Component*> targets;  // of the outputs in their order, as far as there are; or all, by objective
+  std::vector<const Component*> targets;  // one for each output, as far as there are; for an objective, all others
   const Component* weights = nullptr;
 };
 

@@ -60,7 +60,7 @@ class PaperWalk {
     return from;
   }
 
-  // The computation hands it on and does not wait.
+  // A sum of gradients runs on the network lane; the computation does not wait for it.
   void sum(const plan::Task& task) {
     double& network = lane(plan::Lane::Network);
     network = wait_for_operands(task, std::max(network, lane(plan::Lane::Compute)));
@@ -140,7 +140,7 @@ Bytes SharedBytes::saved(Sharding part, int64_t ranks) const {
 
 SharedBytes count_shared(const plan::Problem& problem, const plan::Plan& plan) {
   SharedBytes bytes;
-  std::vector<bool> is_received(problem.buffers.size(), false);  // what others send is no rank's part
+  std::vector<bool> is_received(problem.buffers.size(), false);  // receive buffers are not shared among ranks
   for (const plan::Task& task : problem.tasks)
     if (task.lane == plan::Lane::Network)
       for (size_t i = 1; i < task.updates.size(); ++i) is_received[static_cast<size_t>(task.updates[i])] = true;

@@ -7,7 +7,7 @@
 
 namespace plimsoll::train {
 
-// What the variables of a step take, by what ranks can hold parts of.
+// What the variables of a step take, divided into what Sharding lets ranks hold parts of.
 struct SharedBytes {
   Bytes weights = 0, gradients = 0, state = 0;
   Bytes largest_unit = 0;  // weights that one task reads, which are gathered together
@@ -17,9 +17,9 @@ struct SharedBytes {
 SharedBytes count_shared(const plan::Problem& problem, const plan::Plan& plan);
 
 // The time of a step of `samples` samples on each of so many ranks. Costs of exchanges follow from their bytes and the
-// network, those of other tasks from the problem. With parts of the state, sums end where the part is, the update is
-// made there, and weights are gathered behind it. With parts of the weights, they are gathered before each use instead:
-// one unit at a time, so that nothing hides it. Without parts it is what the planner predicts.
+// network, those of other tasks from the problem. Where ranks hold parts of the state, each rank updates its part, and
+// weights are gathered after the update. Where they hold parts of the weights, those are gathered before each use
+// instead, one unit at a time, so that no computation hides it. Without parts it is what the planner predicts.
 report::ScaleTime predict_paper_step(const plan::Problem& problem, const plan::Plan& plan, int64_t samples,
                                      Sharding part, int ranks, const ranks::NetworkSpeed& speed);
 

@@ -22,7 +22,8 @@ void plan_last_micro_batch(Training& training, int64_t rest);
 // Whether each micro-batch begins, in the slot of its batch, where a step may read it; true without a pipeline.
 bool micro_batches_lie_aligned(const Training& training);
 
-// Records of so many micro-batches: every rank has as many, and those of the last rank hold numbers.
+// Shards for the records of so many micro-batches: every rank has as many, and only those of the last rank hold
+// numbers.
 Shards shards_of_stages(const Training& training, int64_t micro_batches);
 
 // Runs batches of one dataset on the stage of this rank. Allocates nothing after construction.

@@ -54,7 +54,7 @@ void parse_list(const std::string& text, int rank, std::vector<OwnedTensor>& to)
   }
 }
 
-// Those of all ranks, each once: weights, then the optimiser's.
+// The variables of all ranks, each once: weights, then the optimiser's.
 std::vector<OwnedTensor> list_all(Training& training) {
   std::vector<OwnedTensor> all, merged;
   const std::vector<std::string> texts = training.communicator->gather_texts(list_own(training));
@@ -113,7 +113,7 @@ void save_stage_weights(Training& training, const std::string& path, bool on_all
   for (int other = 0; other < training.communicator->size(); ++other)
     if (other != rank && (other == 0 || on_all_ranks)) receivers.push_back(other);
   if (rank > 0 && !on_all_ranks) {
-    // As the file asks for them: larger elements first.
+    // In the order in which the file asks for tensors: larger elements first.
     for (const Bytes element : {8, 4, 2, 1})
       for (const OwnedTensor& one : all)
         if (one.rank == rank && size_of(one.tensor.dtype) == element) give(training, one.tensor, receivers, {});

@@ -52,13 +52,13 @@ void run_batches(const Model& model, const Dataset& dataset, const MemoryLine& l
   inputs.start_epoch(0);
   while (const ElementView* batch = inputs.next())
     sink(Results(training.session->run_like(training.predict_step, feeds.of(*batch))), samples_of(*batch));
-  if (line.covers_process()) memory::drop_code_near(line.limit());  // the end runs other code than the steps
+  if (line.covers_process()) memory::drop_code_near(line.limit());  // closing runs other code than the steps did
 }
 
 }  // namespace
 }  // namespace train
 
-// What the handles share changes: const by the letter alone.
+// These change the state that copies of a Model share, so they are not const though the compiler would allow it.
 // NOLINTBEGIN(readability-make-member-function-const)
 void Model::predict(const Dataset& dataset, const MemoryLine& line, const PredictOptions& options) {
   if (static_cast<bool>(options.sink) == !options.npy.empty())

@@ -77,7 +77,7 @@ class RowPredictions final : public PredictionWriter {
     } else {
       std::ranges::copy(outputs, numbers_.begin());
     }
-    // Floats tell no more digits than these.
+    // A float has no more significant digits than these.
     line_.clear();
     for (size_t i = 0; i < numbers_.size(); ++i) line_ += fmt::format("{}{:.7g}", i > 0 ? "," : "", numbers_[i]);
     const std::string name = best < facts_.names.size() ? facts_.names[best] : "";

@@ -16,7 +16,7 @@ class PredictionWriter {
  public:
   virtual ~PredictionWriter() = default;
   virtual void write(const View& outputs) = 0;  // of one batch
-  virtual void finish() {}                      // on return all is where it belongs
+  virtual void finish() {}                      // on return all rows are in the file
 };
 
 struct PredictionFacts {

@@ -25,7 +25,7 @@ class Feeder {
   virtual void start_clock() {}
 };
 
-// One batch, in place of a slot of the pipeline.
+// One synthetic batch, instead of a slot of the pipeline.
 class SyntheticFeeder final : public Feeder {
  public:
   explicit SyntheticFeeder(const Training& training) : slot_(slot_bytes(training)) {

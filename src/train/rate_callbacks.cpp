@@ -66,7 +66,7 @@ class EpochRates final : public Callback {
  public:
   explicit EpochRates(std::function<double(int64_t epoch, double rate)> rate) : rate_(std::move(rate)) {}
   std::string name() const override { return "learning_rate_schedule"; }
-  // The rate of an epoch is set when the one before is over; a resumed one has it in its variables.
+  // The rate of an epoch is set when the epoch before is over; a resumed training has it in its variables.
   void before_training(FitRun& run) override {
     if (!run.is_resumed()) set(run, run.epoch());
   }

@@ -75,7 +75,7 @@ class RemedySearch {
     return false;
   }
 
-  // Other programs are unknown to planning, but a machine that is too small is not.
+  // A remark for a line that this machine can't give; what other programs hold is not considered.
   static std::string beyond_machine(Bytes line) {
     const Bytes allowed = memory::default_line(memory::gather_memory_facts()).bytes;
     return line > allowed
@@ -91,9 +91,9 @@ class RemedySearch {
     all.masks = true;
     if ((spec_.levers == all.levers && spec_.masks) || !has_time()) return;
     const Attempt tried = plan(all);
-    if (tried.training) return keep(all, *tried.training, "every lever may be pulled", false);
+    if (tried.training) return keep(all, *tried.training, "all levers switched on", false);
     if (tried.refusal->smallest_line < smallest_line_)
-      try_line(all, tried.refusal->smallest_line, "every lever may be pulled, at its smallest line");
+      try_line(all, tried.refusal->smallest_line, "all levers switched on, at its smallest line");
   }
 
   void allow_more_disk() {
@@ -143,12 +143,12 @@ class RemedySearch {
     Spec split = spec_;
     split.split_ops = {"batch_norm"};
     const Attempt tried = plan(split);
-    // A model without it is cut into micro-batches anyway.
+    // Not a remedy for a model without batch norm: it is cut into micro-batches anyway.
     if (tried.training && tried.training->main_step().plan.micro_batches.size() > 1)
       keep(split, *tried.training, "statistics of each micro-batch instead of the batch: other results", true);
   }
 
-  // The smallest scratch file that is enough.
+  // 16 bits for the optimiser's state, for values, or for both: the first of these that fits.
   void keep_in_half() {
     const bool has_values = spec_.policy.values != DType::F32;
     const bool has_state = spec_.optimiser.state_bits < 32;
@@ -219,8 +219,8 @@ Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuesti
     if (tried.training) break;
     refusal.need = refusal.smallest_line = std::max(refusal.smallest_line + 1, tried.refusal->smallest_line);
   }
-  // A refusal adds what a process may hold at another time. Of the smallest lines of inference that is much; a process
-  // that needs so little for its plans differs less.
+  // A refusal adds a margin for the growth of a process between runs. For the smallest lines of inference that margin
+  // is large, and such a process grows less: lower lines are tried.
   constexpr Bytes kSmallLine = 16 * MiB, kLess = MiB / 4;
   const bool trains = spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile;
   for (int i = 0; i < kLineTries && !trains && refusal.smallest_line <= kSmallLine; ++i) {

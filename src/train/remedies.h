@@ -27,7 +27,7 @@ bool always_goes_on(double share);
 // The same refusal with a smallest line that a plan was made under: what is named is accepted.
 Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuestion& is_stop_asked = never_stops);
 
-// Those that keep results first, and then by price.
+// Remedies that keep results first, then by price.
 std::vector<PlannedRemedy> find_remedies(const Spec& spec, const Refusal& refused,
                                          const MayGoOn& may_go_on = always_goes_on,
                                          const StopQuestion& is_stop_asked = never_stops);

@@ -30,7 +30,7 @@ class FirstFailure {
       std::rethrow_exception(failure_);
     } catch (const DoesNotFit&) {
       throw;
-    } catch (const AgreedError&) {  // all of them say it
+    } catch (const AgreedError&) {  // all replicas throw the same
       throw;
     } catch (const Error& e) {
       throw Error(fmt::format("replica {}: {}", replica_, e.what()), e.kind());

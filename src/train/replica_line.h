@@ -10,7 +10,7 @@
 
 namespace plimsoll::train {
 
-// What the replicas that are planned later get is held meanwhile.
+// While a replica plans, the parts of those planned later are held.
 class ReplicaLine {
  public:
   ReplicaLine(const MemoryLine& line, int replicas) : line_(line), replicas_(replicas) {
@@ -18,10 +18,10 @@ class ReplicaLine {
   }
   const MemoryLine& line() const { return line_; }
 
-  // Replicas plan in their order: one that is not the next waits. A refusal says what all of them need, and is that of
-  // all that come after.
+  // Replicas plan in their order: one that is not the next waits. A refusal says what all of them need, and is thrown
+  // for all replicas after it too.
   void plan(int replica, const std::function<void()>& work);
-  // Takes memory that was planned, one at a time: what the process holds is measured meanwhile.
+  // Takes memory that was planned, one replica at a time, since the process is measured meanwhile.
   void open(const std::function<void()>& work) {
     const std::lock_guard lock(mutex_);
     work();

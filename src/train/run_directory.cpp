@@ -67,7 +67,7 @@ void RunDirectory::create(const RunTexts& texts) const {
   if (failure) refuse_folder(path_, fmt::format("can't be made: {}", failure.message()));
   write_file(in(report::kPlanText), texts.plan);
   write_file(in(report::kPlanJson), texts.plan_json);
-  // The last, since it marks the folder as one of a run.
+  // Written last, since this file marks the folder as one of a run.
   write_file(in(report::kConfigFile), texts.config);
 }
 

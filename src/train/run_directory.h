@@ -15,7 +15,7 @@ Bytes run_log_bytes();
 // Throws the Error for which one of these callbacks, made by csv_log, json_log or event_files, stopped the training.
 void expect_logs_written(const Callbacks& callbacks);
 
-// What the files hold. A training has its plan in all detail until its session opens.
+// What the files hold. To be made before the session opens, which frees the details of the plan.
 struct RunTexts {
   RunTexts(const report::Config& of, const Training& training);
   std::string config, plan, plan_json;
@@ -29,7 +29,7 @@ class RunDirectory {
 
   // Makes the folder with config.json, plan.txt and plan.json, or writes these again. Throws Error.
   void create(const RunTexts& texts) const;
-  // Of metrics.csv, metrics.jsonl and events/, which hold config and plan as texts.
+  // Callbacks that write metrics.csv, metrics.jsonl and events/; the latter also holds config and plan as texts.
   Callbacks logs(const RunTexts& texts, int64_t histogram_epochs) const;
 
   std::string checkpoints() const { return checkpoints_of(path_); }

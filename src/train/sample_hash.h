@@ -8,7 +8,7 @@
 
 namespace plimsoll::train {
 
-// Of the first, the middle and the last sample, in 16 digits. What can't be read is told instead.
+// A hash of the first, the middle and the last sample, in 16 digits; or the error of a sample that can't be read.
 std::string hash_samples(const Samples& samples, const MemoryLine& line);
 
 }  // namespace plimsoll::train

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostRanks = 1024;
 
-// A step as all rows with as many samples share it.
+// A planned step; all rows of the table with as many samples for each rank share it.
 struct OpenStep {
   explicit OpenStep(std::unique_ptr<Training> of)
       : training(std::move(of)),
@@ -77,7 +77,7 @@ class ScalePlanner {
     return make_training(spec, is_stop_asked_);
   }
 
-  // Steps of ranks with as many samples are the same but for the price of exchanges.
+  // Steps with as many samples for each rank differ only in the price of exchanges, which predict_paper_step replaces.
   const OpenStep& several(int64_t ranks) {
     if (batch_ == 0) batch_ = spec_.batch > 0 ? spec_.batch : model_of(spec_).batch;
     const int64_t samples = (batch_ + ranks - 1) / ranks;
@@ -106,7 +106,7 @@ class ScalePlanner {
     return time;
   }
 
-  // A rank that holds parts has that much more room for the step as it would be without them.
+  // The step is planned without parts; the bytes that a rank saves by holding parts are added to its line.
   report::ScaleRow make_row(const OpenStep& step, Sharding part, int64_t ranks) {
     const Bytes saved = step.shared.saved(part, ranks);
     report::ScaleRow row{.ranks = ranks, .samples = step.samples};

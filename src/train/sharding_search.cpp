@@ -11,11 +11,11 @@
 namespace plimsoll::train {
 namespace {
 
-// Of one rank, or the worst of all.
+// What one kind of sharding takes on one rank, or on the worst of all ranks.
 struct Trial {
   bool is_possible = true, fits = true;
   double step_ns = 0;
-  Bytes line = 0;  // where it does not fit: the smallest that does
+  Bytes line = 0;  // where it does not fit: the smallest that works
 };
 
 Trial plan_here(const Spec& spec, const StopQuestion& is_stop_asked) {
@@ -26,7 +26,7 @@ Trial plan_here(const Spec& spec, const StopQuestion& is_stop_asked) {
   } catch (const Interrupted&) {
     throw;
   } catch (const Error&) {
-    return {.is_possible = false, .fits = false};  // an optimiser whose state can't be cut, for one
+    return {.is_possible = false, .fits = false};  // for example an optimiser whose state can't be cut
   }
 }
 

@@ -48,7 +48,8 @@ Shards cut_into_shards(const Spec& spec, int64_t batch) {
     refuse("samples can't be passed over while ranks or shards divide them; correct the data, or train alone");
   shards.own = shards.total / ranks;
   shards.first = spec.communicator ? spec.communicator->rank() * shards.own : 0;
-  // Where sums over ranks come before those over shards of a rank, neighbours in the tree are on different ranks.
+  // Gradients that ranks share are summed over ranks first, then over the shards of a rank: neighbouring leaves of the
+  // tree are then on different ranks.
   if (ranks > 1 && spec.sharding >= Sharding::Gradients) {
     shards.first = spec.communicator->rank();
     shards.stride = ranks;

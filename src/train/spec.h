@@ -40,7 +40,7 @@ struct LastBatches {
 };
 
 // Layers on ranks: each of these begins the stage of the next rank. Each stage works through the micro-batches of a
-// batch in turn; 0: as many as there are ranks four times, where that divides the batch.
+// batch in turn; 0: at most four for each rank, so that their number divides the batch.
 struct StageOptions {
   std::vector<std::string> first_layers = {};
   int64_t micro_batches = 0;
@@ -52,7 +52,7 @@ struct Spec {
   // The step.
   std::string model;  // a built-in one, or the directory of a stored one
   ModelOptions model_options = {};
-  std::shared_ptr<const ModelSpec> own_model = {};       // instead of that
+  std::shared_ptr<const ModelSpec> own_model = {};       // of a Model in C++, instead of `model`
   std::shared_ptr<const StoredModel> stored_model = {};  // that of the directory, once it was read
   int64_t batch = 0;                                     // 0: the model's own
   bool finds_batch = false;  // the largest that fits without micro-batches; `batch` is then the most
@@ -67,7 +67,7 @@ struct Spec {
   Bytes log_bytes = 0;             // of files that are written while it trains
   bool predicts = false;           // a step that gives the model's outputs is planned too
   LastBatches last_batches = {};
-  bool plans_other_batches = false;  // nobody knows how many samples the last batches have
+  bool plans_other_batches = false;  // how many samples the last batches have is not known
 
   // The input. Without data the plan has room for the widest numbers that a file may hold.
   Data data = {};
@@ -89,7 +89,7 @@ struct Spec {
   ranks::NetworkSpeed network = {};
   Sharding sharding = Sharding::None;  // what they share
   std::string sharding_reason = {};    // when that was searched for
-  bool shares_batches = false;         // these are replicas in this process, of which the first reads `batches` for all
+  bool shares_batches = false;         // ranks are replicas in this process; the first reads `batches` for all
 
   // What it may use.
   Bytes line = 0;  // of the whole process; 0: `own_line`, else what the machine and its limits allow
@@ -107,7 +107,7 @@ std::string_view name_of(Optimiser::Kind kind);
 // Whether a model of that name is looked for in a directory: it is no built-in one, and a path, or something is there.
 bool is_model_path(const std::string& name);
 
-// The model that it is about. Reads the directory of a stored one where that was not done. Throws Error.
+// The model of the spec. Reads the directory of a stored one unless that was done. Throws Error.
 ModelSpec model_of(const Spec& spec);
 
 // Whether to stop: asked between stages and between steps.

@@ -1,4 +1,4 @@
-// What a strategy says.
+// The contents of the public class Strategy.
 #pragma once
 
 #include <plimsoll/train.h>

@@ -48,7 +48,7 @@ class LayerTable {
   int64_t samples() const { return samples_; }
 
  private:
-  // Those of the model alone, in their order: a graph that nothing else is added to.
+  // Lists the layers in their order, from a graph of the model alone.
   void list_layers() {
     Graph graph;
     model::build_inference(graph, training_.model, true);
@@ -96,8 +96,8 @@ class LayerTable {
     }
   }
 
-  // Values of the forward pass that are held when the backward pass begins, and those that it has made again. All
-  // micro- batches are alike: the first one is looked at.
+  // Values of the forward pass that are held when the backward pass begins, and those that are recomputed or read back
+  // in it. All micro-batches are alike: only the first one is counted.
   void add_values() {
     const size_t border = find_border();
     for (const plan::Life& life : plan_.lives) {

@@ -1,4 +1,4 @@
-// A file that goes with its owner.
+// A file that is removed with its owner.
 #pragma once
 
 #include <string>

@@ -37,7 +37,7 @@ session::Request apply_request(const model::TrainingGraph& passes, int64_t batch
 
 session::Request prune_request(const model::PrunedWeights& pruned, int64_t batch) { return {{}, pruned.nodes, batch}; }
 
-// Behind the updates of the weights: what a step ends with is what the next one would begin with.
+// Adds pruning after the updates of the weights: each step ends with the pruning for the next one.
 void add_pruning(Training& training, const Spec& spec) {
   training.pruned = model::add_pruning(training.graph, *spec.pruning, model::list_trained(training.graph, spec.freeze),
                                        training.model.name());
@@ -72,7 +72,7 @@ Bytes weights_file_bytes(const Spec& spec) {
 SessionOptions session_options(const Spec& spec, const Training& training) {
   const bool profiles = spec.purpose == Purpose::Profile;
   SessionOptions options;
-  // All steps are planned before the session opens, unless nobody knows how many samples are left for the last one.
+  // All steps are planned before the session opens, unless the size of the last batch is not known.
   options.plans_other_batches = spec.plans_other_batches || (!spec.data.is_empty() && spec.pipeline.most_corrupt > 0);
   options.keeps_plans = profiles;
   if (profiles)
@@ -98,11 +98,11 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
       return ranks::predict_sum_ns(bytes, ranks, speed);
     };
   options.levers = spec.levers;
-  // Sums within a shard are those of one step, whatever the line: more shards take less memory.
+  // Micro-batches would change the bits of a shard's sums with the line; users save memory with more shards instead.
   if (training.shards.is_fixed || training.place.is_set()) options.levers.micro_batch = false;
   options.masks = spec.masks;
   options.policy = spec.policy;
-  // A graph that does not train updates nothing: what would be trained must not be packed either.
+  // In a graph that does not train nothing is updated, but only what training freezes may be packed.
   options.frozen_type = trains(spec) ? spec.freeze.type : DType::F32;
   const ScratchRoom scratch = resolve_scratch(spec);
   options.scratch_folder = scratch.folder;
@@ -110,7 +110,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   return options;
 }
 
-// After every plan has what it needs. A little stays free: what a process takes beside its reservations is estimated.
+// Called after all planning. A little stays free, because what a process takes beside its reservations is an estimate.
 void give_rest_to_data(Training& training) {
   constexpr Bytes kLeftFree = 2 * MiB;
   const Bytes rest = training.session->free_bytes() - kLeftFree;
@@ -138,7 +138,7 @@ std::vector<session::Request> list_shard_requests(Training& training, const Spec
   const auto sizes_of = [&](const std::optional<Samples>& half, int64_t rest) {
     auto sizes =
         list_shard_sizes(training.shards, {training.batch, half ? half->elements.size() % training.batch : rest});
-    // In place of none, a sample that does not count.
+    // A rank without samples runs a step on one sample that does not count.
     if (training.needs_all_ranks() && sizes.back() == 0) {
       sizes.back() = 1;
       sizes.erase(std::ranges::unique(sizes).begin(), sizes.end());
@@ -221,7 +221,7 @@ report::ResultChanges find_changes(const Training& training, DType values) {
   return changes;
 }
 
-// Of a graph that trains nothing, none is frozen.
+// In a graph that trains nothing, no weight counts as frozen.
 report::FrozenFacts count_frozen(const Training& training) {
   const graph::Body& graph = training.graph.body();
   report::FrozenFacts facts;
@@ -256,7 +256,7 @@ report::SharingFacts sharing_facts(const Training& training) {
   return facts;
 }
 
-// All options of the main step, as the planner takes them.
+// All problems of the main step, whole and in micro-batches, as the planner takes them.
 struct Ways {
   explicit Ways(const Training& training) : problems(training.session->problems(0)) {
     for (const plan::Problem& problem : problems) pointers.push_back(&problem);

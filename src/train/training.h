@@ -24,8 +24,8 @@ struct Training {
   size_t evaluate_step = 0, predict_step = 0;
   size_t apply_step = 0;  // with accumulation alone: updates the weights
   size_t prune_step = 0;  // with pruning alone: to be run before the first step
-  // With shards alone. The main step is that of a rank's last shard of a batch: it exchanges and updates as well. Those
-  // before it have a step of their own, and one for each level that joins sums (autodiff/shards.h).
+  // With shards alone. The main step is that of a rank's last shard of a batch: it also exchanges and updates. Earlier
+  // shards run `shard_step`, and one merge step for each level of the tree of sums (autodiff/shards.h).
   size_t shard_step = 0, first_merge_step = 0;
 
   ModelSpec model;
@@ -33,7 +33,7 @@ struct Training {
   model::TrainingGraph passes;
   memory::DefaultLine line_origin;
   std::optional<MemoryLine> line;
-  Reservation others;  // on a line that is tried instead of the caller's
+  Reservation others;  // what others hold on the caller's line, where another line is tried instead of it
   Data data;
   Pipeline pipeline;
   BatchedData batches;
@@ -50,8 +50,8 @@ struct Training {
   model::StagePlace place;                            // of this rank in a pipeline
   model::StageGraph stage;                            // its part, there
   std::shared_ptr<ranks::Communicator> communicator;  // null: there are no other ranks
-  bool shares_batches = false;                        // the first of these reads for all, in this process
-  bool first_rank_saves = false;                      // alone: it alone has callbacks
+  bool shares_batches = false;                        // ranks are replicas in this process; the first reads for all
+  bool first_rank_saves = false;                      // only the first rank has callbacks
   ranks::NetworkSpeed network;                        // between them
   autodiff::SharedTensors shared;                     // with them
   session::VariableSlices slices;                     // what this rank holds of shared variables
@@ -63,7 +63,7 @@ struct Training {
   uint64_t seed = 1;
   std::string scratch_folder;                          // empty: nothing may be put on a disk
   std::function<bool(std::string_view)> starts_fresh;  // see Model::State
-  report::ResultChanges changes;                       // what there really is to change
+  report::ResultChanges changes;                       // those of the requested ones that affect this step
 
   // The step that needs the most: training where there is any.
   int64_t step_batch() const { return shards.samples; }  // of a run of the session
@@ -96,9 +96,9 @@ Optimiser optimiser_of(const Spec& spec);
 
 // What the data is and what its stages take.
 report::InputFacts data_facts(const Training& training);
-// For the words and the JSON of its plan.
+// What the text and the JSON of its plan are made from.
 report::PlanFacts plan_facts(const Training& training);
-// Looks at micro-batches too, which a plan that fits at once did not need to.
+// Considers micro-batches too, also where the plan of the whole batch fits.
 report::LowerBound find_lower_bound(const Training& training);
 
 // Plans at lines from the smallest feasible to unconstrained; the line of the spec does not matter.

@@ -60,7 +60,7 @@ model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
       model::make_rank_model(training.model, shared,
                              spec.synchronises_norms ? model::SynchronisedNorms::All : model::SynchronisedNorms::Named);
   if (shared.synchronises_norms) expect_synchronised(training, spec);
-  if (training.place.stages > 1) {  // as one process knows it
+  if (training.place.stages > 1) {  // the hash of the step in one process
     Training alone;
     alone.place = training.place;
     alone.place.stage = 0;
@@ -72,7 +72,7 @@ model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
   if (!shared.buffer) return build_passes(training, training.model, spec);
   if (shared.weights && spec.pruning)
     throw Error("weights that ranks share can't be pruned; let them share gradients alone", ErrorKind::Usage);
-  Training whole;  // the step as others know it
+  Training whole;  // the step without sharing, for its hash
   whole.shards = training.shards;
   build_passes(whole, training.model, spec);
   training.step_hash = hash_of_step(whole.graph);

@@ -7,8 +7,8 @@ namespace plimsoll::train {
 
 inline bool trains(const Spec& spec) { return spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile; }
 
-// Into the graph of the training. Where ranks share weights or statistics, the model is built with the exchanges that
-// this takes. Throws Error(Usage) for combinations that can't be.
+// Builds the passes into the graph of the training. Where ranks share weights or statistics, the model gets the
+// exchanges that this needs. Throws Error(Usage) for combinations that are not supported.
 model::TrainingGraph build_shared_passes(Training& training, const Spec& spec);
 
 // What this rank holds of variables that ranks share.

@@ -23,7 +23,7 @@ namespace {
 constexpr Bytes kWindowBytes = 64 * KiB;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Where a column goes.
+// The field that a column is written to.
 struct Target {
   size_t column = 0;
   CsvType type = CsvType::Float;
@@ -152,7 +152,7 @@ class CsvTable final : public Table {
     targets_.push_back(std::move(target));
   }
 
-  // What the first rows of a column can be.
+  // The narrowest type that the first rows of a column have.
   CsvType guess_type(Bytes start, size_t column) const {
     CsvWalk walk(file_, path_, options_.syntax, std::max(kWindowBytes, options_.longest_row));
     walk.seek(start, 1);
@@ -172,7 +172,7 @@ class CsvTable final : public Table {
   std::vector<Target> targets_;
   Bytes window_bytes_ = 0;
   Bytes category_bytes_ = 0;
-  int64_t first_row_ = 1;  // of the file that is an element
+  int64_t first_row_ = 1;  // the row of the file that is element 0
 };
 
 class CsvReader final : public TableReader {

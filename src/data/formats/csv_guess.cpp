@@ -13,7 +13,7 @@
 namespace plimsoll::data {
 namespace {
 
-// The one that cuts the first row into most fields.
+// The separator that cuts the first row into the most fields.
 char guess_separator(const memory::File& file, const std::string& path, Bytes longest_row) {
   char best = ',';
   size_t most_fields = 1;
@@ -46,7 +46,7 @@ CsvOptions guess_csv(const std::string& path, const std::string& scratch_dir) {
   for (size_t i = 0; i < first.size() && !options.has_header; ++i) guesses[i].add(first[i]);
   for (int row = 0; row < kSampledRows && walk.next(); ++row)
     for (size_t i = 0; i < std::min(guesses.size(), walk.fields().size()); ++i) guesses[i].add(walk.fields()[i]);
-  // By its number where a name says nothing, or stands twice.
+  // A column is named by its number where its name is empty or occurs twice.
   const auto is_name = [&](const std::string& text) {
     return options.has_header && !text.empty() && std::count(first.begin(), first.end(), text) == 1;
   };

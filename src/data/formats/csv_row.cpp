@@ -52,7 +52,7 @@ CsvRow::Result CsvRow::cut(std::string_view text, bool at_end, const CsvSyntax& 
     }
     if (is_break(at)) {
       const bool is_return = text[at] == '\r';
-      // A line feed may follow that is not there yet.
+      // A line feed may follow behind the end of the text.
       if (is_return && at + 1 == text.size() && !at_end) return Result::Unfinished;
       bytes_ = at + (is_return && at + 1 < text.size() && text[at + 1] == '\n' ? 2 : 1);
       return Result::Whole;

@@ -13,7 +13,7 @@
 
 namespace plimsoll::data {
 
-// Blank rows may stand at the end of the file alone, so that rows can be counted. File and path must stay.
+// Blank rows are allowed at the end of the file only, so that rows can be counted. File and path must outlive it.
 class CsvWalk {
  public:
   // No row may be longer than the window.

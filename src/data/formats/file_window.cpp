@@ -15,7 +15,7 @@ std::span<const std::byte> FileWindow::get(const memory::File& file, const std::
     if (kept > 0) std::memmove(buffer_.get(), buffer_.get() + (offset - start_), static_cast<size_t>(kept));
     const Bytes room = goes_on ? capacity_ : std::min(capacity_, std::max(wanted, kAfterJump));
     start_ = offset;
-    bytes_ = kept;  // what is true should reading throw
+    bytes_ = kept;  // set before reading, which may throw
     bytes_ += file.read_some(offset + kept, room - kept, buffer_.get() + kept, path);
   }
   return {buffer_.get() + (offset - start_), static_cast<size_t>(start_ + bytes_ - offset)};

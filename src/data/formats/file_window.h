@@ -1,4 +1,4 @@
-// A stretch of a file in a buffer of fixed size: reads on in large pieces, and little after a jump.
+// A stretch of a file in a buffer of fixed size: reads large pieces in sequence, and small ones after a jump.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class FileWindow {
 
   Bytes capacity() const { return capacity_; }
 
-  // What is known from `offset` on: at least `wanted` bytes, at most capacity(), fewer only where the file ends. Valid
-  // until the next call.
+  // The bytes from `offset` on: at least `wanted`, at most capacity(), fewer only where the file ends. Valid until the
+  // next call.
   std::span<const std::byte> get(const memory::File& file, const std::string& path, Bytes offset, Bytes wanted);
 
   void forget() { bytes_ = 0; }  // before another file

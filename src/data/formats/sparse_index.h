@@ -16,7 +16,7 @@ class SparseIndex {
 
   explicit SparseIndex(Bytes most_bytes = kBytes) : capacity_(static_cast<size_t>(most_bytes) / sizeof(Bytes)) {
     assert(capacity_ >= 2);
-    offsets_.reserve(capacity_);  // addresses; pages come when they are written
+    offsets_.reserve(capacity_);  // only addresses: pages are taken when they are written
   }
 
   // Elements are added in order.

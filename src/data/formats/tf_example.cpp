@@ -45,7 +45,8 @@ bool read_list(std::span<const std::byte> feature, List& list) {
   return !wire.has_failed();
 }
 
-// Calls `use(name, list)` for each feature of a record; stops at the first text that is not empty, and returns it.
+// Calls `use(name, list)` for each feature of a record; stops at the first fault, a text that is not empty, and returns
+// it.
 template <class Use>
 std::string for_each_feature(std::span<const std::byte> record, const Use& use) {
   Wire example(record);

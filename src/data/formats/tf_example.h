@@ -44,7 +44,7 @@ class ExampleParser {
 
   const std::vector<Feature> features_;
   std::vector<bool> is_found_;
-  size_t guess_ = 0;  // records name their features in the same order, most often
+  size_t guess_ = 0;  // the feature that comes next if this record has the order of the one before
 };
 
 // What the features of a record are, to find out what a file holds.

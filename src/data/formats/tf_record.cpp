@@ -97,7 +97,7 @@ TfRecordCursor::TfRecordCursor(const TfRecords& records) : records_(records), wi
 
 void TfRecordCursor::seek(int64_t record) {
   const SparseIndex::Entry entry = records_.index_.before(record);
-  // Where it stands already may be nearer.
+  // The current position may be nearer than the index entry.
   if (next_ < entry.element || next_ > record) {
     next_ = entry.element;
     next_offset_ = entry.offset;
@@ -108,7 +108,7 @@ TfRecord TfRecordCursor::read(int64_t record) {
   assert(record >= 0 && record < records_.count());
   if (record != next_) seek(record);
   while (true) {
-    // Empty files have the same start as the one behind them.
+    // upper_bound, because an empty file has the same start as the file after it.
     const auto behind = std::upper_bound(records_.starts_.begin(), records_.starts_.end(), next_offset_);
     const auto number = static_cast<size_t>(behind - records_.starts_.begin()) - 1;
     const TfRecords::RecordFile& of = records_.files_[number];

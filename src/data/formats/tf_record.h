@@ -15,7 +15,7 @@
 
 namespace plimsoll::data {
 
-// Several files are one after the other. Holds an index, no record.
+// Several files count as one, in their order. Holds an index, no record.
 class TfRecords {
  public:
   // Reads every length. Files that are packed with gzip are unpacked into the scratch folder, or one for temporary

@@ -1,4 +1,4 @@
-// Reads the wire format of protocol buffers from memory. A damaged message makes it fail, and then end.
+// Reads the wire format of protocol buffers from memory. A damaged message sets a failure and ends the fields.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,7 @@ constexpr uint32_t kLocalHeader = 0x04034b50, kDirectoryEntry = 0x02014b50, kEnd
 constexpr uint32_t kEndOfDirectory64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr Bytes kLocalHeaderBytes = 30, kEntryBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
 constexpr Bytes kLongestComment = 65535;
-constexpr uint32_t kIn64 = 0xffffffff;  // the number stands in the extra field
+constexpr uint32_t kIn64 = 0xffffffff;  // marks a number that is in the extra field
 constexpr uint16_t kExtra64 = 1;
 constexpr uint16_t kEncrypted = 1;
 
@@ -65,7 +65,7 @@ Directory find_directory(const memory::File& file, const std::string& path) {
   return directory;
 }
 
-// Numbers that need more than 32 bits stand in this field, in a fixed order, those alone that do.
+// The extra field holds only the numbers that need more than 32 bits, in a fixed order.
 void read_extra64(std::span<const std::byte> extra, ZipMember& member) {
   while (extra.size() >= 4) {
     const auto kind = little_endian_at<uint16_t>(extra.data());

@@ -163,7 +163,7 @@ void ImageReader::decode(ImageInput& input, std::span<const std::byte> front, st
   if (kind == ImageKind::Png) return resizer_.run(decoders_->png, box, change.flips, into);
   ImageSize least = size;
   if (options_.shrinks_in_decoder && options_.resize != ResizeMethod::None) {
-    // The whole image must be so large that the box is as large as the output.
+    // The size of the whole image at which the box is as large as the output.
     const auto whole = [](int64_t wanted, int64_t all, int64_t part) { return (wanted * all + part - 1) / part; };
     least = {whole(options_.height, size.height, box.height), whole(options_.width, size.width, box.width)};
   }

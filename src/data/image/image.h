@@ -14,7 +14,7 @@
 
 namespace plimsoll::data {
 
-// What is different for each image.
+// Settings that may differ from image to image.
 struct ImageChange {
   std::optional<CropBox> crop = std::nullopt;  // in pixels of the file, instead of the central crop
   bool flips = false;                          // left to right

@@ -9,7 +9,7 @@
 
 namespace plimsoll::data {
 
-// The fields are "x", the image, and "y", an i64; "x" alone where there are no labels.
+// Both give the fields "x", the image, and "y", an i64; "x" alone where there are no labels.
 
 // JPEG and PNG files at any depth below the sub-folders of `given`, each of which is a class; classes and files are in
 // the order of their names. A folder that holds images and no sub-folder gives images without labels. Names that start

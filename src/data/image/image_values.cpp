@@ -10,7 +10,7 @@
 namespace plimsoll::data {
 namespace {
 
-// Channels that come first are images of one channel each.
+// Images with channels first are treated as one image of one channel for each.
 struct Planes {
   explicit Planes(const ImageLayout& layout)
       : count(layout.channels_first ? layout.channels : 1), channels(layout.channels_first ? 1 : layout.channels) {}
@@ -20,7 +20,7 @@ struct Planes {
 template <class T>
 T rounded(float value) {
   if constexpr (std::is_same_v<T, uint8_t>)
-    // Never negative, and a vector instruction, which lround is not.
+    // Rounds: the value is not negative. lround would not become a vector instruction.
     return static_cast<uint8_t>(std::clamp(value, 0.0F, 255.0F) + 0.5F);  // NOLINT(bugprone-incorrect-roundings)
   else
     return value;

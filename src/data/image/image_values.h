@@ -30,7 +30,7 @@ void cut_image(const ImageLayout& from, const void* image, const ImageCut& part,
 // and numbers stay within 0 to 255.
 void change_light(const ImageLayout& layout, float brightness, float contrast, void* image);
 
-// As decoded images are resized. Safe from several threads at once.
+// Resizes with the same spans as RowResizer. Safe from several threads at once.
 class ValueResizer {
  public:
   ValueResizer(const ImageLayout& from, ImageSize to, ResizeMethod method);

@@ -31,7 +31,7 @@ Bytes decoder_bytes(const jpeg_decompress_struct& info, bool is_whole) {
   return bytes;
 }
 
-// Damage that libjpeg would paint over. Its other warnings are about odd headers.
+// Warnings for damage that libjpeg hides by filling in pixels. Its other warnings are about odd headers.
 bool is_damage(int warning) {
   return warning != JWRN_EXTRANEOUS_DATA && warning != JWRN_ADOBE_XFORM && warning != JWRN_JFIF_MAJOR &&
          warning != JWRN_BOGUS_PROGRESSION;
@@ -68,7 +68,7 @@ struct JpegDecoder::State {
   static State& of(j_common_ptr info) { return *static_cast<State*>(info->client_data); }
   static State& of(j_decompress_ptr info) { return *static_cast<State*>(info->client_data); }
 
-  // libjpeg leaves a function that failed by a long jump, over frames of C alone.
+  // libjpeg leaves a failed function by longjmp, which crosses frames of C code only.
   template <class Call>
   void guard(const Call& call) {
     if (setjmp(jump) == 0) {
@@ -160,7 +160,7 @@ void JpegDecoder::start(int channels, ImageSize least) {
   info.out_color_space = is_cmyk ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   info.scale_num = 1;
   info.scale_denom = 1;
-  // Only these sizes have vector code; others would be slower than the whole.
+  // Only these scales have vector code; others would be slower than decoding the whole image.
   for (const unsigned part : {2U, 4U, 8U})
     if (info.image_width / part >= least.width && info.image_height / part >= least.height) info.scale_denom = part;
   state.guard([&] { ::jpeg_start_decompress(&state.info); });

@@ -57,7 +57,7 @@ void mix_colours(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRICT co
       sum = hn::MulAdd(inner, hn::Set(d, span.inner_weight), sum);
     }
     sum = hn::MulAdd(hn::LoadU(d, row + 3 * span.last), hn::Set(d, span.last_weight), sum);
-    hn::StoreU(hn::MulAdd(sum, scale, offset), d, into + 3 * i);  // the fourth is overwritten by the next pixel
+    hn::StoreU(hn::MulAdd(sum, scale, offset), d, into + 3 * i);  // the next pixel overwrites the fourth number
   }
 }
 
@@ -80,7 +80,7 @@ void mix_colour_pairs(const float* HWY_RESTRICT row, const PixelSpan* HWY_RESTRI
     const PixelPair& pair = pairs[i / 2];
     auto sum = hn::Mul(load(pair.first[0], pair.first[1]), hn::LoadU(d, pair.first_weights));
     sum = hn::MulAdd(load(pair.last[0], pair.last[1]), hn::LoadU(d, pair.last_weights), sum);
-    // What is written behind the six is overwritten by the next pair.
+    // The next pair overwrites what is stored behind the six numbers.
     hn::StoreU(hn::TableLookupLanes(hn::MulAdd(sum, scale, offset), colours), d, into + 3 * i);
   }
 #endif

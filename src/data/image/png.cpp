@@ -35,7 +35,7 @@ struct PngDecoder::State {
   std::vector<uint8_t> whole;  // an interlaced image, which has no rows before its end
   int64_t next_row = 0;
 
-  // libpng leaves a function that failed by a long jump, over frames of C alone.
+  // libpng leaves a failed function by longjmp, which crosses frames of C code only.
   template <class Call>
   void guard(const Call& call) {
     if (setjmp(jump) == 0) {

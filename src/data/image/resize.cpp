@@ -8,7 +8,7 @@
 namespace plimsoll::data {
 namespace {
 
-// A batch of images as large as this is not in the caches any more when a step reads it.
+// A batch of images of at least this size has left the caches when a step reads it, so they are written past them.
 constexpr Bytes kStreamedBytes = 256 * KiB;
 
 }  // namespace
@@ -133,7 +133,7 @@ void RowResizer::run(ImageRows& rows, const CropBox& box, bool flips, std::byte*
     store(y, into);
   }
   if (output_.bytes() >= kStreamedBytes) finish_streaming();
-  // The rest is decoded all the same: damage there is damage of the file.
+  // Rows below the box are decoded too, so that damage there is found.
   if (rows.size().height > rows_read_) row(rows, rows.size().height - 1);
   rows.finish();
 }

@@ -38,9 +38,9 @@ class RowResizer {
  public:
   RowResizer(ResizeMethod method, ImageOutput output);
 
-  // Of its rows, for each pixel of an image's width.
+  // Bytes of its rows, for each pixel of an image's width.
   static constexpr Bytes bytes_per_column(int channels) { return channels * (2 + Bytes(sizeof(float))); }
-  // Of its tables and the finished row.
+  // Bytes of its tables and the finished row.
   static Bytes fixed_bytes(const ImageOutput& output);
 
   // Reads rows up to the end of the box and fills `into`, mirrored when `flips`. Throws what the rows throw.
@@ -50,7 +50,7 @@ class RowResizer {
   const uint8_t* row(ImageRows& rows, int64_t y);
   void mix_vertically(ImageRows& rows, const PixelSpan& span, int64_t top, int64_t left_byte, int64_t bytes);
   void store(int64_t y, std::byte* into);
-  // For images of one size after the other it is done once.
+  // Does nothing when the box has the size of the one before.
   void make_tables(const CropBox& box, bool flips);
 
   const ResizeMethod method_;

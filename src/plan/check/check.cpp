@@ -51,7 +51,7 @@ std::string check_sizes(const Problem& problem, const Limits& limits) {
   return "";
 }
 
-// One buffer each, to the scratch file or back.
+// Each transfer moves one buffer, to the scratch file or back.
 std::string check_transfers(const Problem& problem, const Plan& plan) {
   for (size_t i = 0; i < plan.transfers.size(); ++i) {
     const Task& task = plan.transfers[i];
@@ -185,7 +185,7 @@ std::string check_variables(const Problem& problem, const Plan& plan) {
   return "";
 }
 
-// Each buffer that is ever saved, or waits there between steps, has one place in the scratch file.
+// The scratch file has room for each buffer that is ever saved, or is stored there between steps.
 std::string check_disk(const Problem& problem, const Plan& plan, const Limits& limits) {
   std::vector<bool> is_on_disk(problem.buffers.size(), false);
   for (const BufferId id : plan.stored) is_on_disk[id] = true;
@@ -201,7 +201,7 @@ std::string check_disk(const Problem& problem, const Plan& plan, const Limits& l
   return "";
 }
 
-// Places are bound in one pass over actions and lives.
+// Lives must be sorted, because an executor binds places in one pass over actions and lives.
 std::string check_order(const Problem& problem, const Plan& plan) {
   for (size_t i = 1; i < plan.lives.size(); ++i)
     if (plan.lives[i].first_action < plan.lives[i - 1].first_action)
@@ -210,7 +210,7 @@ std::string check_order(const Problem& problem, const Plan& plan) {
   return "";
 }
 
-// What is only told, not run: it must at least be possible, because readers index and print it.
+// Fields that only reports use: they must at least be in range, because readers index and print them.
 std::string check_report(const Problem& problem, const Plan& plan) {
   if (plan.peak_action < -1 || plan.peak_action >= std::max<int64_t>(static_cast<int64_t>(plan.actions.size()), 1))
     return fmt::format("the peak is at action {}, which does not exist", plan.peak_action);
@@ -234,7 +234,7 @@ std::string check_report(const Problem& problem, const Plan& plan) {
   return "";
 }
 
-// Lanes run beside each other, the tasks of one after another.
+// Lanes run concurrently, the tasks of one lane one after another: no step is shorter than its busiest lane.
 std::string check_time(const Problem& problem, const Plan& plan) {
   for (size_t i = 0; i < kLaneCount; ++i) {
     constexpr double kRounding = 1e-6;  // sums of the same numbers in another order
@@ -247,7 +247,7 @@ std::string check_time(const Problem& problem, const Plan& plan) {
   return "";
 }
 
-// Whole batches are addressed by rows, so that their place moves from micro-batch to micro-batch.
+// A micro-batch addresses its rows of a whole batch: its place differs between micro-batches.
 bool moves_with_micro_batch(const Problem& problem, const Action& action, BufferId id) {
   return action.micro_batch > 0 && holds_whole_batch(problem.buffers[id]);
 }
@@ -333,7 +333,7 @@ std::string check(const Problem& problem, const Plan& plan, const Limits& limits
   if (!fault.empty()) return fault;
   std::vector<int32_t> by_start(plan.lives.size());
   std::iota(by_start.begin(), by_start.end(), 0);
-  // Inputs are there before action 0 and so before what takes their place in it.
+  // Inputs are there before action 0, so their lives come before those that overwrite them in place in action 0.
   const auto start = [&](int32_t i) {
     const Life& life = plan.lives[i];
     return std::pair(life.first_action,

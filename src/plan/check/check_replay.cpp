@@ -35,7 +35,8 @@ class Replay {
       first_run_[t] = all_runs;
       all_runs += runs_in_micro_batches_[t] ? micro_batches_ : 1;
     }
-    // Tasks times micro-batches may be far more than the plan is long; a plan with so few actions is faulty anyway.
+    // A plan from a file may name many micro-batches: one with too few actions for them is faulty, and is refused
+    // before memory for tasks x micro-batches is taken.
     const auto length = static_cast<int64_t>(plan_.actions.size() + problem_.tasks.size()) + micro_batches_;
     if (all_runs > 2 * length)
       return fmt::format("a task never runs: {} actions are too few for {} micro-batches", plan_.actions.size(),
@@ -202,7 +203,7 @@ class Replay {
     return -1;
   }
 
-  // The program's own reads are known to be none: see read_program.
+  // Asked for variants only: read_program refuses a task whose own reads are such.
   bool is_part_of_sum(TaskId task, BufferId id) const {
     const TaskId writer = writer_before(task, id);
     return runs_in_micro_batches_[task] && writer >= 0 && runs_in_micro_batches_[writer] &&

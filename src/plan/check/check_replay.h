@@ -1,4 +1,4 @@
-// The half of `check` that follows values: which version of each buffer is where, step by step.
+// The half of `check` that follows values: which version of each buffer is where, action by action.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Whether ranks that do the same exchange the same.
+// Whether ranks that run the same step make the same exchanges in the same order.
 #pragma once
 
 #include <span>

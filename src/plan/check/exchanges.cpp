@@ -55,7 +55,7 @@ class ExchangeReplay {
         while (take(rank)) moves = true;
       if (take_all()) moves = true;
     }
-    // Two that face each other are the reason why others wait.
+    // Two ranks at exchanges with each other that do not match are the cause; others only wait for them.
     for (size_t rank = 0; rank < lists_.size(); ++rank)
       if (faces(rank)) return describe_stop(rank);
     for (size_t rank = 0; rank < lists_.size(); ++rank)
@@ -68,7 +68,7 @@ class ExchangeReplay {
     return next_[rank] < lists_[rank].size() ? &lists_[rank][next_[rank]] : nullptr;
   }
 
-  // Whether the rank has come to an exchange with one that has come to an exchange with it.
+  // Whether the rank and its peer are both at an exchange with each other.
   bool faces(size_t rank) const {
     const ListedExchange* const mine = current(rank);
     if (mine == nullptr || mine->peer < 0 || static_cast<size_t>(mine->peer) >= lists_.size()) return false;
@@ -76,7 +76,7 @@ class ExchangeReplay {
     return static_cast<size_t>(mine->peer) != rank && theirs != nullptr && theirs->peer == static_cast<int>(rank);
   }
 
-  // An exchange that both ranks have come to.
+  // Completes an exchange that both ranks are at.
   bool take(size_t rank) {
     if (!faces(rank)) return false;
     const ListedExchange* const mine = current(rank);
@@ -88,7 +88,7 @@ class ExchangeReplay {
     return true;
   }
 
-  // One that all ranks have come to.
+  // Completes an exchange that all ranks are at.
   bool take_all() {
     for (size_t rank = 0; rank < lists_.size(); ++rank) {
       const ListedExchange* const one = current(rank);

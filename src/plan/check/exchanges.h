@@ -14,9 +14,9 @@ namespace plimsoll::plan {
 // wait for a message that nobody sends.
 std::string list_exchanges(const Problem& problem, const Plan& plan);
 
-// Replays the exchanges of all ranks, by the rank's number, as messages that wait for each other: each with a single
-// rank must meet one of that rank, of the same sizes. Empty when all happen; else a sentence that names the ranks and
-// the exchanges where they stop.
+// Replays the exchanges of all ranks, listed by rank, as messages that wait for each other: an exchange with a single
+// rank must meet one of that rank with the same sizes. Empty when all complete; else a sentence that names the ranks
+// and the exchanges where they stop.
 std::string find_unmatched(std::span<const std::string> lists);
 
 }  // namespace plimsoll::plan

@@ -71,7 +71,8 @@ class Packer {
   const Offsets& offsets() const { return offsets_; }
 
  private:
-  // A box that lives through all of its piece can lie at the bottom without loss; what remains may fall apart.
+  // A box that lives through all of its piece can lie at the bottom without loss; the others may then split into pieces
+  // that never meet.
   void pack_piece(Piece& piece, Bytes floor, int depth) {
     int32_t begin = piece.boxes[0].lower, end = 0;
     for (const Box& box : piece.boxes) end = std::max(end, box.upper);
@@ -93,7 +94,7 @@ class Packer {
     for (size_t i = 0; i < rest.ids.size(); ++i) offsets_[rest.ids[i]] = floor + found[i];
   }
 
-  // Each piece has its own share of the budget, so that what one saves does not change how another packs.
+  // Each piece has its own share of the budget, so that a piece which needs less does not change how others are packed.
   Offsets pack_boxes(const Boxes& boxes, Bytes enough) {
     const double share = static_cast<double>(boxes.size()) / static_cast<double>(offsets_.size());
     auto scans = static_cast<int64_t>(static_cast<double>(budget_.scans) * share);
@@ -118,7 +119,7 @@ class Packer {
       try_capacity(enough, nodes);
       return best;
     }
-    // First the bound, where most real problems end; then halve what is left between known and possible.
+    // First the lower bound, which most real problems reach; then bisection between it and the height found.
     Bytes lowest = load_of(boxes);
     const int64_t slice = nodes / 4;
     if (try_capacity(lowest, 2 * slice) == Feasibility::Impossible) ++lowest;
@@ -129,7 +130,7 @@ class Packer {
     return best;
   }
 
-  // Effort beyond the limits changes little; each is about two seconds.
+  // Effort beyond these limits changes little; each limit is about two seconds of work.
   LargeBudget large_budget(double share) const {
     constexpr int64_t kScansPerLook = 8, kLooksPerNode = 16;
     constexpr int64_t kMostGreedyLooks = 64'000'000, kMostRepairLooks = 50'000'000, kMostScans = 400'000'000;

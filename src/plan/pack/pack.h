@@ -1,4 +1,4 @@
-// Packing: offsets for things that live for a known time, so that those alive together never overlap.
+// Packing: offsets for items with known lifetimes, so that those alive together never overlap.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ struct Packing {
   Bytes lower_bound = 0;  // most bytes alive at one time; no packing is lower
 };
 
-// The lowest packing found, or the first that is no higher than `enough`. What is tried does not depend on `enough`,
-// only when it ends: asking for less never gives more.
+// The lowest packing found, or the first that is no higher than `enough`. `enough` only decides when the search stops,
+// not what it tries: a lower one never gives a higher packing.
 Packing pack(std::span<const PackItem> items, Bytes alignment, Bytes enough, const PackBudget& budget);
 
-// Spends the search on this one capacity; the lowest packing found when it fails.
+// Spends all search effort on this one capacity; when that fails, the lowest packing found.
 Packing pack_into(std::span<const PackItem> items, Bytes alignment, Bytes capacity, const PackBudget& budget);
 
 }  // namespace plimsoll::plan

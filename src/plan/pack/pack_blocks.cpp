@@ -8,7 +8,7 @@
 namespace plimsoll::plan {
 namespace {
 
-// The blocks that are no part of another, found by what they can be joined with.
+// The blocks that are no part of another, indexed by what they can be joined with.
 class OpenBlocks {
  public:
   explicit OpenBlocks(const Boxes& blocks) : blocks_(blocks) {}
@@ -81,8 +81,8 @@ class OpenBlocks {
 
 }  // namespace
 
-// Equal sizes in a row meet by chance less often than equal lives, so that stacks are made only when no row can be; the
-// shortest first, as those of a cut rectangle are the last pieces to be cut.
+// Rows are made first: neighbours in time of equal size are less often a coincidence than boxes with equal lives.
+// Stacks are made only when no row can be, the shortest first, since the shortest pieces of a rectangle were cut last.
 BoxBlocks::BoxBlocks(const Boxes& boxes) : blocks_(boxes) {
   blocks_.reserve(boxes.size() * 2);
   OpenBlocks open(blocks_);

@@ -1,5 +1,5 @@
-// Boxes without waste between them, taken as one block: a problem of blocks is smaller, and a packing of it can be
-// taken apart into one of the boxes.
+// Boxes that join without gaps, taken as one block: the problem of blocks is smaller, and its packing gives one of the
+// boxes.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace plimsoll::plan {
 //   |   lower   |
 //   +-----------+
 //
-// What a rectangle was cut into, by cuts from side to side, joins to that rectangle again.
+// Pieces of a rectangle that was cut from side to side, again and again, join to that rectangle.
 class BoxBlocks {
  public:
   explicit BoxBlocks(const Boxes& boxes);
 
-  // Those that are no part of another.
+  // The blocks that are no part of another.
   Boxes outermost() const;
 
   // Offsets of the boxes, from those of the outermost blocks.

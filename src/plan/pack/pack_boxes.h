@@ -54,7 +54,7 @@ Offsets place_in_time(const Boxes& boxes, bool backwards);
 enum class Fit { Lowest, Tightest };
 Offsets place_in_holes(const Boxes& boxes, const BoxOrder& order, Fit fit, int32_t long_time);
 
-// Better orders by trial, from a packing that is already good. Each try costs the square of the boxes in scans.
+// Local search over orders, from a packing that is already good. Each try costs boxes^2 / 2 scans.
 Offsets improve_order(const Boxes& boxes, Offsets best, Bytes enough, int64_t scans);
 
 // A portfolio of the above; stops at `enough`. `scans` is what is left of the budget.

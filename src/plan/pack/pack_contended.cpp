@@ -9,12 +9,12 @@
 namespace plimsoll::plan {
 namespace {
 
-// Some boxes, and the others in the order in which they are to be placed.
+// The most contended boxes, and the others in the order in which they are to be placed.
 struct Contended {
   BoxOrder first, others;
 };
 
-// What a box competes with: the most that is alive at any time of its life.
+// The contention of each box: the most bytes that are alive at any time of its life.
 class Contention {
  public:
   explicit Contention(const Boxes& boxes) : boxes_(boxes), order_(boxes.size()) {
@@ -27,7 +27,7 @@ class Contention {
     std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return peaks_[a] > peaks_[b]; });
   }
 
-  // First all that are alive when more than some load is, at most so many of them.
+  // Those first that live at a time with more than some load; the load is chosen so that they are at most `most`.
   Contended split(size_t most) const {
     size_t count = std::min(most, order_.size());
     while (count > 0 && count < order_.size() && peaks_[order_[count]] == peaks_[order_[count - 1]]) --count;
@@ -50,7 +50,7 @@ class Contention {
   BoxOrder order_;            // by falling peak
 };
 
-// Offsets for these boxes as if there were no others, which get -1; nothing when they are not found.
+// Offsets for `some` boxes as if there were no others, which get -1; empty when no packing below the capacity is found.
 Offsets place_alone(const Boxes& boxes, const BoxOrder& some, Bytes capacity, const PackBudget& budget) {
   std::vector<PackItem> items;
   for (const int32_t i : some) items.push_back({boxes[i].lower, boxes[i].upper, boxes[i].size});

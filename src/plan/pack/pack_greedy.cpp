@@ -31,7 +31,8 @@ std::vector<BoxOrder> make_orders(const Boxes& boxes) {
   return orders;
 }
 
-// The longest time for which looking at neighbours still costs no more than `scans` in one pass.
+// Boxes that live longer than this are placed apart, so that a pass over the neighbours of all others costs at most
+// `scans`.
 int32_t affordable_time(const Boxes& boxes, int64_t scans) {
   std::vector<int32_t> lengths(boxes.size());
   int32_t times = 1;
@@ -42,7 +43,7 @@ int32_t affordable_time(const Boxes& boxes, int64_t scans) {
   for (int32_t length = times / 2; length > 1; length /= 2) {
     const auto count = static_cast<double>(
         std::count_if(lengths.begin(), lengths.end(), [&](int32_t other) { return other <= length; }));
-    // A box looks at two stretches at most, which hold this share of the others when they are spread evenly.
+    // A box is compared with the boxes of at most two stretches of time: this share of all when they are spread evenly.
     if (count * count * 3 * length / times <= static_cast<double>(scans)) return length;
   }
   return 1;
@@ -64,7 +65,8 @@ Offsets pack_greedy(const Boxes& boxes, Bytes enough, int64_t& scans) {
   const std::vector<BoxOrder> orders = make_orders(boxes);
   if (is_done(place_on_skyline(boxes, orders[0]))) return best;
   if (is_done(place_in_time(boxes, false)) || is_done(place_in_time(boxes, true))) return best;
-  // Looking at all boxes is best; when even one pass of that is too dear, look at neighbours only.
+  // Comparing with all boxes packs best; when one pass of that exceeds the budget, only neighbours in time are
+  // compared.
   const auto count = static_cast<int64_t>(boxes.size());
   const int64_t whole_pass = count * count / 2 + count;
   const bool is_whole = whole_pass <= scans;

@@ -8,8 +8,8 @@
 
 namespace plimsoll::plan {
 
-// Local search over the order of placing: whoever sticks out at the top is blamed and goes earlier next time. Placing
-// boxes again in the order of their offsets never raises the height, so each try starts from the best so far.
+// Local search over the order of placing: boxes near the top are placed earlier in the next try. Placing boxes again in
+// the order of their offsets never raises the height, so each try starts from the best so far.
 Offsets improve_order(const Boxes& boxes, Offsets best, Bytes enough, int64_t scans) {
   const auto count = static_cast<int64_t>(boxes.size());
   const int64_t cost = count * count / 2 + count;

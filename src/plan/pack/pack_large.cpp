@@ -55,7 +55,7 @@ std::vector<BoxOrder> orders_of_many(const Boxes& boxes) {
           falling(boxes, [](const Box& b) { return std::tuple(-b.lower, time_of(b)); })};
 }
 
-// As many orders as the looks allow; whether they allow any.
+// Tries as many orders as the looks allow. False: they do not allow one.
 bool offer_orders(const Boxes& boxes, Bytes enough, int64_t looks, Lowest& lowest) {
   const int64_t cost = count_meetings(boxes) + static_cast<int64_t>(boxes.size());
   if (looks < cost) return false;
@@ -74,7 +74,7 @@ struct Parts {
 };
 
 Parts split_off_tiny(const Boxes& boxes) {
-  constexpr Bytes kTinyShare = 1000;  // of the bound is what all tiny boxes need
+  constexpr Bytes kTinyShare = 1000;  // all tiny boxes together need at most 1/1000 of the bound
   const Bytes most = load_of(boxes) / kTinyShare;
   BoxOrder order = falling(boxes, [](const Box& b) { return -b.size; });
   const auto load_of_first = [&](size_t count) {
@@ -97,7 +97,7 @@ Boxes pick(const Boxes& boxes, const BoxOrder& which) {
   return picked;
 }
 
-// When no order is affordable among all that is alive together, those among neighbours in time are.
+// Where comparing with all boxes alive together exceeds the budget, boxes are compared with neighbours in time only.
 void offer_affordable_orders(const Boxes& boxes, Bytes enough, const LargeBudget& budget, Lowest& lowest) {
   offer_quick(boxes, enough, lowest);
   if (lowest.height <= enough || offer_orders(boxes, enough, budget.greedy_looks, lowest)) return;
@@ -105,7 +105,7 @@ void offer_affordable_orders(const Boxes& boxes, Bytes enough, const LargeBudget
   lowest.offer(boxes, pack_greedy(boxes, enough, scans));
 }
 
-// Rows and stacks of boxes, when there are so many of them that the search can hold what remains.
+// Joins boxes into rows and stacks, if that leaves few enough blocks for the exact search.
 void offer_blocks(const Boxes& boxes, Bytes enough, const LargeBudget& budget, Lowest& lowest) {
   const BoxBlocks blocks(boxes);
   const Boxes outermost = blocks.outermost();
@@ -120,7 +120,7 @@ void offer_repaired(const Boxes& boxes, Bytes enough, const LargeBudget& budget,
   if (lowest.height > enough) lowest.offer(boxes, repair(boxes, lowest.offsets, enough, budget.repair_looks));
 }
 
-// Tiny boxes in a strip at the bottom, where they are in nobody's way; the others are fewer.
+// Puts tiny boxes into a strip at the bottom, so that fewer boxes are left to pack.
 void offer_on_strip(const Boxes& boxes, const Parts& parts, Bytes enough, const LargeBudget& budget, Lowest& lowest) {
   const Boxes tiny = pick(boxes, parts.tiny), core = pick(boxes, parts.core);
   Lowest strip, rest;

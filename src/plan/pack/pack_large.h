@@ -23,12 +23,13 @@ Offsets pack_large(const Boxes& boxes, Bytes enough, const LargeBudget& budget);
 // the displaced. Never higher than `best`.
 Offsets repair(const Boxes& boxes, Offsets best, Bytes enough, int64_t looks);
 
-// A packing no higher than the capacity, from one of some boxes, in which the others have offsets below 0; those come
-// in the order in which they are placed. All may move. Nothing when it is not found. Takes what it spends off `looks`.
+// Extends a packing of some boxes (offsets of the others are below 0) to one of all, no higher than the capacity. The
+// others are placed in their order; all boxes may move. Empty when none is found. Subtracts what it spends from
+// `looks`.
 Offsets complete(const Boxes& boxes, Offsets some, const BoxOrder& others, Bytes capacity, int64_t& looks);
 
-// When bytes are short for a small part of the time only: first the boxes alive then, as a problem of their own for the
-// search, then the others around them. The lower of this and `best`.
+// For problems whose load is near the bound for a small part of the time only: packs the boxes alive then by the exact
+// search, then the others around them. The lower of the result and `best`.
 Offsets pack_contended_first(const Boxes& boxes, Offsets best, Bytes enough, const LargeBudget& budget);
 
 }  // namespace plimsoll::plan

@@ -187,7 +187,7 @@ Offsets place_in_time(const Boxes& boxes, bool backwards) {
   BoxOrder by_begin(boxes.size());
   std::iota(by_begin.begin(), by_begin.end(), 0);
   BoxOrder by_end = by_begin;
-  // Among those that begin together the longest goes lowest, where it is in nobody's way.
+  // Among those that begin together the longest goes lowest, so that space freed above it merges.
   std::sort(by_begin.begin(), by_begin.end(), [&](int32_t a, int32_t b) {
     return std::tuple(begin(a), -end(a), -boxes[a].size, a) < std::tuple(begin(b), -end(b), -boxes[b].size, b);
   });

@@ -9,11 +9,11 @@
 namespace plimsoll::plan {
 namespace {
 
-// What makes a box costly to push out. None is best everywhere. Contended area counts a time the more, the more is
-// alive then.
+// What a box weighs when it may be pushed out. No measure is best everywhere. ContendedArea counts a time by how much
+// is alive then.
 enum class Measure { Area, SizeAndRootOfTime, ContendedArea };
 
-// By time: what counts up to it, for each measure that adds up times.
+// Prefix sums of what each time counts: 1, or for ContendedArea the alive share of the bound to the power of 16.
 std::vector<double> sum_times(const Boxes& boxes, Measure measure) {
   const std::vector<Bytes> loads = loads_of(boxes);
   const auto bound = static_cast<double>(*std::max_element(loads.begin(), loads.end()));
@@ -39,7 +39,7 @@ class Repair {
     weigh_by(measure);
   }
 
-  // Back to a packing of all boxes.
+  // Goes back to this packing of all boxes.
   void return_to(const Offsets& offsets) {
     waiting_.clear();
     for (size_t i = 0; i < boxes_.size(); ++i) {
@@ -51,7 +51,7 @@ class Repair {
       if (!is_placed_[i]) place(static_cast<int32_t>(i), offsets[i]);
   }
 
-  // Forgets what failures added.
+  // Sets the weights by a measure, without what failures added.
   void weigh_by(Measure measure) {
     constexpr double kFinest = 1 << 20;  // integers, so that sums are exact
     const std::vector<double> sums = sum_times(boxes_, measure);
@@ -69,7 +69,7 @@ class Repair {
   int64_t looks() const { return tree_.looks(); }
   const Offsets& offsets() const { return offsets_; }
 
-  // Whether all boxes came to lie below the capacity before the looks ended.
+  // Moves boxes until all lie below the capacity. False: the looks ended before.
   bool lower_to(Bytes capacity, int64_t most_looks) {
     take_out_above(capacity);
     std::sort(waiting_.begin(), waiting_.end(),
@@ -82,8 +82,7 @@ class Repair {
     return waiting_.empty();
   }
 
-  // Places these as well, in their order. Gives up when the looks end, or when no more boxes are placed than before for
-  // a good part of them.
+  // Places these as well, in their order. Gives up when the looks end, or when a sixteenth of them brings no progress.
   bool place_others(const BoxOrder& others, Bytes capacity, int64_t most_looks) {
     constexpr int64_t kPatience = 16;
     waiting_.assign(others.rbegin(), others.rend());
@@ -120,7 +119,7 @@ class Repair {
       if (is_placed_[i] && offsets_[i] + boxes_[i].size > capacity) take_out(static_cast<int32_t>(i));
   }
 
-  // The last goes first: the heaviest.
+  // Sorts those pushed out by rising weight: the last, which is the heaviest, is placed first.
   void sort_waiting(size_t first) {
     std::sort(waiting_.begin() + static_cast<int64_t>(first), waiting_.end(),
               [&](int32_t a, int32_t b) { return std::pair(weight_[a], a) < std::pair(weight_[b], b); });
@@ -158,7 +157,7 @@ class Repair {
     return best;
   }
 
-  // Where those pushed out weigh least: on top of another box, or right below one.
+  // The offset at which the boxes pushed out weigh least: on top of another box, or right below one.
   Bytes find_lightest(const std::vector<PlacedTree::Placed>& by_offset, const std::vector<PlacedTree::Placed>& by_end,
                       Bytes size, Bytes capacity) const {
     Bytes best = 0;
@@ -202,7 +201,7 @@ Offsets complete(const Boxes& boxes, Offsets some, const BoxOrder& others, Bytes
 
 Offsets repair(const Boxes& boxes, Offsets best, Bytes enough, int64_t looks) {
   constexpr int64_t kShares = 4;       // one target may take one share of the looks
-  constexpr Bytes kFinestStep = 4000;  // a step of less than this share of the bound is not worth its looks
+  constexpr Bytes kFinestStep = 4000;  // a step of less than 1/4000 of the bound is not worth its looks
   const Bytes bound = load_of(boxes);
   Bytes height = height_of(boxes, best), failed = bound;
   Repair state(boxes, best, Measure::Area);
@@ -215,7 +214,7 @@ Offsets repair(const Boxes& boxes, Offsets best, Bytes enough, int64_t looks) {
       height = height_of(boxes, best);
       continue;
     }
-    // The next target is easier: first with what was put back so far, then from the best again.
+    // The next target is easier. Every second failure starts from the best packing again, the others go on from here.
     failed = target;
     ++failures;
     state.weigh_by(failures % 2 == 0 ? Measure::Area : Measure::SizeAndRootOfTime);

@@ -148,7 +148,7 @@ class OffsetSearch {
     return is_sound;
   }
 
-  // Sections where this box may have been the next one are looked at later, once for all boxes lifted.
+  // Sections where this box may have been the next one are checked later, once for all lifted boxes.
   void lift(int32_t index, Bytes lowest) {
     const Bytes old = lowest_[index];
     visits_ += boxes_[index].upper - boxes_[index].lower;
@@ -187,7 +187,7 @@ class OffsetSearch {
     bool is_sound = true;
     for (int32_t s = box.lower; s < box.upper; ++s) {
       set(left_[s], left_[s] - box.size);
-      // Behind the waiting boxes lie the placed ones, last placed first, so that taking back is only a count.
+      // Placed boxes stand behind the waiting ones, last placed first, so that undoing only changes the count.
       int32_t& cell = cells_[first_cell_[index] + s];
       const int32_t last = --waiting_[s], other = covers_[s][last];
       std::swap(covers_[s][cell], covers_[s][last]);

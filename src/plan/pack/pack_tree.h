@@ -51,7 +51,7 @@ class PlacedTree {
 // Pairs of boxes that are alive together: the least looks of placing them all once.
 int64_t count_meetings(const Boxes& boxes);
 
-// As place_in_holes, for any number of boxes. Takes what it spends off `looks`.
+// As place_in_holes, for any number of boxes. Subtracts what it spends from `looks`.
 Offsets place_in_tree(const Boxes& boxes, const BoxOrder& order, Fit fit, int64_t& looks);
 
 }  // namespace plimsoll::plan

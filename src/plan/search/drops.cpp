@@ -8,7 +8,7 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr int64_t kMostWork = 100'000;  // of one change
+constexpr int64_t kMostWork = 100'000;  // for one change
 
 void keep_unique(std::vector<BufferId>& ids) {
   std::sort(ids.begin(), ids.end());
@@ -117,7 +117,7 @@ int32_t Drops::find_remake(BufferId id, size_t need) const {
   const int32_t task = program_->maker[id], before = needs_[id][need - 1].stage, stage = needs_[id][need].stage;
   const std::vector<int32_t>& reruns = rerun_stages_[task];
   const auto later = std::lower_bound(reruns.begin(), reruns.end(), stage);
-  // Where its task runs again anyway, it comes for free.
+  // Where its task runs again anyway, the value is recomputed there for free.
   if (later != reruns.begin() && *std::prev(later) > before) return *std::prev(later);
   const int32_t latest = std::min(stage, program_->rerun_until[task]);
   return latest > before ? latest : -1;
@@ -147,12 +147,12 @@ bool Drops::drop(BufferId id, size_t need) {
   return finish();
 }
 
-// From the last to the first: then each finds its next use already in the stage where the others are made again.
+// From the last made to the first: a value's next need is then already in the stage where later values are recomputed.
 bool Drops::drop_all(std::span<const Gap> gaps) {
   begin(kMostWork + 20 * static_cast<int64_t>(gaps.size()));
   // NOLINTNEXTLINE(modernize-loop-convert): clang 14 can't read the standard library's reversed ranges
   for (auto gap = gaps.rbegin(); gap != gaps.rend(); ++gap) {
-    // A need that the change itself put into the gap ends it.
+    // The gap may have become shorter: the change itself may have put a need into it.
     const size_t need = find_need(gap->id, gap->before) + 1;
     if (need >= needs_[gap->id].size() || find_remake(gap->id, need) < 0) continue;
     start_drop(gap->id, need);
@@ -198,7 +198,7 @@ void Drops::begin(int64_t most_work) {
   most_work_ = work_ + most_work;
 }
 
-// What is needed goes before what is released, so that nothing leaves only to come back.
+// New needs are handled before releases, so that no value is released that is needed again at once.
 bool Drops::finish() {
   while (!to_need_.empty() || !to_release_.empty()) {
     if (++work_ > most_work_) return false;
@@ -224,7 +224,7 @@ void Drops::need(BufferId id, int32_t stage) {
   if (at < needs.size()) {
     const int32_t after = needs[at].stage;
     if (!needs[at].is_remade) return insert_need(id, at, stage, 1, false);
-    if (fits(stage + 1, after, id)) {  // made here already, and held
+    if (fits(stage + 1, after, id)) {  // recomputed here instead of in `after`, and held until then
       touch(after);
       insert_need(id, at, stage, 1, true);
       set_flag(id, at + 1, false);
@@ -261,7 +261,7 @@ void Drops::release(BufferId id, int32_t stage) {
     return run_no_more(task, stage);
   }
   const int32_t after = needs[at + 1].stage;
-  if (after > program_->rerun_until[task]) return count_users(id, at, -1);  // cannot be made any later
+  if (after > program_->rerun_until[task]) return count_users(id, at, -1);  // can't be recomputed any later
   touch(after);
   set_flag(id, at + 1, true);
   erase_need(id, at);

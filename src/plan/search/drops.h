@@ -1,4 +1,4 @@
-// Which values are dropped and made again, on a fixed order of tasks; and the bytes alive that follow from it.
+// Which values are dropped and recomputed, on a fixed order of tasks; and the bytes alive that follow from it.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace plimsoll::plan {
 //   stage        3     7    12        40    41
 //   need       made   kept  kept     remade kept      alive 3-12 and 40-41, its task runs again in stage 40
 //
-// A task that runs again needs its inputs in that stage: they are held until then, made again a little earlier than
-// they would have been anyway, or made again only for this.
+// A task that runs again needs its inputs in that stage: they are held until then, recomputed a little earlier than
+// they would have been anyway, or recomputed only for this.
 struct Need {
   int32_t stage = 0;
   int32_t users = 0;  // the task of the stage, and those that run again in it
@@ -37,14 +37,14 @@ class Drops {
  public:
   Drops(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place, int64_t batch);
 
-  // Bytes that holding a value for others should not pass.
+  // A value is held for a task that runs again only while the bytes alive stay at or below this; else it is recomputed.
   void set_target(Bytes bytes) { target_ = bytes; }
   int32_t stages() const { return stages_; }
   int32_t buffers() const { return static_cast<int32_t>(needs_.size()); }
   Bytes size_of(BufferId id) const { return sizes_->buffers[id]; }
   double ns_of(BufferId id) const { return program_->ns[program_->maker[id]]; }
   bool is_remakeable(BufferId id) const { return program_->maker[id] >= 0; }
-  // Whether its task needs something that is not always there.
+  // Whether its task reads anything but variables.
   bool has_inputs(BufferId id) const { return !program_->reads[program_->maker[id]].empty(); }
   const std::vector<Need>& needs(BufferId id) const { return needs_[id]; }
   const LiveTree& alive() const { return alive_; }  // by stage, without variables
@@ -54,17 +54,17 @@ class Drops {
   int32_t maker_of(BufferId id) const { return program_->maker[id]; }
   // Index of the need at the end of the gap; 0 when the gap is no longer as it was.
   size_t find(const Gap& gap) const;
-  // The stage where a value dropped before this need would be made again; -1 when it cannot be.
+  // The stage where a value dropped before this need would be recomputed; -1 when it can't be.
   int32_t find_remake(BufferId id, size_t need) const;
   // Indices of needs that are remade in the stage, by buffer.
   std::vector<std::pair<BufferId, size_t>> remade_in(int32_t stage) const;
-  // Each change stands until the next one, or is taken back. False when it grew out of all bounds: take it back.
+  // Each change can be taken back by undo() until the next one. False when a change grew too large: undo it.
   bool drop(BufferId id, size_t need);
   bool drop_all(std::span<const Gap> gaps);  // as one change; sorted by maker
   bool keep(BufferId id, size_t need);
   void undo();
-  // Does the last change leave everything it raised at or below the bound, or no higher than it was? `relieved` is
-  // what stood where it took away.
+  // Is every stage that the last change touched or raised at or below the bound, no higher than it was before, or below
+  // `relieved`, the peak that the change is meant to lower?
   bool stays_below(Bytes bound, Bytes relieved);
   // Are all stages of the last change in which tasks run again at or below the bound?
   bool returns_below(Bytes bound);
@@ -78,7 +78,7 @@ class Drops {
     std::vector<std::vector<BufferId>> reads, writes;  // by stage, without variables; updates count as reads
     std::vector<double> ns;                            // by stage
     std::vector<int32_t> maker;                        // by buffer: the stage that makes it, -1 when it must be kept
-    std::vector<int32_t> rerun_until;                  // by stage: the last stage whose versions are right
+    std::vector<int32_t> rerun_until;                  // by stage: the last stage in which its task may run again
   };
   struct Rerun {
     int32_t task = 0;  // by its stage

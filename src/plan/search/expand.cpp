@@ -6,7 +6,7 @@
 namespace plimsoll::plan {
 namespace {
 
-// Actions of the candidate, in which all micro-batches are one, against actions of the plan.
+// Maps actions of the candidate, in which one micro-batch stands for all, to actions of the plan.
 class Unfold {
  public:
   Unfold(const Staged& staged, const Candidate& candidate)
@@ -42,7 +42,7 @@ class Unfold {
     return actions;
   }
 
-  // A stretch of the candidate's actions wherever it comes to lie.
+  // Calls push(first, last) for each stretch of the plan's actions that a stretch of the candidate's becomes.
   template <typename Push>
   void unfold(int32_t first, int32_t last, const Push& push) const {
     if (micro_batches_ == 1 || last < begin_ || first > end_) return push(place(first, 0), place(last, 0));
@@ -65,7 +65,7 @@ class Unfold {
   }
 
  private:
-  // What ends with the last mark ends with the last action of the last micro-batch.
+  // A life that ends at the end mark ends with the last action of the last micro-batch.
   int32_t place_at_end(int32_t last) const {
     return last == end_ ? begin_ + micro_batches_ * inside_ - 1 : place(last, 0);
   }

@@ -1,5 +1,5 @@
-// From a packed candidate to the plan's own words: actions for every micro-batch, lives of the problem's buffers, names
-// of what is alive.
+// From a packed candidate to a Plan: actions for every micro-batch, lives of the problem's buffers, names of what is
+// alive.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,7 @@ namespace plimsoll::plan {
 // Fills actions, lives, stored and all sizes.
 Plan expand(const Problem& problem, const Option& option, const Candidate& candidate);
 
-// What is alive at an action of the candidate, largest first; the buffer that moved into a shared place rather than the
-// one that left it.
+// What is alive at an action of the candidate, largest first. Of two buffers that share a place there, the later one.
 std::vector<Holder> holders_at(const Option& option, const Candidate& candidate, int32_t action);
 BytesByTag sum_by_tag(const std::vector<Holder>& holders);
 

@@ -1,4 +1,4 @@
-// The rule by which a value takes the very place of another that its task uses up.
+// The rule by which a task writes a value over another one that nothing reads any more.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace plimsoll::plan {
 
-// Whether the task and the buffers allow it at all. Only equal sizes share: a small value would keep a large place for
-// all of its life. A value that the task reads twice is not used up by one of the reads.
+// Whether the task and the buffers allow it at all. Only equal sizes share: a small value would hold a large place for
+// all of its life. A value that the task reads twice may not be overwritten while the other read needs it.
 inline bool may_take_place(const Problem& problem, const Sizes& sizes, const Task& task, const InPlace& pair) {
   const BufferId from = task.reads[pair.read], to = task.writes[pair.write];
   const BufferKind kind = problem.buffers[from].kind, to_kind = problem.buffers[to].kind;
@@ -18,8 +18,9 @@ inline bool may_take_place(const Problem& problem, const Sizes& sizes, const Tas
          std::count(task.reads.begin(), task.reads.end(), from) == 1;
 }
 
-// Calls take(from, to) for each place that is handed on. `ends` says whether a value is used up by this run of the task
-// and still has its place, `begins` whether one is made by it and has none yet; take changes both answers.
+// Calls take(from, to) for each value that is overwritten in place. `ends` says whether a value has its last use in
+// this run of the task and was not overwritten yet, `begins` whether one is made by it and has no place yet; take must
+// change both answers.
 template <typename Ends, typename Begins, typename Take>
 void hand_places_on(const Problem& problem, const Sizes& sizes, const Task& task, const Ends& ends,
                     const Begins& begins, const Take& take) {

@@ -10,8 +10,8 @@
 namespace plimsoll::plan {
 namespace {
 
-// Without those that are neither faster nor lower than another, with an ordinary disk: which can be had, and so the
-// smallest line, must not depend on a measurement. Faster ones first.
+// Drops candidates that are neither faster nor lower than another. They are compared with the speed of an ordinary
+// disk, so that the list, and with it the smallest line, does not depend on a measurement. The fastest come first.
 void keep_useful(std::vector<Candidate>& candidates, Bytes below) {
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     return std::pair(a.ordinary_ns, a.peak_bytes) < std::pair(b.ordinary_ns, b.peak_bytes);
@@ -26,8 +26,8 @@ void keep_useful(std::vector<Candidate>& candidates, Bytes below) {
   candidates = std::move(useful);
 }
 
-// A value and what was loaded of it are one buffer of the plan, which has one place at a time. A task that runs again
-// may need the first while the second is there: such actions are no plan.
+// A value and its loaded copy are one buffer of the plan, which has one place at a time. Actions in which a task runs
+// again on the first while the copy is alive are not a valid plan.
 bool are_at_two_places(const Staged& staged, const Stays& stays) {
   std::vector<int32_t> until(staged.buffer_of.size(), -1);
   for (const Stay& stay : stays.stays) {
@@ -39,7 +39,7 @@ bool are_at_two_places(const Staged& staged, const Stays& stays) {
   return false;
 }
 
-// By task, of one more run. What other lanes do goes on beside the computation.
+// By task: the time of one more run. Tasks on other lanes count as 0, because they run beside the computation.
 std::vector<double> find_ns(const Staged& staged) {
   std::vector<double> ns(staged.problem.tasks.size(), 0);
   for (size_t t = 0; t < ns.size(); ++t)
@@ -105,7 +105,7 @@ std::vector<Candidate>& Option::recomputing() {
 
 void Option::pack_for(Candidate& candidate, Bytes line) const {
   constexpr int64_t kShortSearch = 10;
-  // There are many options with micro-batches and transfers: each gets less.
+  // There are many options with micro-batches and transfers: each gets less search.
   const int64_t nodes = limits_.pack_nodes / (is_one_of_many() ? 10 : 1);
   if (candidate.items.empty()) {
     candidate.stays = find_stays(staged_.problem, staged_.sizes, candidate.actions, limits_.levers.in_place);
@@ -120,7 +120,7 @@ void Option::pack_for(Candidate& candidate, Bytes line) const {
 }
 
 void Option::tighten(Candidate& candidate) const {
-  constexpr Bytes kLosses = 200;  // of which the arena may have one
+  constexpr Bytes kLosses = 200;  // 1/200 of the arena may be lost to gaps
   if (arena_bytes(candidate) - staged_.sizes.variables - candidate.packing.lower_bound >
       arena_bytes(candidate) / kLosses)
     pack_for(candidate, 0);

@@ -1,4 +1,4 @@
-// One way to set the step up (its micro-batches, what is stored) with the schedules found for it.
+// One option: a choice of micro-batches, variants and what is stored on disk, with the candidates found for it.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace plimsoll::plan {
 
-// Actions are tasks of the staged problem. Packed once it is asked for.
+// A sequence of actions, which are tasks of the staged problem. Packed when first needed.
 struct Candidate {
   std::vector<TaskId> actions;
   double ns = 0;
@@ -22,7 +22,7 @@ struct Candidate {
   std::vector<PackItem> items{};
   Packing packing{};
 
-  // Gives back what packing made, which is several times the actions.
+  // Frees what packing made, which is several times as large as the actions.
   void forget_packing() {
     stays = {};
     items = {};
@@ -32,30 +32,30 @@ struct Candidate {
 
 class Option {
  public:
-  // `least_ns`: what the whole step takes. Micro-batches that fit a cache better may look faster than that; they are
-  // not asked for, because a sum over micro-batches rounds differently.
+  // `least_ns`: the time of the whole batch without a line. Predictions below it are raised to it: micro-batches may
+  // look faster, as they fit caches better, but are not chosen for speed, because sums over them round differently.
   Option(const Problem& problem, const Limits& limits, const Split& split, const std::vector<TaskId>& order,
          const Stored& stored, double least_ns);
 
   const Staged& staged() const { return staged_; }
   const Bound& bound() const { return bound_; }
-  // No candidate that fits the line is faster. One that runs tasks again is not taken to be faster than one that does
-  // not, however well its transfers fall.
+  // No candidate that fits the line is faster. Candidates that recompute count as no faster than those that do not,
+  // even where their transfers overlap better.
   double least_ns(Bytes line) const { return std::max(plain_.front().ns, staged_.ns + relief_.least_ns(line)); }
-  // Nothing is done twice in these; by rising time.
+  // Candidates without recomputation, the fastest first.
   std::vector<Candidate>& plain() { return plain_; }
-  // The same with tasks that run again; found when first asked for.
+  // Candidates with recomputation, the fastest first; searched for at the first call.
   std::vector<Candidate>& recomputing();
   bool is_searched() const { return is_searched_; }
 
-  // Packs as well as the line asks for. What is tried does not depend on the line otherwise: a short search always, a
-  // long one only when that is not enough, and that one stops where it fits.
+  // Packs only as well as the line needs: a short search always, a long one when that is not enough, which stops where
+  // it fits. What each search tries does not depend on the line.
   bool fits(Candidate& candidate, Bytes line) const;
   void pack_for(Candidate& candidate, Bytes line) const;
-  // Once more, as low as it can be, when the packing that was enough wastes more than next to nothing.
+  // Repacks at full effort when fragmentation exceeds 0.5 % of the arena.
   void tighten(Candidate& candidate) const;
   Bytes arena_bytes(const Candidate& candidate) const { return staged_.sizes.variables + candidate.packing.height; }
-  // What a line must have for it, as far as that is known: before it is packed, no gaps are counted.
+  // The smallest line for it, as far as known: before it is packed, gaps are not counted.
   Bytes need_bytes(const Candidate& candidate) const {
     return plan_bytes(candidate) + (candidate.items.empty() ? candidate.peak_bytes : arena_bytes(candidate));
   }
@@ -73,7 +73,7 @@ class Option {
   Staged staged_;
   Bound bound_;
   Relief relief_;
-  double least_ns_ = 0;  // of all candidates found from now on
+  double least_ns_ = 0;  // no candidate is predicted to be faster
   bool has_transfers_ = false;
   bool is_searched_ = false;
   std::vector<Candidate> plain_, recomputing_;

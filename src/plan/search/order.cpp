@@ -216,8 +216,8 @@ namespace {
 
 using Score = std::pair<Bytes, double>;
 
-// Takes single tasks across the peak, out of the way of what is alive there, while that helps. The work is bounded by
-// tries x tasks, so that large problems get a few tries and small ones all they need.
+// Moves single tasks from one side of the peak to the other while that lowers the peak. The work is bounded by tries x
+// tasks, so that large problems get a few tries and small ones all they need.
 void refine(const Problem& problem, const Sizes& sizes, const Precedence& precedence, bool in_place,
             std::vector<TaskId>& order) {
   constexpr int64_t kWork = 1'000'000;

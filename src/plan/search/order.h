@@ -1,4 +1,4 @@
-// The order of tasks: the free lever, which decides how much is alive at once.
+// The order of tasks, which decides how much is alive at once: the lever that costs no time.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace plimsoll::plan {
 
-// Who must run before whom, from the program's order: a value is written before it is read, and read before it is
-// overwritten. Lists are flat: the successors of t are successors[first[t]] to successors[first[t + 1]].
+// Which tasks must run before which, from the program's order: a value is written before it is read, and read before it
+// is overwritten. Lists are flat: successors of t are successors[first_successor[t]] up to [first_successor[t + 1]].
 struct Precedence {
   std::vector<int32_t> first_successor, successors;
   std::vector<int32_t> first_predecessor, predecessors;

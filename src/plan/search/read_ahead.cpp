@@ -16,7 +16,7 @@ bool loads(const Staged& staged, TaskId task) {
 }
 bool computes(const Staged& staged, TaskId task) { return staged.problem.tasks[task].lane == Lane::Compute; }
 
-// By action: when the tasks before it are done, if none ever waits.
+// By action: when the tasks before it on the compute lane are done, if none ever waits.
 std::vector<double> find_clock(const Staged& staged, const std::vector<TaskId>& actions) {
   std::vector<double> clock(actions.size() + 1, 0);
   for (size_t s = 0; s < actions.size(); ++s)
@@ -24,8 +24,8 @@ std::vector<double> find_clock(const Staged& staged, const std::vector<TaskId>& 
   return clock;
 }
 
-// By action: when its load has to start so that it is done in time. With one row for all, so that those behind it are
-// too: where the disk has more to do than the tasks, that is earlier and earlier towards the front.
+// By action: when its load has to start to be done in time. With InOneRow, so that all later transfers are in time too:
+// where the disk has more to do than the computation, loads at the front start ever earlier.
 std::vector<double> find_latest_starts(const Staged& staged, const std::vector<TaskId>& actions,
                                        const std::vector<double>& clock, Ahead how) {
   std::vector<double> latest(actions.size(), 0);
@@ -40,7 +40,8 @@ std::vector<double> find_latest_starts(const Staged& staged, const std::vector<T
   return latest;
 }
 
-// Up to where loads may fill memory. What is filled to the brim everywhere cannot be packed.
+// The bytes up to which early loads may fill memory. Some room is left: memory that is full all the time can't be
+// packed.
 Bytes find_room(const Staged& staged, Bytes peak_bytes, Ahead how) {
   if (how == Ahead::EachAlone) return peak_bytes;
   constexpr double kShare = 0.85;
@@ -80,7 +81,7 @@ std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& 
   const std::vector<double> clock = find_clock(staged, actions);
   const std::vector<double> latest = find_latest_starts(staged, actions, clock, how);
   const Bytes room = find_room(staged, peak_bytes, how);
-  int32_t row = 0;  // the first place behind the load before this one, where they keep their order
+  int32_t row = 0;  // with InOneRow: the first place behind the load before this one
   std::vector<int32_t> touched(staged.problem.buffers.size(),
                                -1);  // by buffer of the plan: the last action that used it
   std::vector<int32_t> place(actions.size());
@@ -104,7 +105,7 @@ std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& 
   }
   std::vector<int32_t> by_place(actions.size());
   std::iota(by_place.begin(), by_place.end(), 0);
-  // At one place, what moved there goes before what was there.
+  // At the same place, actions that moved there come before the one that was there.
   std::stable_sort(by_place.begin(), by_place.end(), [&](int32_t a, int32_t b) {
     return std::pair(place[a], place[a] == a) < std::pair(place[b], place[b] == b);
   });

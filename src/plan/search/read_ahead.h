@@ -1,4 +1,4 @@
-// Lanes run beside each other: what that takes in time, and how early a load may start.
+// The time of actions on concurrent lanes, and how early loads start.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@ namespace plimsoll::plan {
 
 enum class Disk : uint8_t { AtHand, Ordinary };
 
-// The time of the actions (tasks of the staged problem): that of the slowest chain through all lanes. The computation
-// hands each task of another lane on when it comes to it; that one starts when its lane and what it needs are ready.
+// The time of the actions (tasks of the staged problem): that of the slowest chain through all lanes. The compute lane
+// queues a task of another lane when it comes to it; the task starts when its lane is free and its operands are ready.
 double predict_ns(const Staged& staged, const std::vector<TaskId>& actions, Disk which);
 
 enum class Ahead : uint8_t {

@@ -23,11 +23,11 @@ struct Offer {
 };
 
 enum class Start {
-  Segments,  // whole runs of values first, each as long as it returns below the target
-  LongRuns,  // the same, but a return may be as high as that stage was before
+  Segments,  // whole runs of values first, each as long as recomputing it stays below the target
+  LongRuns,  // the same, but stages in which a run is recomputed may stay as high as they were
   Pieces,    // value by value
   Waists,    // runs of values between places that few bytes cross
-  Relaxed,   // low enough already: only takes back
+  Relaxed,   // below the target already: only takes drops back
 };
 
 class DropSearch {
@@ -41,7 +41,7 @@ class DropSearch {
     drops_.set_target(target);
   }
 
-  // Gives up what it found: a search runs once.
+  // Moves its result out: a search runs once.
   Drops run(Start start) && {
     constexpr int kPasses = 40, kRounds = 12;
     const bool in_segments = start == Start::Segments || start == Start::LongRuns;
@@ -63,7 +63,7 @@ class DropSearch {
   bool is_over() const { return drops_.alive().highest() > target_ && !is_tired(); }
   bool is_tired() const { return drops_.work() + listed_ > most_work_; }
 
-  // Gaps over stages that `weigh` finds worth it, by what they relieve per nanosecond at least paid.
+  // Gaps that relieve something according to `weigh`, scored by relief per nanosecond of the value's own task.
   template <typename Weigh>
   std::vector<Offer> list_offers(const Weigh& weigh) {
     std::vector<Offer> offers;
@@ -89,7 +89,7 @@ class DropSearch {
     });
   }
 
-  // Drops what is cheapest for what it relieves, as long as that pushes nothing else over the target.
+  // Drops values with the most relief per nanosecond, unless that pushes another stage over the target.
   bool relieve_cleanly() {
     const std::vector<Bytes> alive = drops_.alive().values(drops_.stages());
     std::vector<int32_t> over(alive.size() + 1, 0);
@@ -115,7 +115,7 @@ class DropSearch {
       const double score = relief / (std::max(0.0, drops_.extra_ns() - ns) + 1);
       if (is_bounded && !queue.empty() && score < kAlike * std::min(queue.top().score, offer.score)) {
         drops_.undo();
-        offer.score = score;  // dearer than it looked: it waits for its turn
+        offer.score = score;  // costs more than estimated: tried again in the order of its real score
         queue.push(offer);
       } else if (is_bounded && drops_.stays_below(target_, LiveTree::kNothing)) {
         helps = true;
@@ -126,7 +126,7 @@ class DropSearch {
     return helps;
   }
 
-  // Drops what lowers the highest stage, even when that pushes others over the target, but none as high as this.
+  // Drops values alive at the peak. Other stages may pass the target, never the current peak.
   bool lower_the_peak() {
     bool helps = false;
     while (is_over()) {
@@ -152,7 +152,7 @@ class DropSearch {
     return helps;
   }
 
-  // Keeps something until the highest stage that was made again there, where that is the lower way.
+  // Keeps a value that was recomputed in the highest stage, where holding it is lower than recomputing it.
   bool keep_instead(int32_t peak, Bytes height) {
     for (const auto& [id, need] : drops_.remade_in(peak)) {
       if (is_tired()) return false;
@@ -172,8 +172,8 @@ class DropSearch {
     return gaps;
   }
 
-  // Drops what is made between two waists, and keeps what crosses the second. Of several lengths the one that relieves
-  // most for each nanosecond: a long run may have to load its weights twice when it returns.
+  // Drops values made between two waists, and keeps those that cross the second. Of several lengths of a run, takes the
+  // one with the most relief per nanosecond: a long run may have to load its weights twice when it is recomputed.
   bool relieve_between_waists() {
     const int32_t peak = drops_.alive().find_highest();
     const std::vector<Gap> gaps = gaps_by_maker(peak);
@@ -221,8 +221,8 @@ class DropSearch {
     return helps;
   }
 
-  // Drops whole runs of values made one after another, each run as long as its return stays below the target, with
-  // one value kept between runs. Early runs return late, when little else is alive, so they may be longer.
+  // Drops whole runs of values made one after another, each run as long as recomputing it stays below the target, with
+  // one value kept between runs. Early runs are recomputed late, when little else is alive, so they may be longer.
   bool relieve_in_segments(bool may_stay_high) {
     const int32_t peak = drops_.alive().find_highest();
     const std::vector<Gap> gaps = gaps_by_maker(peak);
@@ -233,7 +233,7 @@ class DropSearch {
       drops_.undo();
       return false;
     };
-    // A run need relieve no more than what is over, and cannot return when it is larger than the target.
+    // A run need not relieve more than the excess, and can't be recomputed when it is larger than the target.
     const auto sensible = [&](size_t first) {
       const Bytes excess = drops_.alive().highest(peak, peak) - target_;
       size_t end = first;
@@ -255,7 +255,7 @@ class DropSearch {
     return helps;
   }
 
-  // Keeps again what need not have been dropped, the dearest first.
+  // Takes back drops that are not needed, those of the most expensive values first.
   void take_back() {
     const Bytes bound = std::max(target_, drops_.alive().highest());
     drops_.set_target(bound);
@@ -288,8 +288,8 @@ class DropSearch {
   int64_t listed_ = 0;  // gaps looked at
 };
 
-// Searches for a fixed ladder of targets: down from the order as it is, each from there and from the rung above, then
-// up again, where each rung takes back what the one below it had to drop.
+// Searches for a fixed ladder of falling targets. Each is searched from the plain order and from the result of the
+// target above; then upwards again, where each target takes back drops of the one below it.
 class Ladder {
  public:
   Ladder(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place, int64_t batch)
@@ -305,7 +305,7 @@ class Ladder {
           std::pow(static_cast<double>(floor) / static_cast<double>(highest), static_cast<double>(k) / rungs_);
       const auto target = k == rungs_ ? floor : static_cast<Bytes>(static_cast<double>(highest) * share);
       targets_.push_back(target);
-      // Where a search gets lost there is no use in asking for less, and it takes long.
+      // Large problems: fewer ways to start, and no lower targets once a search ends higher than the one before.
       if (is_large_) {
         best.push_back(search(plain_, target, Start::Waists));
         if (best.back().alive().highest() > target)
@@ -331,8 +331,8 @@ class Ladder {
     work_ = (is_large_ ? kWorkOfLarge : is_quick ? kQuickWork : kWork) / most;
   }
 
-  // From the lowest rung up again in small steps: each takes back what the one below it had to drop. So the line that
-  // is given later is used up to a small share, and no two lines near each other get very different plans.
+  // From the lowest target up again in small steps, each of which takes back drops of the one below it. So a later line
+  // is used up to a small rest, and lines near each other get similar plans.
   void climb(std::vector<Drops> best, Bytes highest) {
     constexpr double kStep = 1.02;
     constexpr int kMostSteps = 400'000;  // times stages
@@ -350,7 +350,7 @@ class Ladder {
     }
   }
 
-  // From the rung above, and from the order as it is in the ways that have not got lost.
+  // From the result of the target above, and from the plain order in those ways that have not missed too many targets.
   Drops search_rung(const Drops* above, Bytes target, bool is_quick) {
     std::optional<Drops> best;
     const auto take = [&](Drops found) {
@@ -378,7 +378,7 @@ class Ladder {
     return drops;
   }
 
-  // The fastest that is below the target, else the lowest.
+  // Keeps the faster of two that are below the target, else the lower one.
   static void take_better(Drops& best, Drops&& other, Bytes target) {
     const auto key = [&](const Drops& drops) {
       return std::pair(std::max(drops.alive().highest(), target), drops.extra_ns());
@@ -394,7 +394,7 @@ class Ladder {
   int rungs_ = 0;
   bool is_large_ = false;
   static constexpr int kMostLosses = 2;
-  std::array<int, 3> losses_{};  // by start from the order as it is: targets missed one after another
+  std::array<int, 3> losses_{};  // by Start from the plain order: targets missed one after another
   std::vector<Bytes> targets_;
   std::vector<Schedule> schedules_;
 };

@@ -1,4 +1,4 @@
-// Recompute: values are dropped and made again before their next use, at the lowest price in time.
+// Recompute: values are dropped and computed again before their next use, at the lowest cost in time.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Schedule {
 
 enum class Effort { Thorough, Quick };  // quick: fewer targets, each tried in one way
 
-// The cheapest schedules found for a fixed ladder of targets from the order's own peak down to `floor_bytes`. They do
-// not depend on any line, so that choosing among them is monotone. Effort is counted, never timed.
+// The fastest schedules found for a fixed ladder of targets from the order's own peak down to `floor_bytes`. They do
+// not depend on any line, so that a larger line never gets a slower one. Effort is counted, never timed.
 std::vector<Schedule> propose_schedules(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order,
                                         bool in_place, int64_t batch, Bytes floor_bytes,
                                         Effort effort = Effort::Thorough);

@@ -7,9 +7,9 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr size_t kMoments = 8;  // the highest of so many stretches of the step
+constexpr size_t kMoments = 8;  // one for each of so many stretches of the step: the highest in it
 
-// What a task touches itself: as little as its choices in place allow.
+// A lower bound of what a task itself touches: every write that may be in place takes no bytes.
 Bytes own_bytes(const Problem& problem, const Sizes& sizes, TaskId id, bool in_place) {
   const Task& task = problem.tasks[id];
   std::vector<BufferId> own;
@@ -42,7 +42,7 @@ Lives find_lives(const Problem& problem, const std::vector<double>& ns) {
         if (problem.buffers[id].kind != BufferKind::Temporary) continue;
         if (lives.first[id] < 0) lives.first[id] = t;
         lives.last[id] = t;
-        // Of several writers the cheapest counts: the bound stays one.
+        // Of several writers the cheapest counts, so that the result stays a lower bound.
         TaskId& maker = lives.maker[id];
         if (list == &task.writes && task.recomputable && (maker < 0 || ns[t] < ns[maker])) maker = t;
       }
@@ -104,7 +104,7 @@ double Relief::least_ns(Bytes line) const {
   return least;
 }
 
-// As much of each value as is needed, even a part of one: no choice of whole values is cheaper.
+// A fractional knapsack: a part of the last value counts as dropped, so no choice of whole values is cheaper.
 double Relief::least_ns(const Moment& moment, Bytes line) const {
   auto over = static_cast<double>(moment.bytes - line);
   double ns = 0;

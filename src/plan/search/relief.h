@@ -1,4 +1,5 @@
-// What running tasks again costs at least on the way below a line: it tells which options are not worth a search.
+// A lower bound of the time that recomputation takes to get below a line: it tells which options are not worth a
+// search.
 #pragma once
 
 #include <vector>
@@ -10,14 +11,14 @@ namespace plimsoll::plan {
 
 class Relief {
  public:
-  // For tasks that run in their own order, with more of them in between. `ns`: by task, of one more run.
+  // For actions in the order of the tasks, with reruns in between. `ns`: by task, the time of one more run.
   Relief(const Problem& problem, const Sizes& sizes, std::vector<double> ns, bool in_place);
 
-  // No such sequence with a peak at or below the line, variables included, runs tasks again for less than this.
+  // No such sequence with a peak at or below the line, variables included, recomputes for less than this.
   double least_ns(Bytes line) const;
 
  private:
-  // A value that waits while a task runs: it is there, or its maker runs again later.
+  // A value that is needed after a task but not by it: it is in memory then, or its maker runs again later.
   struct Waiting {
     TaskId maker = -1;
     Bytes bytes = 0;

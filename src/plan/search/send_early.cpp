@@ -15,7 +15,7 @@ bool is_on_variables(const Problem& problem, const Task& task) {
   return task.workspace_fixed_bytes == 0 && task.workspace_per_sample_bytes == 0;
 }
 
-// Exchanges, and what they wait for as far as it holds nothing.
+// Exchanges on variables, and the tasks on variables alone that they wait for.
 std::vector<bool> find_hurried(const Problem& problem, const Precedence& precedence) {
   std::vector<bool> is_hurried(problem.tasks.size(), false);
   for (auto t = static_cast<TaskId>(problem.tasks.size()) - 1; t >= 0; --t) {

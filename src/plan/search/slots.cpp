@@ -7,7 +7,7 @@
 namespace plimsoll::plan {
 namespace {
 
-// Into vectors that keep their memory from one order to the next.
+// Fills vectors of the timeline, which keep their memory from one order to the next.
 void find_spans(const Problem& problem, const std::vector<TaskId>& order, Timeline& timeline) {
   const size_t buffers = problem.buffers.size();
   timeline.first_action.assign(buffers, -1);
@@ -29,7 +29,7 @@ void find_spans(const Problem& problem, const std::vector<TaskId>& order, Timeli
   }
 }
 
-// Gives each buffer a slot: that of a value whose place it takes, or one of its own.
+// Gives each buffer a slot: that of a value that it overwrites in place, or one of its own.
 void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place,
                   Timeline& timeline) {
   timeline.slot_of.assign(problem.buffers.size(), -1);

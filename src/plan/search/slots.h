@@ -1,4 +1,4 @@
-// From an order of tasks to places in time: when each buffer lives, who may take whose place, and the peak.
+// From an order of tasks to lifetimes: when each buffer lives, which ones share a slot in place, and the peak.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ struct Sizes {
 };
 Sizes measure(const Problem& problem, int64_t batch, int64_t micro_batches);
 
-// A stretch of time at one place. Buffers that hand their place on in place follow each other in one slot.
+// A stretch of time at one place. Buffers that overwrite each other in place follow each other in one slot.
 struct Slot {
   int32_t first_action = 0;
   int32_t last_action = 0;
@@ -39,7 +39,7 @@ struct Timeline {
   double area = 0;  // bytes x actions: breaks ties between orders of equal peak
 };
 Timeline make_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place);
-// The same into one that was made before, whose memory is used again.
+// The same into an existing timeline, whose memory is used again.
 void find_timeline(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& order, bool in_place,
                    Timeline& timeline);
 

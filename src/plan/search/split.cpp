@@ -42,7 +42,7 @@ class Finder {
     const bool reads_late = any(task.reads, is_late_) || any(task.updates, is_late_);
     if (!has_rows) return finish(t, reads_late || changes_touched(task) ? When::After : When::Before);
     if (task.batch_rule == BatchRule::Mixes) {
-      // It can wait for all rows, unless rows come out of it.
+      // It can run once after all micro-batches, unless its results grow with the batch.
       if (grows(task.writes) || grows(task.updates) || task.workspace_per_sample_bytes > 0) return forbid(t);
       for (const BufferId id : task.reads)
         if (rows_[id] && problem_.buffers[id].kind == BufferKind::Temporary) split_.is_collected[id] = true;
@@ -77,10 +77,10 @@ class Finder {
       for (const BufferId id : *list) is_touched_[id] = true;
   }
 
-  // What only the micro-batches need is made inside, where it can be dropped between its uses and made again for the
+  // Values that only micro-batches need are made inside, where they can be dropped between uses and recomputed for the
   // next micro-batch.
   void move_inside() {
-    // By buffer, seen from the end: used by the micro-batches; read or changed by what stays before them.
+    // By buffer, from the end of the program on: used by the micro-batches; used by a task that stays before them.
     std::vector<bool> is_used(problem_.buffers.size(), false), is_held(problem_.buffers.size(), false);
     for (TaskId t = static_cast<TaskId>(problem_.tasks.size()) - 1; t >= 0; --t) {
       const Task& task = problem_.tasks[t];

@@ -111,7 +111,7 @@ class Stager {
     task.variants.clear();
     task.fixed_ns = cost_ns(from, samples_of(id)) * times(when);
     task.per_sample_ns = 0;
-    // Made before the micro-batches, it stays where it is for all of them.
+    // A value made before the micro-batches stays where it is for all of them.
     if (in_micro_batches_ && when == When::Before) task.recomputable = false;
     for (auto* list : {&task.reads, &task.updates})
       for (BufferId& b : *list) b = now_[b];
@@ -125,7 +125,7 @@ class Stager {
       }
   }
 
-  // What all micro-batches share comes alive at the first mark; a micro-batch changes it.
+  // Whether all micro-batches share the buffer: it comes alive at the begin mark, and each of them changes it.
   bool is_shared(BufferId id) const {
     const Buffer& buffer = problem_.buffers[id];
     return split_.is_sum[id] || (holds_whole_batch(buffer) && buffer.kind != BufferKind::Input);
@@ -162,7 +162,7 @@ class Stager {
         (mark == kBegin ? task.writes : task.reads).push_back(id);
       }
     }
-    // Inputs, and what was made before, serve all micro-batches.
+    // Inputs, and values made before, are read by all micro-batches: they live to the end mark.
     std::vector<bool> is_made_inside(problem_.buffers.size(), false);
     for (size_t t = 0; t < problem_.tasks.size(); ++t)
       if (split_.when[t] == When::Inside)
@@ -204,7 +204,7 @@ class Stager {
     push(std::move(task), {.task = meaning}, false);
   }
 
-  // The plan's task for it, which takes what it takes with the disk at hand.
+  // The plan's transfer for it, with the time that the measured disk takes.
   TaskId find_transfer(TaskId& known, const Task& task, double factor) {
     if (known >= 0) return known;
     known = static_cast<TaskId>(problem_.tasks.size() + staged_.transfers.size());

@@ -26,14 +26,14 @@ struct Stored {
 struct Staged {
   Problem problem;
   Sizes sizes;
-  std::vector<Action> meaning;         // by task: what the plan says for it; marks have no task
-  std::vector<Task> transfers;         // of the plan: what the meanings behind the problem's tasks are
+  std::vector<Action> meaning;         // by task: its action in the plan; marks have none
+  std::vector<Task> transfers;         // Plan::transfers, which meanings with larger task numbers refer to
   std::vector<bool> has_rows;          // by task: its action names the micro-batch
-  std::vector<BufferId> buffer_of;     // by buffer: that of the plan; a loaded value is a buffer of its own
+  std::vector<BufferId> buffer_of;     // by buffer: that of the plan; a loaded copy is a buffer of its own here
   std::vector<int64_t> micro_batches;  // samples of each
   TaskId begin = -1, end = -1;
-  // Transfers are searched for with the speed of an ordinary disk, so that what fits does not depend on a measurement;
-  // these make it the time of the disk at hand.
+  // Tasks have the time of an ordinary disk, so that what fits does not depend on a measurement; times these factors,
+  // it is that of the measured disk.
   double load_factor = 1, save_factor = 1;
   double ns = 0;  // to compute all of it once, transfers not counted
   Bytes disk_bytes = 0;

@@ -44,7 +44,7 @@ void find_spans(const Problem& problem, const std::vector<TaskId>& actions, Stay
   }
 }
 
-// Gives each stay a slot: that of a value whose place it takes, or one of its own.
+// Gives each stay a slot: that of a value that it overwrites in place, or one of its own.
 void assign_slots(const Problem& problem, const Sizes& sizes, const std::vector<TaskId>& actions, bool in_place,
                   Stays& found) {
   std::vector<int32_t> now(problem.buffers.size(), -1);

@@ -1,5 +1,5 @@
-// From actions, in which a task may run several times, to places in time: every stay of every buffer, and who takes
-// whose place.
+// From actions, in which a task may run several times, to lifetimes: every stay of every buffer, and which ones share a
+// slot in place.
 #pragma once
 
 #include <vector>

@@ -30,7 +30,7 @@ class Lister {
         for (const BufferId id : *list) {
           ++writers[id];
           ns_[id] = cost_ns(task, samples_);
-          // What micro-batches share, and what stays alive beside them, has one place for all.
+          // Buffers that all micro-batches share, or that stay alive beside them, can't be stored.
           if (in_micro_batches &&
               (list == &task.writes ? split.when[t] != Split::When::Inside || split.is_sum[id] : false))
             is_fixed[id] = true;
@@ -74,7 +74,7 @@ class Lister {
   }
 
  private:
-  // Unless it is one of them, or too much for the disk.
+  // Adds the choice unless it is already there, or too large for the disk.
   void add(Stored stored, std::vector<Stored>& stores) const {
     const bool is_known = std::any_of(stores.begin(), stores.end(), [&](const Stored& other) {
       return other.variables == stored.variables && other.values == stored.values;
@@ -92,7 +92,8 @@ class Lister {
 
   Bytes bytes_of(size_t b) const { return placed_bytes(problem_.buffers[b], samples_); }
 
-  // With recomputation only what is dearer to make than to move, the dearest for its bytes first; else the largest.
+  // With recomputation allowed, only values that take longer to recompute than to save and load, those with the most
+  // time per byte first; else all, the largest first.
   void sort_values() {
     constexpr double kBytesPerSecond = 0.5e9;  // there and back, on an ordinary disk
     const auto worth = [&](size_t b) {

@@ -11,12 +11,12 @@ namespace plimsoll::plan {
 
 enum class Stores : uint8_t {
   All,
-  Few,    // none, all variables, and these with all values: for a step that is set up in another way to be lower still
-  Finer,  // shares between those of All, and none of them
+  Few,    // none, all variables, and these with all values: for options that use micro-batches or variants too
+  Finer,  // shares of variables between those of All, without those of All
 };
 
-// State of the optimiser goes first, which is touched once in a step; then weights; values that are dearer to make
-// again than to write and read. The first choice is none, unless the limits name the variables that are stored already.
+// The optimiser's state is stored first, since a step touches it once; then weights. Values are stored where that is
+// faster than recomputing them. The first choice stores nothing, unless the limits name variables that are stored.
 std::vector<Stored> list_stores(const Problem& problem, const Limits& limits, const Split& split, Stores which);
 
 }  // namespace plimsoll::plan

@@ -10,8 +10,8 @@ constexpr size_t kNear = 32;    // gaps to either side with which a place is com
 constexpr double kAlike = 1.5;  // times the fewest bytes there
 constexpr Bytes kClosed = std::numeric_limits<Bytes>::max() / 4;
 
-// By stage: bytes of values made there or before and used behind it, before the peak. A value that is not alive at the
-// peak closes the stage: it would have to be made again for what is behind it.
+// By stage: bytes of values made there or before and used after it, before the peak. A stage crossed by a value that is
+// not alive at the peak is closed: that value would have to be recomputed for what comes after it.
 std::vector<Bytes> find_crossing(const Drops& drops, std::span<const Gap> gaps, int32_t peak) {
   const auto stages = static_cast<size_t>(drops.stages());
   std::vector<Bytes> crossing(stages + 1, 0);

@@ -8,12 +8,12 @@
 
 namespace plimsoll::plan {
 
-// `gaps` lie over the stage `peak` and are sorted by maker. The answer holds rising positions in `gaps`, its start and
-// its end among them: what is made from one of them on needs, of all that was made before it, no more than the values
-// that `crosses` names, which are alive at the peak and few.
+// `gaps` lie over the stage `peak` and are sorted by maker. The answer holds rising positions in `gaps`, its begin and
+// end among them. To recompute values from one of these positions on takes, of the values made before it, only those
+// for which crosses() is true; they are few and alive at the peak.
 std::vector<size_t> find_waists(const Drops& drops, std::span<const Gap> gaps, int32_t peak);
 
-// Whether the value is needed to make again what comes at `position` or behind it.
+// Whether the value is needed to recompute what is made at `position` or after it.
 bool crosses(const Drops& drops, std::span<const Gap> gaps, const Gap& value, size_t position);
 
 }  // namespace plimsoll::plan

@@ -1,4 +1,4 @@
-// Lines of words: the lexical ground of the planner's text forms.
+// Lines of words: the tokens of the planner's text forms.
 #pragma once
 
 #include <charconv>
