@@ -126,7 +126,8 @@ void add_prune_verb(CLI::App& app, Command& command) {
   verb->add_option("--layer", pruning.layers,
                    "Layers to prune, by name; * and ? stand for others (default: dense and convolution layers)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->option_text("NAME");
+      ->delimiter(',')
+      ->option_text("NAME,...");
   start_group(*verb, kPruneGroup, Listing::Rare);
   verb->add_option("--power", pruning.power, "Exponent of the rise from --from to --to")->capture_default_str();
   verb->add_option("--block-height", pruning.block_height, "Height of blocks of a matrix, kept or not as a whole");
@@ -405,8 +406,9 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
     Parser parser(unused);
     try {
       const CLI::App& verb = parser.parse_some(words);
-      const std::vector<std::string> more =
-          config_words(config, verb, *parser.app().get_subcommand("adapt"), *parser.app().get_subcommand("train"));
+      std::vector<const CLI::App*> others;
+      for (const char* name : {"adapt", "train", "prune"}) others.push_back(parser.app().get_subcommand(name));
+      const std::vector<std::string> more = config_words(config, verb, others);
       command.arguments.flag_rate = unused.arguments.learning_rate;
       words.insert(std::ranges::find(words, verb.get_name()) + 1, more.begin(), more.end());
     } catch (const CLI::ParseError& e) {

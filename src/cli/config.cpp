@@ -44,8 +44,8 @@ bool accepts(Kind wanted, Kind given) {
   throw Error(fmt::format("{}: {}", path, why), ErrorKind::Usage);
 }
 
-[[noreturn]] void refuse_key(const std::string& path, const std::string& key, const CLI::App& all) {
-  std::vector<std::string> names = names_of(all);
+[[noreturn]] void refuse_key(const std::string& path, const std::string& key, const CLI::App& verb) {
+  std::vector<std::string> names = names_of(verb);
   std::erase_if(
       names, [](const std::string& name) { return std::ranges::find(kNotInConfigs, name) != std::end(kNotInConfigs); });
   const std::string meant = likely_meant(key, names);
@@ -84,14 +84,15 @@ std::string find_config(const std::vector<std::string>& words) {
   return fmt::format("{}/{}", run, report::kConfigFile);
 }
 
-std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all,
-                                      const CLI::App& train) {
+std::vector<std::string> config_words(const std::string& path, const CLI::App& verb,
+                                      const std::vector<const CLI::App*>& others) {
   std::vector<std::string> words;
   for (const ConfigEntry& entry : report::read_config(path)) {
     const CLI::Option* option = find_option(verb, entry.name);
-    const CLI::Option* known = option != nullptr ? option : find_option(all, entry.name);
-    if (known == nullptr) known = find_option(train, entry.name);  // flags of ranks, which `all` does not have
-    if (known == nullptr || !is_in_configs(*known)) refuse_key(path, entry.name, all);
+    const CLI::Option* known = option;
+    for (auto other = others.begin(); known == nullptr && other != others.end(); ++other)
+      known = find_option(**other, entry.name);
+    if (known == nullptr || !is_in_configs(*known)) refuse_key(path, entry.name, *others.front());
     if (!accepts(kind_of(*known), entry.kind))
       refuse(path, fmt::format("'{}' must be {}, not {}", entry.name, report::name_of(kind_of(*known)), shown(entry)));
     if (option == nullptr || option->count() > 0 || (verb.get_name() == kSave && entry.name == "weights")) continue;

@@ -15,10 +15,10 @@ namespace plimsoll::cli {
 std::string find_config(const std::vector<std::string>& words);
 
 // The entries of the file as words for `verb`, without those that the command line gives, which `verb` has parsed. Keys
-// that only `all`, the verb with the most options, or `train` have are passed over. Throws Error(Usage) that names the
-// file and the key for an unknown key or a value of another type.
-std::vector<std::string> config_words(const std::string& path, const CLI::App& verb, const CLI::App& all,
-                                      const CLI::App& train);
+// of `others`, the verbs that write configs, are passed over. Throws Error(Usage) that names the file and the key for
+// an unknown key or a value of another type.
+std::vector<std::string> config_words(const std::string& path, const CLI::App& verb,
+                                      const std::vector<const CLI::App*>& others);
 
 // The options that the verb was given, by flags or by a file.
 report::Config given_options(const CLI::App& verb);

@@ -159,9 +159,12 @@ class EventLog final : public LogCallback<report::EventFile> {
     for (const graph::Variable& variable : graph.variables()) {
       const graph::Value& value = graph.value(variable.value);
       if (variable.role() != VariableRole::Weight || value.type.dtype != DType::F32) continue;
-      const std::span<const std::byte> bytes = training.session->peek({training.graph, variable.value});
-      const std::span numbers(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
-      file.add_histogram(graph.name(value), run.steps(), report::make_histogram(numbers));
+      report::Histogram histogram;
+      for (const auto pass : {&report::Histogram::widen, &report::Histogram::count})
+        training.session->read({training.graph, variable.value}, [&](std::span<const std::byte> bytes) {
+          (histogram.*pass)({reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)});
+        });
+      file.add_histogram(graph.name(value), run.steps(), histogram);
     }
   }
 

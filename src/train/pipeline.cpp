@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -151,10 +152,11 @@ void evaluate_stages(Training& training, Inputs& inputs, const EvaluateOptions& 
                      Score& score) {
   ShardRecords records(shards_of_stages(training, 1), training.communicator.get(), sums.width());
   StageRunner runner(training, inputs.element());
-  const int64_t all = inputs.steps_per_epoch();
-  const int64_t steps = options.most_steps > 0 ? std::min(options.most_steps, all) : all;
-  for (int64_t step = 0; step < steps && !score.stopped; ++step) {
+  const int64_t all = inputs.steps_per_epoch();  // negative: not known
+  const int64_t most = options.most_steps > 0 ? options.most_steps : std::numeric_limits<int64_t>::max();
+  for (int64_t step = 0; step < most && step != all && !score.stopped; ++step) {
     const ElementView* const batch = inputs.next();
+    if (batch == nullptr && all < 0) break;
     if (batch == nullptr) throw Error("the data ended before its last batch", ErrorKind::BadData);
     const int64_t count = samples_of(*batch);
     for (int64_t first = 0; first < count && !score.stopped; first += training.place.samples) {

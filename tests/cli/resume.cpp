@@ -46,6 +46,24 @@ TEST_F(Resume, EqualsNotHavingStopped) {
   EXPECT_EQ(saved("parts"), saved("whole"));
 }
 
+TEST_F(Resume, APruningGoesOnWithItsLayersAndIsSaved) {
+  const auto pruning = [&](const std::string& run, const std::string& more) {
+    std::string command = small.command(run, more);
+    return run_program(command.replace(0, 5, "prune"));
+  };
+  const std::string how = "--to 0.5 --frequency 2 --layer fc1 --layer fc2,head ";
+  ASSERT_EQ(pruning("whole", how + "--epochs 3 " + save_flag("whole")).exit_code, 0);
+  const Outcome first = pruning("parts", how + "--epochs 3 --steps 10");
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  const Outcome rest = run_program(
+      fmt::format("prune --run {} --resume --progress none --steps 24 {}", small.in("parts"), save_flag("parts")));
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+  ASSERT_FALSE(saved("whole").empty());
+  EXPECT_EQ(saved("parts"), saved("whole"));
+  const Outcome stored = run_program(fmt::format("save --run {} -o {}", small.in("parts"), small.in("stored")));
+  EXPECT_EQ(stored.exit_code, 0) << stored.errors;
+}
+
 TEST_F(Resume, AFinishedRunIsFinished) {
   ASSERT_EQ(start("run", "--epochs 2").exit_code, 0);
   const Outcome again = go_on("run", save_flag("run"));

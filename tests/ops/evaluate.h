@@ -1,7 +1,7 @@
 // A naive evaluator for op tests: every value in a buffer of its own, guarded on both sides; no planner, no executor.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,7 +25,7 @@ class GuardedBuffer {
   Bytes bytes() const { return bytes_; }
   bool is_intact() const;  // nobody wrote past either end
   std::vector<std::byte> copy() const;
-  void assign(const std::vector<std::byte>& bytes) { std::memcpy(data(), bytes.data(), bytes.size()); }
+  void assign(const std::vector<std::byte>& bytes) { std::ranges::copy(bytes, memory_.get() + kGuard); }
 
  private:
   static constexpr Bytes kGuard = 256;

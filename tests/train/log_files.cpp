@@ -99,6 +99,16 @@ TEST_F(LogFiles, EventsHoldTextsStepsAndWeights) {
   EXPECT_THAT(error_of([] { event_files("x", {.seconds_between = -1}); }), HasSubstr("must not be negative"));
 }
 
+TEST_F(LogFiles, EventsHoldFrozenWeightsOfFewerBits) {
+  Spec spec = data_.spec();
+  spec.freeze = {.patterns = {"*/fc1/*"}, .type = DType::I8};
+  const auto training = make_training(spec);
+  TrainingLoop loop(*training, {.epochs = 2}, {event_files(in("events"), {.histogram_epochs = 1})});
+  loop.open();
+  EXPECT_FALSE(loop.run().was_stopped());
+  EXPECT_THAT(content_of(files_in(in("events")).at(0)), HasSubstr("fc1/kernel"));
+}
+
 TEST_F(LogFiles, OfATrainingAreReplacedOrAppendedTo) {
   run(2, {csv_log(in("m.csv")), json_log(in("m.jsonl"))});
   run(1, {csv_log(in("m.csv"), {.append = true}), json_log(in("m.jsonl"), true)});

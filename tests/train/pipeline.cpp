@@ -85,9 +85,9 @@ Bytes smallest_line(const Spec& spec, const std::shared_ptr<ranks::Communicator>
 enum class Line { Wide, Smallest };
 
 Trained train_one(const Spec& spec, const std::shared_ptr<ranks::Communicator>& communicator, int64_t epochs,
-                  Line line = Line::Wide) {
+                  Line line = Line::Wide, int64_t validation_steps = 0) {
   const auto training = make_rank(spec, communicator, line == Line::Wide ? GiB : smallest_line(spec, communicator));
-  TrainingLoop loop(*training, {.epochs = epochs});
+  TrainingLoop loop(*training, {.epochs = epochs, .validation_steps = validation_steps});
   loop.open();
   const History history = loop.run();
   Trained trained;
@@ -98,7 +98,7 @@ Trained train_one(const Spec& spec, const std::shared_ptr<ranks::Communicator>& 
 }
 
 // All ranks as threads; throws the error of the first that failed.
-Trained train_pipeline(const Spec& spec, int64_t epochs, Line line = Line::Wide) {
+Trained train_pipeline(const Spec& spec, int64_t epochs, Line line = Line::Wide, int64_t validation_steps = 0) {
   const auto count = static_cast<int>(spec.stages.first_layers.size()) + 1;
   const auto ranks = ranks::make_replicas(count, std::chrono::seconds(60));
   std::vector<Trained> trained(ranks.size());
@@ -107,7 +107,7 @@ Trained train_pipeline(const Spec& spec, int64_t epochs, Line line = Line::Wide)
   for (size_t i = 0; i < ranks.size(); ++i)
     threads.emplace_back([&, i] {
       try {
-        trained[i] = train_one(spec, ranks[i], epochs, line);
+        trained[i] = train_one(spec, ranks[i], epochs, line, validation_steps);
       } catch (const Error& e) {
         errors[i] = e.what();
         ranks[i]->abort(e.what(), e.exit_code());
@@ -155,6 +155,22 @@ TEST(TrainPipeline, OfAnMlpHasTheBitsOfOneProcess) {
   expect_same_bits(train_pipeline(spec, 3), one);
   spec.stages.first_layers = {"fc2", "head"};
   expect_same_bits(train_pipeline(spec, 3), one);
+}
+
+TEST(TrainPipeline, ValidatesWithDataOfUnknownLength) {
+  Spec spec = small_model("mlp", {.classes = 3, .width = 8}, 8);
+  spec.stages.micro_batches = 4;
+  const Dataset test = *spec.batches.test;
+  for (const bool has_end : {false, true}) {
+    SCOPED_TRACE(has_end ? "filtered" : "without an end");
+    spec.batches.test = has_end ? test.repeat(3).filter([](const ElementView&) { return true; }) : test.repeat();
+    spec.stages.first_layers = {};
+    const int64_t steps = has_end ? 0 : 3;
+    const Trained one = train_one(spec, nullptr, 2, Line::Wide, steps);
+    EXPECT_EQ(one.val_losses.size(), 2U);
+    spec.stages.first_layers = {"fc2"};
+    expect_same_bits(train_pipeline(spec, 2, Line::Wide, steps), one);
+  }
 }
 
 TEST(TrainPipeline, IsCloseToOneProcessWithoutMicroBatches) {
