@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/program.h"
+#include "support/sanitizer.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -57,6 +58,7 @@ TEST(Cli, PlanOfEveryModelFitsItsOwnPeak) {
 class SmallestLine : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SmallestLine, IsWithinFivePercentOfTheLowerBound) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   constexpr const char* kWhole = "--without micro-batch,spill";  // micro-batches have bounds of their own
   const Outcome refused = run_program(fmt::format("plan {} --json --memory 1MiB {}", GetParam(), kWhole));
   ASSERT_EQ(refused.exit_code, 3) << refused.errors;
