@@ -8,6 +8,7 @@
 #include "support/cgroup.h"
 #include "support/disk_folder.h"
 #include "support/program.h"
+#include "support/sanitizer.h"
 #include "support/small_run.h"
 
 namespace plimsoll::testing {
@@ -18,6 +19,7 @@ using ::testing::HasSubstr;
 class PipelineLine : public ::testing::Test {
  protected:
   void SetUp() override {
+    PLIMSOLL_SKIP_UNDER_SANITIZER();
     const LimitedOutcome probe = run_limited({"/bin/true"}, 64 * MiB);
     if (!probe.run) GTEST_SKIP() << probe.reason;
   }

@@ -20,6 +20,7 @@ using testing::Outcome;
 using testing::run_program;
 
 constexpr const char* kData = "--data /usr/share/datasets/fashion-mnist";
+constexpr Bytes kLine = testing::kSanitized ? GiB : 64 * MiB;
 
 class PruningLaws : public ::testing::Test {
  protected:
@@ -30,22 +31,22 @@ class PruningLaws : public ::testing::Test {
     return done.event(event);
   }
   nlohmann::json strip(const char* from, const char* to) const {
-    return run(fmt::format("strip {} -o {} --memory 48MiB", path(from), path(to)), "strip");
+    return run(fmt::format("strip {} -o {} --memory {}", path(from), path(to), kLine * 3 / 4), "strip");
   }
   double accuracy(const char* model) const {
-    return run(fmt::format("eval {} {} --memory 64MiB", path(model), kData), "eval").value("accuracy", 0.0);
+    return run(fmt::format("eval {} {} --memory {}", path(model), kData, kLine), "eval").value("accuracy", 0.0);
   }
   const testing::TemporaryDirectory files;
 };
 
 TEST_F(PruningLaws, FourFifthsOfFashionMnistGoForLessThanAPoint) {
-  const std::string train = fmt::format("mlp {} --memory 64MiB --batch 100 --progress none", kData);
+  const std::string train = fmt::format("mlp {} --memory {} --batch 100 --progress none", kData, kLine);
   run(fmt::format("train {} --epochs 2 --save-model {}", train, path("dense")), "end");
   const auto end = run(fmt::format("prune {} --epochs 3 --from 0.5 --to 0.8 --begin 100 --end 1200 --frequency 50 "
                                    "--save-model {} {}",
                                    path("dense"), path("pruned"), train.substr(4)),
                        "end");
-  EXPECT_LE(end["measured_peak_bytes"].get<Bytes>(), 64 * MiB);
+  EXPECT_LE(end["measured_peak_bytes"].get<Bytes>(), kLine);
   const auto report = strip("pruned", "small");
   const double dense = accuracy("dense"), small = accuracy("small");
   RecordProperty("dense", fmt::format("{}", dense));
@@ -117,7 +118,7 @@ TEST_F(PruningLaws, BadInputIsOneClearError) {
   EXPECT_THAT(refusal(prune + "--layer conv9"), HasSubstr("matches 'conv9'"));
   EXPECT_THAT(refusal("prune mlp --memory 64MiB"), HasSubstr("--save-model"));
   const std::string train =
-      fmt::format("train mlp {} --width 64 --memory 64MiB --steps 3 --progress none --save-model ", kData);
+      fmt::format("train mlp {} --width 64 --memory {} --steps 3 --progress none --save-model ", kData, kLine);
   run_program(train + path("dense"));
   EXPECT_THAT(refusal(fmt::format("strip {} -o {}", path("dense"), path("none"))), HasSubstr("nothing to strip"));
   run_program(train + path("pruned") + " --prune to=0.8,begin=1");

@@ -6,12 +6,14 @@
 
 #include "support/cgroup.h"
 #include "support/program.h"
+#include "support/sanitizer.h"
 #include "support/small_run.h"
 
 namespace plimsoll::testing {
 namespace {
 
 TEST(RanksLine, IsKeptByEveryRankInAControlGroupOfItsOwn) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const SmallRun small;
   const LimitedOutcome probe = run_limited({"/bin/true"}, 64 * MiB);
   if (!probe.run) GTEST_SKIP() << probe.reason;

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "support/cgroup.h"
+#include "support/sanitizer.h"
 #include "support/small_run.h"
 
 namespace plimsoll::testing {
 namespace {
 
 TEST(ReplicasLine, IsKeptInAControlGroup) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const SmallRun small;
   const Bytes line = 96 * MiB;
   for (const char* replicas : {"2", "4"}) {

@@ -24,6 +24,7 @@ constexpr const char* kData = "--data /usr/share/datasets/fashion-mnist";
 class SmallLine : public ::testing::Test {
  protected:
   void SetUp() override {
+    PLIMSOLL_SKIP_UNDER_SANITIZER();
     make(fmt::format("train fashion {} --memory 48MiB --batch 32 --steps 40 --progress none --save-model {}", kData,
                      path("model")));
     make(fmt::format("quantize {} {} -o {} --memory 64MiB --samples 64", path("model"), kData, path("small")));
@@ -46,7 +47,6 @@ class SmallLine : public ::testing::Test {
 };
 
 TEST_F(SmallLine, PredictsInTwelveMebibytesWithTheSameAnswers) {
-  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const Outcome small = run_program(predict("12MiB", "small.npy"));
   ASSERT_EQ(small.exit_code, 0) << small.errors;
   EXPECT_LE(small.event("predict")["measured_peak_bytes"].get<Bytes>(), 12 * MiB);
@@ -57,7 +57,6 @@ TEST_F(SmallLine, PredictsInTwelveMebibytesWithTheSameAnswers) {
 
 // The line that a refusal names works, is as small as is promised, and is not far above one that does not.
 TEST_F(SmallLine, ARefusalNamesALineThatWorksAndIsNotTooHigh) {
-  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const Outcome refused = run_program(predict("8MiB", "refused.npy") + " --no-remedies");
   ASSERT_EQ(refused.exit_code, 3) << refused.errors;
   const auto refusal = nlohmann::json::parse(refused.output, nullptr, false);
@@ -70,7 +69,6 @@ TEST_F(SmallLine, ARefusalNamesALineThatWorksAndIsNotTooHigh) {
 }
 
 TEST_F(SmallLine, PredictsInAControlGroupOfTwelveMebibytes) {
-  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const testing::LimitedOutcome result = testing::run_limited(
       {"/bin/sh", "-c", fmt::format("exec {} {} >/dev/null", PLIMSOLL_BINARY, predict("12MiB", "answers.npy"))},
       12 * MiB);
