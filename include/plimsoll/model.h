@@ -54,7 +54,6 @@ struct Freeze {
 //
 //   net.prune({.from = 0.5, .to = 0.8, .begin = 1000, .end = 10'000});
 //   net.fit(train, line, {.epochs = 20});
-
 struct Pruning {
   // The share of zeros in each weight: `to` from step `begin` on; or, where `from` is set, rising from that to `to`
   // between `begin` and `end` as to + (from - to) (1 - p)^power.
@@ -87,7 +86,6 @@ struct Pruning {
 //   net.compile({.loss = "sparse_cross_entropy"});
 //   net.compile({.loss = Loss::cross_entropy(0.1)});
 //   net.compile({.loss = [](Tensor output, Tensor target) { return abs(output - target); }});
-
 class Loss {
  public:
   // One number for each sample or element, or their mean as a scalar, of an output and its target.
@@ -140,7 +138,6 @@ class Loss {
 // a whole epoch, whatever its batches, in constant memory.
 //
 //   net.compile({.loss = "sparse_cross_entropy", .metrics = {"accuracy", Metric::top_k(5)}});
-
 struct Metric {
   // accuracy, top_5 (of any number), precision, recall, auc, mse, mae, mean; Keras' names too. Throws Error(Usage).
   Metric(const char* by_name) : Metric(std::string_view(by_name)) {}         // NOLINT(google-explicit-constructor)

@@ -46,7 +46,6 @@ std::string_view name_of(Tag tag);     // "weights"
 Tag parse_tag(std::string_view name);  // throws Error
 
 // The element types of tensors.
-
 enum class DType : uint8_t { F32, F16, BF16, I32, I64, U8, I8, Bool };
 
 Bytes size_of(DType dtype);
@@ -96,7 +95,6 @@ std::string to_string(DTypes types);  // "f32, f16 or bf16"
 
 // Policy: in what type values are kept and products computed. Weights, gradients and the optimiser are f32 under every
 // policy.
-
 struct Policy {
   // The type in which values that the backward pass reads are kept between their uses. Results differ from those of
   // f32, but are the same under every line.
