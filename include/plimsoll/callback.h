@@ -168,6 +168,7 @@ class RateSchedule {
 // Each is a directory, runs/1/000007-step-350, that appears under its name as a whole: manifest.json with sizes and
 // checksums, weights.safetensors, optimiser.safetensors and history.jsonl. Training that goes on from one ends with the
 // same bits as training that was never stopped, also under another line or with other numbers of threads.
+
 struct CheckpointOptions {
   // When one is written; several may be given. None: after each epoch.
   int64_t every_steps = 0;
@@ -194,6 +195,7 @@ std::shared_ptr<Callback> checkpoint(const std::string& folder, const Checkpoint
 //
 // A training that is resumed removes the rows of steps after its checkpoint. A file that can't be written any more, as
 // on a full disk, stops the training after the step or epoch that is under way: History::stop_reason says why.
+
 struct CsvLogOptions {
   bool append = false;  // to the rows of an earlier training
   char separator = ',';

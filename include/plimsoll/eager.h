@@ -200,6 +200,7 @@ class Tape {
 // other eager tensors that the function uses without being given them are captured: variables by name, others as they
 // are when the function is traced. Results equal those of the same code without `function`, to the last bit; gradients
 // flow through. C++ control flow decides while tracing: a condition on item() of a traced tensor is refused.
+
 struct FunctionOptions {
   int64_t cache = 32;            // traces that are kept; the least recently used goes
   Bytes cache_bytes = 16 * MiB;  // that they take together

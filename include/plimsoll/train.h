@@ -29,6 +29,7 @@ namespace plimsoll {
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::mirrored(2)});
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::ranks({.shards = 8})});
 //   net.fit(train, line, {.epochs = 10, .strategy = Strategy::pipeline({"block6"}, 8)});
+
 struct StrategyOptions {
   // Shards of a batch, whose sums are taken in a fixed tree: results then have the same bits for any number of replicas
   // or ranks that divides this one. A power of two; 0: one for each replica or rank.
