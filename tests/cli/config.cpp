@@ -28,21 +28,21 @@ class ConfigTest : public ::testing::Test {
   TemporaryDirectory folder_;
 };
 
-constexpr const char* kConfig = R"({"model": "mlp", "batch": 24, "memory": "64MiB", "without": ["recompute", "masks"],
+constexpr const char* kConfig = R"({"model": "mlp", "batch": 24, "memory": "512MiB", "without": ["recompute", "masks"],
   "lr": 1, "no-remedies": true, "auto-batch": false})";
 
 TEST_F(ConfigTest, HoldsTheOptionsOfAVerb) {
   const auto found = plan(kConfig);
   EXPECT_EQ(found["model"], "mlp");
   EXPECT_EQ(found["batch"], 24);
-  EXPECT_EQ(found["line_bytes"], 64 << 20);
+  EXPECT_EQ(found["line_bytes"], 512 << 20);
 }
 
 TEST_F(ConfigTest, FlagsCountMore) {
-  const auto found = plan(kConfig, "lenet -b 48 --memory=96MiB");
+  const auto found = plan(kConfig, "lenet -b 48 --memory=768MiB");
   EXPECT_EQ(found["model"], "lenet");
   EXPECT_EQ(found["batch"], 48);
-  EXPECT_EQ(found["line_bytes"], 96 << 20);
+  EXPECT_EQ(found["line_bytes"], 768 << 20);
   // A list of the file is replaced as well, not added to.
   EXPECT_EQ(run("plan", R"({"model": "mlp", "without": ["gravity"]})", "--without recompute").exit_code, 0);
   EXPECT_EQ(run("plan", R"({"model": "mlp", "without": "gravity"})").exit_code, 2);
