@@ -1,6 +1,7 @@
 // State of adam in 8 bits against adam in 32: means stay right, ratios within a block too, and nothing is divided by
 // zero.
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include <gtest/gtest.h>

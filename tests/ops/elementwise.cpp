@@ -2,6 +2,7 @@
 #include "kernels/elementwise.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <gtest/gtest.h>

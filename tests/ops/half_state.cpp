@@ -1,6 +1,7 @@
 // State of optimisers in 16 bits: means stay right although each step is less than a unit, and bits don't depend on the
 // place of an element.
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include <gtest/gtest.h>
