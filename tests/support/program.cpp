@@ -25,6 +25,14 @@ std::string take_file(const std::string& path) {
   return text;
 }
 
+// MPI unloads its modules before a sanitizer looks for leaks, so that tests/leaks.supp can't name theirs.
+std::string leave_leaks_of_mpi(const std::string& command) {
+  if (!kSanitized) return "";
+  for (const char* word : {"--ranks", "--pipeline", "mpirun"})
+    if (command.find(word) != std::string::npos) return "ASAN_OPTIONS=detect_leaks=0 ";
+  return "";
+}
+
 }  // namespace
 
 nlohmann::json Outcome::event(const std::string& name) const {
@@ -36,18 +44,6 @@ nlohmann::json Outcome::event(const std::string& name) const {
   }
   return nullptr;
 }
-
-namespace {
-
-// MPI unloads its modules before a sanitizer looks for leaks, so that tests/leaks.supp can't name theirs.
-std::string leave_leaks_of_mpi(const std::string& command) {
-  if (!kSanitized) return "";
-  for (const char* word : {"--ranks", "--pipeline", "mpirun"})
-    if (command.find(word) != std::string::npos) return "ASAN_OPTIONS=detect_leaks=0 ";
-  return "";
-}
-
-}  // namespace
 
 Outcome run_program(const std::string& arguments, const std::string& before) {
   // Tests may run side by side: files are named after the process.
