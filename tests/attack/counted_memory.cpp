@@ -51,7 +51,22 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   const auto align = static_cast<std::size_t>(alignment);
   return take(std::aligned_alloc(align, (bytes + align - 1) / align * align));
 }
+// The other forms too: a sanitizer has its own, whose blocks can't be given back here.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void* operator new[](std::size_t bytes, std::align_val_t alignment) { return operator new(bytes, alignment); }
 void operator delete(void* block) noexcept { give(block); }
 void operator delete(void* block, std::size_t) noexcept { give(block); }
 void operator delete(void* block, std::align_val_t) noexcept { give(block); }
 void operator delete(void* block, std::size_t, std::align_val_t) noexcept { give(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { give(block); }
+void operator delete[](void* block) noexcept { give(block); }
+void operator delete[](void* block, std::size_t) noexcept { give(block); }
+void operator delete[](void* block, std::align_val_t) noexcept { give(block); }
+void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { give(block); }
