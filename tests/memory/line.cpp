@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/error.h>
+#include "support/sanitizer.h"
 
 namespace plimsoll::memory {
 namespace {
@@ -142,6 +143,7 @@ TEST(MemoryLine, SharesHaveBooksOfTheirOwn) {
 }
 
 TEST(MemoryLine, OfAProcessWithoutALimitIsNeverPassed) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   MemoryLine line = MemoryLine::process(MemoryLine::kUnlimited);
   const std::vector<char> grown(static_cast<size_t>(64 * MiB), 'x');
   line.expect_no_growth();

@@ -15,6 +15,7 @@ namespace plimsoll::memory {
 namespace {
 
 TEST(Process, SeesWhatIsResident) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const Bytes before = resident_bytes();
   ASSERT_GT(before, 0);
   {
