@@ -10,6 +10,7 @@
 
 #include "support/disk_folder.h"
 #include "support/program.h"
+#include "support/sanitizer.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -186,6 +187,7 @@ TEST_F(Dumped, ImpossibleLivesAndSizesAreExitCodeFour) {
 
 // Actions for every task of a million micro-batches would take gigabytes.
 TEST_F(Dumped, ManyMicroBatchesTakeNoMemory) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   std::string micro_batches = "\nmicro_batches";
   for (int i = 0; i < 1'000'000; ++i) micro_batches += " 1";
   const size_t at = text_.find("\nmicro_batches ");

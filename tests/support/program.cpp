@@ -28,7 +28,7 @@ std::string take_file(const std::string& path) {
 // MPI unloads its modules before a sanitizer looks for leaks, so that tests/leaks.supp can't name theirs.
 std::string leave_leaks_of_mpi(const std::string& command) {
   if (!kSanitized) return "";
-  for (const char* word : {"--ranks", "--pipeline", "mpirun"})
+  for (const char* word : {"--ranks", "--pipeline", "--resume", "mpirun"})
     if (command.find(word) != std::string::npos) return "ASAN_OPTIONS=detect_leaks=0 ";
   return "";
 }
