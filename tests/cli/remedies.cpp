@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/program.h"
+#include "support/sanitizer.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -48,6 +49,7 @@ void expect_ranked(const nlohmann::json& refusal) {
 }
 
 TEST(Remedies, OfALineBelowTheVariables) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const auto refusal = refuse_and_try("plan mlp --width 1024 --memory 34MiB");
   expect_ranked(refusal);
   EXPECT_TRUE(names(refusal, "--memory"));
@@ -92,6 +94,7 @@ TEST(Remedies, OfABatchThatMixes) {
 }
 
 TEST(Remedies, OfADiskLimitThatIsTooLow) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   const auto refusal = refuse_and_try("plan mlp --memory 26MiB --scratch . --disk-limit 1MiB");
   expect_ranked(refusal);
   EXPECT_TRUE(names(refusal, "--disk-limit"));
