@@ -73,9 +73,9 @@ class Planner {
     if (best_ == nullptr) return std::nullopt;
     best_->option.tighten(*best_candidate_);
     Plan plan = finish(*best_, *best_candidate_);
-    std::vector<Offer> offers = list_offers();
-    compare(plan, offers);
-    return Choice{best_->problem, std::move(plan), std::move(offers)};
+    std::vector<Alternative> alternatives = list_alternatives();
+    compare(plan, alternatives);
+    return Choice{best_->problem, std::move(plan), std::move(alternatives)};
   }
 
   Floor floor() const {
@@ -207,22 +207,22 @@ class Planner {
   }
 
   // Of all candidates that are faster than the chosen one: they were tried, and need more than the line.
-  std::vector<Offer> list_offers() {
-    std::vector<Offer> offers;
-    const auto offer = [&](double ns, Bytes bytes) {
-      if (best_ == nullptr || ns < best_ns_) offers.push_back({ns, std::max(bytes, limits_.bytes + 1)});
+  std::vector<Alternative> list_alternatives() {
+    std::vector<Alternative> alternatives;
+    const auto add_faster = [&](double ns, Bytes bytes) {
+      if (best_ == nullptr || ns < best_ns_) alternatives.push_back({ns, std::max(bytes, limits_.bytes + 1)});
     };
-    const auto add = [&](const Entry& entry, const std::vector<Candidate>& candidates) {
-      for (const Candidate& candidate : candidates) offer(candidate.ns, entry.option.need_bytes(candidate));
+    const auto add_all = [&](const Entry& entry, const std::vector<Candidate>& candidates) {
+      for (const Candidate& candidate : candidates) add_faster(candidate.ns, entry.option.need_bytes(candidate));
     };
     for (Entry& entry : entries_) {
-      add(entry, entry.option.plain());
-      if (entry.option.is_searched()) add(entry, entry.option.recomputing());
+      add_all(entry, entry.option.plain());
+      if (entry.option.is_searched()) add_all(entry, entry.option.recomputing());
     }
     // When only micro-batches were planned: the whole batch is no option here, but known to be as fast as possible.
     if (std::find(problems_.begin(), problems_.end(), &whole_) == problems_.end())
-      offer(unconstrained_ns_, ordered_bytes() + limits_.bytes_of_actions(std::ssize(whole_.tasks)));
-    return offers;
+      add_faster(unconstrained_ns_, ordered_bytes() + limits_.bytes_of_actions(std::ssize(whole_.tasks)));
+    return alternatives;
   }
 
   Plan finish(Entry& entry, const Candidate& candidate) {
@@ -351,7 +351,7 @@ class Planner {
                       .by_tag = by_tag,
                       .lower_bound_bytes = bound.bytes,
                       .lower_bound_task = bound.task},
-            list_offers()};
+            list_alternatives()};
   }
 
   const Problem& whole_;
@@ -384,10 +384,10 @@ std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const P
   return Planner(whole, problems, limits).run_below(limits.bytes, ns);
 }
 
-void compare(Plan& plan, std::span<const Offer> others) {
-  for (const Offer& offer : others)
-    if (offer.ns < plan.predicted_ns && (plan.next_faster_bytes == 0 || offer.bytes < plan.next_faster_bytes))
-      plan.next_faster_bytes = offer.bytes;
+void compare(Plan& plan, std::span<const Alternative> others) {
+  for (const Alternative& other : others)
+    if (other.ns < plan.predicted_ns && (plan.next_faster_bytes == 0 || other.bytes < plan.next_faster_bytes))
+      plan.next_faster_bytes = other.bytes;
 }
 
 class LineSearch::Search : public Planner {

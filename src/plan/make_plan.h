@@ -17,7 +17,7 @@ namespace plimsoll::plan {
 std::variant<Plan, Shortfall> make_plan(const Problem& problem, const Limits& limits);
 
 // A schedule of a step that needs more than the line: its time, and what it needs as far as that is known.
-struct Offer {
+struct Alternative {
   double ns = 0;
   Bytes bytes = 0;
 };
@@ -27,14 +27,14 @@ struct Offer {
 struct Choice {
   size_t problem = 0;  // index into the problems
   std::variant<Plan, Shortfall> answer;
-  std::vector<Offer> offers;  // schedules that are faster than the answer, or any where there is none
+  std::vector<Alternative> alternatives;  // schedules that are faster than the answer, or any where there is none
 };
 Choice choose_plan(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits);
 // The same, but only a plan faster than `ns`; nothing where there is none.
 std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const Problem* const> problems,
                                          const Limits& limits, double ns);
 // Takes note in `plan` of what was found for the same step in another search: Plan::next_faster_bytes.
-void compare(Plan& plan, std::span<const Offer> others);
+void compare(Plan& plan, std::span<const Alternative> others);
 
 // What no plan of any of the problems goes below, because this task needs its buffers at once.
 struct Floor {

@@ -218,7 +218,7 @@ Bytes StepPlanner::plan_step(PlannedStep& step) {
     splits.clear();
     lowering_.drop_unused_kernels();
     auto& chosen = std::get<plan::Plan>(better->answer);
-    plan::compare(chosen, choice.offers);
+    plan::compare(chosen, choice.alternatives);
     return accept(step, std::move(chosen), limits);
   }
   if (plan != nullptr) return accept(step, std::move(std::get<plan::Plan>(choice.answer)), limits);

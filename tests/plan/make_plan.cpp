@@ -272,19 +272,19 @@ TEST(MakePlan, APlanInPartsIsComparedWithWhatTheWholeBatchWouldNeed) {
   const Choice choice = choose_plan(whole, one, {.bytes = line, .batch = 32});
   const auto& recomputing = std::get<Plan>(choice.answer);
   ASSERT_GT(recomputing.predicted_ns, recomputing.unconstrained_ns);
-  ASSERT_FALSE(choice.offers.empty());
-  for (const Offer& offer : choice.offers) {
-    EXPECT_LT(offer.ns, recomputing.predicted_ns);
-    EXPECT_GT(offer.bytes, line);
+  ASSERT_FALSE(choice.alternatives.empty());
+  for (const Alternative& other : choice.alternatives) {
+    EXPECT_LT(other.ns, recomputing.predicted_ns);
+    EXPECT_GT(other.bytes, line);
   }
   Plan in_parts;
   in_parts.next_faster_bytes = 1 * GiB;
   in_parts.predicted_ns = recomputing.predicted_ns;
-  compare(in_parts, choice.offers);
+  compare(in_parts, choice.alternatives);
   EXPECT_EQ(in_parts.next_faster_bytes, recomputing.next_faster_bytes);
   in_parts.predicted_ns = recomputing.unconstrained_ns;
   in_parts.next_faster_bytes = 0;
-  compare(in_parts, choice.offers);
+  compare(in_parts, choice.alternatives);
   EXPECT_EQ(in_parts.next_faster_bytes, 0) << "none is faster than a step without a line";
 }
 
