@@ -34,11 +34,11 @@ struct Sum {
 // One NaN makes the largest and the smallest of all NaN, wherever it is.
 template <class T>
 T larger(T a, T b) {
-  return b > a || b != b ? b : a;
+  return b > a || std::isnan(b) ? b : a;
 }
 template <class T>
 T smaller(T a, T b) {
-  return b < a || b != b ? b : a;
+  return b < a || std::isnan(b) ? b : a;
 }
 
 struct Max {
