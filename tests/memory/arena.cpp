@@ -65,6 +65,7 @@ TEST(Arena, LiesOnAHugePageWhenLarge) {
 }
 
 TEST(Arena, GivesBackOnRelease) {
+  PLIMSOLL_SKIP_UNDER_SANITIZER();
   Arena arena(64 * MiB);
   const Bytes before = resident_bytes();
   arena.commit(64 * MiB);
