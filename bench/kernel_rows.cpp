@@ -117,10 +117,10 @@ class Collector {
     found_.rows.push_back(std::move(row));
   }
 
-  KernelOperand operand(const LoweredCase& from, const std::unordered_map<std::string_view, ValueId>& values,
-                        BufferId id) const {
+  RowOperand operand(const LoweredCase& from, const std::unordered_map<std::string_view, ValueId>& values,
+                     BufferId id) const {
     const Buffer& buffer = from.program.problem.buffers[static_cast<size_t>(id)];
-    KernelOperand operand{placed_bytes(buffer, from.program.batch), DType::F32, classes_, nullptr};
+    RowOperand operand{placed_bytes(buffer, from.program.batch), DType::F32, classes_, nullptr};
     const auto at = values.find(buffer.name);
     if (at == values.end()) return operand;
     const graph::Value& value = from.graph->body().value(at->second);
@@ -173,7 +173,7 @@ class Collector {
     if (is_one_of(row.op, {"batch_norm", "batch_norm_grad"})) {
       constexpr double kCacheBytes = 16e6, kChannels = 8;
       double images = 0;
-      for (const KernelOperand& in : row.in)
+      for (const RowOperand& in : row.in)
         if (in.bytes == row.out[0].bytes) images += static_cast<double>(in.bytes);
       const double channels = static_cast<double>(row.in[1 + (row.op == "batch_norm_grad" ? 1 : 0)].bytes) / 4;
       if (images / channels * kChannels > kCacheBytes) bytes += images;

@@ -26,7 +26,7 @@ struct ProductSizes {
 // What a kernel is measured against.
 enum class Limit { Product, Forward, InputGrad, KernelGrad, Copy };
 
-struct KernelOperand {
+struct RowOperand {
   Bytes bytes = 0;
   DType dtype = DType::F32;
   int64_t below = 1;                                 // whole numbers are less than this
@@ -36,7 +36,7 @@ struct KernelOperand {
 struct KernelRow {
   std::string op, shape;
   std::shared_ptr<Kernel> kernel;
-  std::vector<KernelOperand> in, out;
+  std::vector<RowOperand> in, out;
   Bytes workspace_bytes = 0;
   Limit limit = Limit::Copy;
   ProductSizes product;

@@ -74,7 +74,7 @@ class Memory {
   Bytes used_ = 0;
 };
 
-std::byte* make_operand(Memory& memory, const KernelOperand& operand) {
+std::byte* make_operand(Memory& memory, const RowOperand& operand) {
   std::byte* at = memory.take(operand.bytes);
   if (operand.constant != nullptr) {
     std::memcpy(at, operand.constant->data(), operand.constant->size());
@@ -98,8 +98,8 @@ Rival make_ours(const KernelRow& row, Memory& memory) {
     StepState state;
   };
   auto bound = std::make_shared<Bound>();
-  for (const KernelOperand& operand : row.in) bound->in.push_back(make_operand(memory, operand));
-  for (const KernelOperand& operand : row.out) bound->out.push_back(make_operand(memory, operand));
+  for (const RowOperand& operand : row.in) bound->in.push_back(make_operand(memory, operand));
+  for (const RowOperand& operand : row.out) bound->out.push_back(make_operand(memory, operand));
   bound->workspace = memory.take(row.workspace_bytes);
   return {"ours", [bound, kernel = row.kernel] {
             kernel->run({bound->in.data(), bound->out.data(), bound->workspace, &bound->state});
@@ -152,7 +152,7 @@ Result measure(const KernelRow& row, Memory& memory, benchmark::State& state) {
 Bytes memory_for(const KernelRow& row) {
   Bytes bytes = 64 * KiB * 32 + row.workspace_bytes;
   for (const auto* list : {&row.in, &row.out})
-    for (const KernelOperand& operand : *list) bytes += operand.bytes;
+    for (const RowOperand& operand : *list) bytes += operand.bytes;
   return row.limit == Limit::Copy ? bytes + static_cast<Bytes>(row.bytes) + kMemoryBytes + 16 * MiB : 4 * bytes;
 }
 
