@@ -1,12 +1,18 @@
 # Read by ./plimsoll and ./test (POSIX sh): installs what is missing, configures and builds. Messages go to stderr.
-# The caller sets `root`.
+# The caller sets `root`. What is built goes below `place`: the checkout or, where that can't be written, the user's cache folder.
+place=$root
+if [ ! -w "$root" ] && [ ! -w "$root/build" ]; then
+  place=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/plimsoll/checkout-$(printf '%s' "$root" | cksum | cut -d ' ' -f 1)
+fi
 
 packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev libfmt-dev
   nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev dataset-fashion-mnist"
 packages_for_ranks="libopenmpi-dev openmpi-bin"
-packages_to_test="libgtest-dev libgmock-dev clang-format btrfs-progs iproute2 $packages_for_ranks"
+packages_to_test="libgtest-dev libgmock-dev clang-format btrfs-progs iproute2 doxygen mkdocs
+  $packages_for_ranks"
 # Older ones do not know std::source_location.
 packages_to_lint="clang-tidy-16 libomp-16-dev"
+packages_to_package="debootstrap dpkg-dev file"
 packages_to_bench="libbenchmark-dev libgtest-dev"
 
 say() { printf 'plimsoll: %s\n' "$*" >&2; }
@@ -49,9 +55,9 @@ install_missing() {
   if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
     stop "missing, and neither root nor sudo to install it: run as root: apt-get install$missing"
   fi
-  say "installing with apt-get (log: build/apt.log):$missing"
-  mkdir -p "$root/build"
-  log=$root/build/apt.log
+  say "installing with apt-get (log: $place/build/apt.log):$missing"
+  mkdir -p "$place/build"
+  log=$place/build/apt.log
   # A fresh machine has no package lists; an old one may have lists that no longer fit.
   if apt-cache show ninja-build >/dev/null 2>&1; then
     run_apt install -y --no-install-recommends $missing >"$log" 2>&1 </dev/null && return
@@ -101,7 +107,7 @@ run_ninja() { # DIRECTORY TARGET...
 
 # build DIRECTORY TARGETS [SETTING...]: configures where a setting is new, builds, one process at a time.
 build() {
-  directory=$root/$1
+  directory=$place/$1
   targets=$2
   shift 2
   mkdir -p "$directory"

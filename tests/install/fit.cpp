@@ -1,6 +1,7 @@
 // Compiles, plans, fits, evaluates and predicts with a line for the whole process, from outside the source tree.
 #include <cmath>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include <plimsoll/plimsoll.h>
@@ -19,7 +20,7 @@ int main() {
     points[2 * i + 1] = static_cast<float>(std::sin(angle));
     classes[i] = static_cast<int32_t>(angle / 2.0943952);
   }
-  const Dataset samples = Dataset::slices({{"x", points, {3000, 2}}, {"y", classes}});
+  const Dataset samples = Dataset::slices({{"x", std::move(points), {3000, 2}}, {"y", std::move(classes)}});
   const Dataset train = samples.take(2500).shuffle().batch(32), test = samples.skip(2500).batch(32);
 
   Model net = sequential({layers::dense(32, {.activation = "relu"}), layers::dense(3)});

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <plimsoll/plimsoll.h>
@@ -17,7 +18,7 @@ int main(int argc, char** argv) {
   std::vector<int32_t> labels(300);
   for (size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i * 37 % 101) / 101;
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(i % 10);
-  const Dataset samples = Dataset::slices({{"x", images, {300, 1, 28, 28}}, {"y", labels}});
+  const Dataset samples = Dataset::slices({{"x", std::move(images), {300, 1, 28, 28}}, {"y", std::move(labels)}});
   const Dataset train = samples.shuffle().batch(64), test = samples.take(100).batch(64);
 
   Model net = sequential({layers::conv2d(16, 3, {.activation = "relu"}), layers::max_pool(2), layers::flatten(),
