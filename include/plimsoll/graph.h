@@ -18,6 +18,11 @@
 
 namespace plimsoll {
 
+namespace graph {
+class ModelScope;
+class ModelWeight;
+}  // namespace graph
+
 // How a variable starts: a description, so that values can be made in place when memory for them exists.
 struct Init {
   enum class Kind : uint8_t { Constant, Uniform, Normal, TruncatedNormal };
@@ -56,6 +61,7 @@ struct StoredVariable {
   TensorType type;
   VariableRole role = VariableRole::Weight;
   Init init;
+  std::shared_ptr<graph::ModelWeight> weight = {};  // of a model: its numbers, for all graphs; null: of no model
 };
 
 // Variables by name, and the scopes in which they are named. Graphs that share a store use the same variables:
@@ -86,6 +92,7 @@ class VariableStore {
 
  private:
   friend class Scope;
+  friend class graph::ModelScope;
   struct Contents;
   std::unique_ptr<Contents> contents_;
 };

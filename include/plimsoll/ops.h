@@ -25,6 +25,9 @@ namespace plimsoll::ops {
 #undef OPT
 #undef FUN
 
+inline Tensor gather(Tensor table, Tensor rows, Name name) { return gather(table, rows, 0, 0, name); }
+inline Tensor one_hot(Tensor labels, int64_t classes, Name name) { return one_hot(labels, classes, -1, name); }
+
 // The same list as data, for bindings, documentation and importers.
 struct Argument {
   std::string_view type;  // as it is written in C++, without const and &
@@ -39,6 +42,9 @@ struct Function {
   std::vector<Argument> arguments;  // but for the name, which every function takes last
 };
 std::span<const Function> functions();
+
+// x / number; of integers rounded towards minus infinity.
+Tensor quotient(Tensor x, double number, Name name);
 
 }  // namespace plimsoll::ops
 
@@ -73,7 +79,17 @@ inline Tensor operator-(const Operand& x, double number) { return scale(x.tensor
 inline Tensor operator-(double number, const Operand& x) { return scale(x.tensor, -1, number, Name(x.where)); }
 inline Tensor operator*(const Operand& x, double number) { return scale(x.tensor, number, 0, Name(x.where)); }
 inline Tensor operator*(double number, const Operand& x) { return scale(x.tensor, number, 0, Name(x.where)); }
-inline Tensor operator/(const Operand& x, double number) { return scale(x.tensor, 1 / number, 0, Name(x.where)); }
+inline Tensor operator/(const Operand& x, double number) { return ops::quotient(x.tensor, number, Name(x.where)); }
+inline Tensor operator/(double number, const Operand& x) { return reciprocal(x.tensor, number, Name(x.where)); }
+// x += y makes x the handle of another value, x + y: other handles keep the old one.
+inline Tensor& operator+=(Tensor& x, const Operand& y) { return x = x + y; }
+inline Tensor& operator-=(Tensor& x, const Operand& y) { return x = x - y; }
+inline Tensor& operator*=(Tensor& x, const Operand& y) { return x = x * y; }
+inline Tensor& operator/=(Tensor& x, const Operand& y) { return x = x / y; }
+inline Tensor& operator+=(Tensor& x, double number) { return x = x + number; }
+inline Tensor& operator-=(Tensor& x, double number) { return x = x - number; }
+inline Tensor& operator*=(Tensor& x, double number) { return x = x * number; }
+inline Tensor& operator/=(Tensor& x, double number) { return x = x / number; }
 // Whether a < b and so on, element by element, broadcast. a == b asks whether both are the same tensor: see equal().
 inline Tensor operator<(const Operand& a, const Operand& b) { return less(a.tensor, b.tensor, Name(a.where)); }
 inline Tensor operator<=(const Operand& a, const Operand& b) { return less_equal(a.tensor, b.tensor, Name(a.where)); }

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <source_location>
 #include <span>
 #include <string>
@@ -86,17 +87,23 @@ class Ranked {
   constexpr const T* begin() const { return items_.data(); }
   constexpr const T* end() const { return items_.data() + rank_; }
   constexpr const T* data() const { return items_.data(); }
-  constexpr T back() const { return items_[static_cast<size_t>(rank_) - 1]; }
+  // Those with an index that is not there, or without elements, throw Error.
+  constexpr T back() const {
+    expect(rank_ - 1, rank_);
+    return items_[static_cast<size_t>(rank_) - 1];
+  }
   constexpr void push_back(T item) {
     if (rank_ >= kMaxRank) too_long();
     items_[static_cast<size_t>(rank_++)] = item;
   }
   constexpr void insert(int at, T item) {
+    expect(at, rank_ + 1);
     push_back(item);
     for (int i = rank_ - 1; i > at; --i) (*this)[i] = (*this)[i - 1];
     (*this)[at] = item;
   }
   constexpr void erase(int at) {
+    expect(at, rank_);
     for (int i = at; i + 1 < rank_; ++i) (*this)[i] = (*this)[i + 1];
     --rank_;
   }
@@ -108,7 +115,11 @@ class Ranked {
   }
 
  private:
+  static constexpr void expect(int index, int end) {
+    if (index < 0 || index >= end) outside(index, end);
+  }
   [[noreturn]] static void too_long();
+  [[noreturn]] static void outside(int index, int end);
   std::array<T, kMaxRank> items_{};
   int rank_ = 0;
 };
@@ -162,7 +173,7 @@ class Tensor {
     if (held_ != nullptr) graph::keep(held_);
   }
   Tensor(Tensor&& other) noexcept
-      : owner_(std::exchange(other.owner_, nullptr)), held_(std::exchange(other.held_, nullptr)), id_(other.id_) {}
+      : owner_(std::move(other.owner_)), held_(std::exchange(other.held_, nullptr)), id_(other.id_) {}
   Tensor& operator=(Tensor other) noexcept {
     std::swap(owner_, other.owner_);
     std::swap(held_, other.held_);
@@ -175,18 +186,19 @@ class Tensor {
 
   bool is_set() const { return owner_ != nullptr || held_ != nullptr; }
   bool is_eager() const { return held_ != nullptr; }
-  // The body of its graph, as an address to compare: null when unset. Of an eager value, that of the recorded graph.
-  const graph::Body* owner() const { return held_ == nullptr ? owner_ : recorded_in(); }
+  // The body of its graph, as an address to compare: null when unset, or when the graph is gone. Of an eager value,
+  // that of the recorded graph.
+  const graph::Body* owner() const { return held_ != nullptr ? recorded_in() : owner_ == nullptr ? nullptr : *owner_; }
   ValueId id() const { return held_ == nullptr ? id_ : recorded_as(); }
 
-  // These throw Error when the tensor is unset.
+  // These throw Error when the tensor is unset, or its graph is gone.
   Graph& graph() const;
   const TensorType& type() const;
   Shape shape() const { return type().shape; }  // a copy: the graph's values move while it grows
   DType dtype() const { return type().dtype; }
   int rank() const { return shape().rank(); }
-  // Negative axes count from the end.
-  Dim dim(int axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
+  // Negative axes count from the end; throws Error for one that is not there.
+  Dim dim(int axis) const;
   std::string_view name() const;
 
   // Of eager values: what is still to be computed is computed now. Others have no numbers and throw Error.
@@ -225,7 +237,7 @@ class Tensor {
   size_t elements() const;
   void read(DType dtype, void* into, size_t elements, bool is_item) const;
 
-  graph::Body* owner_ = nullptr;
+  std::shared_ptr<graph::Body* const> owner_ = {};  // to null when the graph is gone
   graph::Held* held_ = nullptr;
   ValueId id_ = -1;
 };

@@ -24,6 +24,7 @@ void expect_one_owner(const Op& op, std::span<const Tensor> inputs) {
                       op.name, i,
                       inputs[i].is_eager() ? "an eager tensor but the others belong to a graph"
                                            : "a tensor of a graph but the others are eager"));
+    static_cast<void>(inputs[i].type());  // throws when its graph is gone
     if (inputs[i].owner() == inputs[0].owner()) continue;
     if (inputs[i].is_eager())
       throw Error(fmt::format("{}: input {} belongs to another Eager; copy its numbers out and in", op.name, i));
@@ -37,7 +38,8 @@ const Body* find_traced(std::span<const Tensor> inputs) {
   bool has_eager = false;
   for (const Tensor& input : inputs) {
     has_eager = has_eager || input.is_eager();
-    if (input.is_set() && !input.is_eager() && input.owner()->capturer() != nullptr) traced = input.owner();
+    const Body* const owner = input.is_eager() ? nullptr : input.owner();
+    if (owner != nullptr && owner->capturer() != nullptr) traced = owner;
   }
   return has_eager ? traced : nullptr;
 }
@@ -47,6 +49,14 @@ std::vector<Tensor> capture(std::span<const Tensor> inputs, const Body& traced) 
   for (const Tensor& input : inputs)
     captured.push_back(input.is_eager() ? traced.capturer()->capture(*input.held()) : input);
   return captured;
+}
+
+Outputs add_node(Graph& graph, Recorder* recorder, const Op& op, std::span<const ValueId> inputs, const Attrs& attrs,
+                 const Name& name) {
+  const NodeId id = graph.body().add_node(op, inputs, attrs, name);
+  const Node& node = graph.body().node(id);
+  if (recorder != nullptr) recorder->after_apply(id, name.where());
+  return {graph, id, node.first_output, node.outputs};
 }
 
 Outputs add_to_graph(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, const Name& name) {
@@ -60,10 +70,7 @@ Outputs add_to_graph(const Op& op, std::span<const Tensor> inputs, const Attrs& 
   std::vector<ValueId> many(inputs.size() > kFew ? inputs.size() : 0);
   ValueId* const ids = many.empty() ? few.data() : many.data();
   for (size_t i = 0; i < inputs.size(); ++i) ids[i] = inputs[i].id();
-  const NodeId id = graph.body().add_node(op, {ids, inputs.size()}, attrs, name);
-  const Node& node = graph.body().node(id);
-  if (recorder != nullptr) recorder->after_apply(id, name.where());
-  return {graph, id, node.first_output, node.outputs};
+  return add_node(graph, recorder, op, {ids, inputs.size()}, attrs, name);
 }
 
 }  // namespace
@@ -72,6 +79,12 @@ Outputs apply(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs, 
   if (inputs.empty() || !inputs[0].is_set()) expect_one_owner(op, inputs);
   if (const Body* const traced = find_traced(inputs)) return add_to_graph(op, capture(inputs, *traced), attrs, name);
   return add_to_graph(op, inputs, attrs, name);
+}
+
+Outputs apply_in(Graph& graph, const Op& op, const Attrs& attrs, Name name) {
+  Recorder* const recorder = graph.body().recorder();
+  if (recorder != nullptr) recorder->before_apply(op, attrs);
+  return add_node(graph, recorder, op, {}, attrs, name);
 }
 
 }  // namespace plimsoll::graph

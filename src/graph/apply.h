@@ -34,4 +34,7 @@ inline Outputs apply(const Op& op, std::initializer_list<Tensor> inputs, const A
   return apply(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs, name);
 }
 
+// An operator without inputs, in that graph.
+Outputs apply_in(Graph& graph, const Op& op, const Attrs& attrs = {}, Name name = {});
+
 }  // namespace plimsoll::graph

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "graph/draws.h"
+#include "graph/recorder.h"
 
 namespace plimsoll::graph {
 
@@ -141,6 +143,11 @@ std::string Body::layer_name(std::string_view kind) {
 }
 
 NodeId Body::add_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name) {
+  if (recorder_ != nullptr && attrs.has("key") && attrs.i("key") == kNextDraw) {
+    Attrs drawn = attrs;
+    drawn.set("key", recorder_->next_draw());
+    return add_node(op, inputs, drawn, name);
+  }
   if (guard_ < 0 || op.traits.updates == 0) return add_whole_node(op, inputs, attrs, name);
   std::vector<ValueId> guarded(inputs.begin(), inputs.end());
   guarded.push_back(guard_);
@@ -151,6 +158,7 @@ NodeId Body::add_node(const Op& op, std::span<const ValueId> inputs, const Attrs
 
 NodeId Body::add_whole_node(const Op& op, std::span<const ValueId> inputs, const Attrs& attrs, std::string_view name) {
   expect_open();
+  if (nodes_.size() >= most_nodes_) refuse_more_();
   std::vector<TensorType> types;
   types.reserve(inputs.size());
   for (const ValueId input : inputs) types.push_back(value(input).type);

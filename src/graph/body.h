@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,10 +62,14 @@ struct Node {
 class Body {
  public:
   Body(Graph& front, std::shared_ptr<VariableStore> store);
-  ~Body() { lives_->store(false); }
+  ~Body() {
+    lives_->store(false);
+    *address_ = nullptr;
+  }
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
-  Graph& front() const { return front_; }  // the graph that users hold
+  Graph& front() const { return front_; }                            // the graph that users hold
+  std::shared_ptr<Body* const> address() const { return address_; }  // of this; to null when it is gone
   // True until the graph is destroyed: for holders of a reference who may outlive it.
   std::shared_ptr<const std::atomic<bool>> lifetime() const { return lives_; }
 
@@ -84,6 +90,12 @@ class Body {
   void forget();
   void add_composing(int more) { composing_ += more; }
   bool is_composing() const { return composing_ > 0; }
+
+  // Called instead of adding a node when there are `most`: it throws.
+  void limit_nodes(size_t most, std::function<void()> refuse) {
+    most_nodes_ = most;
+    refuse_more_ = std::move(refuse);
+  }
 
   std::string layer_name(std::string_view kind);
   void allow_split(std::string_view op) { split_.emplace_back(op); }
@@ -155,9 +167,12 @@ class Body {
   bool finalized_ = false;
   bool adds_backward_ = false;
   ValueId guard_ = -1;
+  size_t most_nodes_ = std::numeric_limits<size_t>::max();
+  std::function<void()> refuse_more_;
   Recorder* recorder_ = nullptr;
   Capturer* capturer_ = nullptr;
   int composing_ = 0;
+  const std::shared_ptr<Body*> address_ = std::make_shared<Body*>(this);
   std::shared_ptr<std::atomic<bool>> lives_ = std::make_shared<std::atomic<bool>>(true);
 };
 

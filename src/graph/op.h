@@ -86,6 +86,7 @@ struct Traits {
   // An update treats blocks of this many elements of its variables apart from each other; 0: no claim. Inputs with one
   // number for each block are cut where the variables are.
   int64_t update_block = 0;
+  bool source = false;         // has no inputs: its settings say what it gives
   bool exchanges = false;      // talks to other ranks: its task is on the network lane
   std::string_view slim = {};  // how its variant saves workspace, at more time and the same bits; empty: no variant
 };
@@ -141,8 +142,12 @@ struct HalfCompute {
   bool gives = false;  // output 0 may be bf16
 };
 
+// Without a shape rule: a function that is composed of operators, with samples of its own. No graph has such a node.
 struct Op {
   std::string_view name;
+  // A stored model may hold it: an operator of forward passes whose shape rule checks all that its kernel relies on,
+  // whatever the shapes and settings. Gradients and updates leave some of it to the code that builds them.
+  bool storable = false;
   void (*infer)(Infer&) = nullptr;
   InputTypes types{DType::F32};                                   // those that its kernels read; others are refused
   void (*grad)(Backward&) = nullptr;                              // null: has no gradient

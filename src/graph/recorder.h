@@ -36,6 +36,14 @@ class Recorder {
   Graph& graph() { return *graph_; }
   int64_t serial() const { return serial_; }  // a new recording, and serial, begins when all of the last one has run
 
+  // Draws of random numbers are counted from the first of the Eager on. Nodes have their number within the recording,
+  // so that the same code is the same recording each time.
+  int64_t next_draw() { return draws_++ - first_draw_; }
+
+  // The graph of the function that is being traced; null: none is. Returns what was there before.
+  Graph* traced() const { return traced_; }
+  Graph* set_traced(Graph* graph) { return std::exchange(traced_, graph); }
+
   // The number of the value in the current recording; adds the value to the recording if it is not there.
   virtual ValueId enter(Held& held) = 0;
   // One more handle to a value of the recording.
@@ -59,6 +67,7 @@ class Recorder {
   virtual void run() = 0;                                     // all that is pending
   // A value whose numbers the caller writes into the memory that is returned, row-major, before anything else.
   virtual std::pair<Tensor, std::byte*> make_empty(const TensorType& type, const std::source_location& where) = 0;
+  virtual Tensor tensor_of(const StoredVariable& variable) = 0;
   // The variables whose names begin with `prefix`, of a role.
   virtual std::vector<Tensor> variables(std::string_view prefix, VariableRole role) = 0;
   // A name for what the optimiser keeps for this list of weights.
@@ -67,6 +76,9 @@ class Recorder {
  protected:
   Graph* graph_ = nullptr;
   int64_t serial_ = 0;
+  Graph* traced_ = nullptr;
+  int64_t draws_ = 0;
+  int64_t first_draw_ = 0;  // of the current recording
   const std::source_location* caller_ = nullptr;
 };
 

@@ -35,6 +35,11 @@ template <class T>
 void Ranked<T>::too_long() {
   throw Error(fmt::format("a tensor has at most {} dimensions", kMaxRank));
 }
+template <class T>
+void Ranked<T>::outside(int index, int end) {
+  throw Error(end <= 0 ? std::string("a list of dimensions is empty and has no last one")
+                       : fmt::format("dimension {} is not one of {}: they are numbered from 0", index, end));
+}
 template class Ranked<Dim>;
 template class Ranked<int64_t>;
 

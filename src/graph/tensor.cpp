@@ -52,7 +52,7 @@ Tensor::Tensor(Graph& graph, ValueId id) {
     held_ = recorder->hold(id);
     return;
   }
-  owner_ = &graph.body();
+  owner_ = graph.body().address();
   id_ = id;
 }
 
@@ -61,7 +61,9 @@ graph::Body& Tensor::body() const {
   if (owner_ == nullptr)
     throw Error(
         "a tensor is unset: it must come from a graph's placeholder, variable or constant, or from an operator");
-  return *owner_;
+  if (*owner_ == nullptr)
+    throw Error("a tensor is used after its graph is gone; keep the graph for as long as its tensors are used");
+  return **owner_;
 }
 
 const graph::Body* Tensor::recorded_in() const { return &recorder_of(*held_).graph().body(); }
@@ -73,6 +75,13 @@ ValueId Tensor::recorded_as() const {
 
 Graph& Tensor::graph() const { return body().front(); }
 const TensorType& Tensor::type() const { return held_ != nullptr ? held_->type : body().value(id_).type; }
+Dim Tensor::dim(int axis) const {
+  const Shape& shape = type().shape;
+  const int at = axis < 0 ? axis + shape.rank() : axis;
+  if (at < 0 || at >= shape.rank())
+    throw Error(fmt::format("{} has no dimension {}: it has {} of them", to_string(type()), axis, shape.rank()));
+  return shape[at];
+}
 std::string_view Tensor::name() const {
   return held_ != nullptr ? recorder_of(*held_).name_of(*held_) : body().name(body().value(id_));
 }

@@ -75,7 +75,10 @@ void parse_node(std::string_view name, std::string_view line, FindOp find_op, Gr
     if (axis < 0 || axis >= inputs[0].shape().rank())
       throw Error(fmt::format("axis {} is outside {}", axis, to_string(inputs[0].type())));
   }
-  apply(*op, inputs, attrs, name);
+  if (inputs.empty() && op->traits.source)
+    apply_in(graph, *op, attrs, name);
+  else
+    apply(*op, inputs, attrs, name);
 }
 
 void parse_line(std::string_view line, FindOp find_op, Graph& graph) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/dnnl_kernel.h"
+#include "kernels/parallel.h"
 #include "kernels/pixel_order.h"
 
 namespace plimsoll::kernels {
@@ -119,21 +120,34 @@ std::vector<Binding> bindings_of(const ByteForward::primitive_desc& pd, Binding:
           {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc(), Binding::From::Workspace, 0, sums_bytes}};
 }
 
-// A result of one pixel: oneDNN has no fast kernel that finishes the sums, because their shape is that of the scales.
-Prepared prepare_pixel(const Facts& facts, const ConvolutionSizes& sizes, const ResultLimits& limits) {
+// Whether the sums are finished here. For a result of one pixel oneDNN has no fast kernel, because the shape of the
+// sums is that of the scales; for depthwise filters without AVX-512 it takes wrong scales in the last, partly filled
+// block of channels.
+bool finishes_sums(const ConvolutionSizes& sizes) {
+  constexpr int64_t kBlock = 8;
+  const bool is_depthwise = sizes.window.groups > 1 && sizes.kernel[1] == 1 && sizes.kernel[0] == sizes.window.groups;
+  return sizes.y[0] * sizes.y[2] * sizes.y[3] == 1 ||
+         (is_depthwise && sizes.y[1] % kBlock != 0 && !has_isa(dnnl::cpu_isa::avx512_core));
+}
+
+Prepared prepare_sums(const Facts& facts, const ConvolutionSizes& sizes, const ResultLimits& limits) {
   const auto pd = describe_for(facts.in[1], sizes, DType::I32, user_scratchpad());
-  const int64_t channels = sizes.y[1];
-  const Bytes sums_bytes = round_up(channels * Bytes{sizeof(int32_t)}, kAlignment);
+  const int64_t channels = sizes.y[1], pixels = sizes.y[0] * sizes.y[2] * sizes.y[3];
+  const Bytes sums_bytes = round_up(pixels * channels * Bytes{sizeof(int32_t)}, kAlignment);
   const auto sums =
       std::make_shared<DnnlKernel>(ByteForward(pd), bindings_of(pd, Binding::From::Workspace, sums_bytes));
   const DType result = facts.out[0].dtype;
   return {.kernel = make_kernel([=](const Args& args) {
             sums->run(args);
-            finish_sums(static_cast<const int32_t*>(args.workspace), args.input<float>(2), args.input<float>(3),
-                        channels, limits, result, args.out[0]);
+            parallel_for(pixels, 1 + 4096 / channels, [&](int64_t first, int64_t last) {
+              for (int64_t at = first * channels; at < last * channels; at += channels)
+                finish_sums(static_cast<const int32_t*>(args.workspace) + at, args.input<float>(2),
+                            args.input<float>(3), channels, limits, result,
+                            static_cast<std::byte*>(args.out[0]) + at * size_of(result));
+            });
           }),
           .in = {Layout(pd.src_desc()), Layout(pd.weights_desc()), {}, {}},
-          .out = {Layout(pd.dst_desc())},
+          .out = {Layout(DnnlDesc(image_of(result, sizes.y)))},
           .workspace_bytes = sums_bytes + static_cast<Bytes>(pd.scratchpad_desc().get_size())};
 }
 
@@ -152,7 +166,7 @@ bool adds_bytes_exactly() { return has_isa(dnnl::cpu_isa::avx512_core_vnni) || h
 Prepared prepare_int8_convolution(const Facts& facts, const ConvolutionSizes& sizes) {
   expect_exact(facts);
   const ResultLimits limits(facts.attrs);
-  if (sizes.y[0] * sizes.y[2] * sizes.y[3] == 1) return prepare_pixel(facts, sizes, limits);
+  if (finishes_sums(sizes)) return prepare_sums(facts, sizes, limits);
   const auto pd = describe_for(facts.in[1], sizes, facts.out[0].dtype, finishing(sizes, limits));
   std::vector<Binding> bindings = bindings_of(pd, Binding::From::Out, 0);
   for (const int i : {0, 1})

@@ -25,7 +25,7 @@ class Gather {
     return true;
   }
 
-  // All pairs in one order that every rank knows, so that none waits for a rank that waits for it.
+  // All pairs. One global order prevents deadlock.
   bool run_pairs() noexcept {
     const int rank = network_.rank();
     for (int a = 0; a < network_.size(); ++a)

@@ -4,7 +4,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -30,16 +29,6 @@ struct Sum {
     return hn::GetLane(hn::SumOfLanes(d, v));
   }
 };
-
-// One NaN makes the largest and the smallest of all NaN, wherever it is.
-template <class T>
-T larger(T a, T b) {
-  return b > a || std::isnan(b) ? b : a;
-}
-template <class T>
-T smaller(T a, T b) {
-  return b < a || std::isnan(b) ? b : a;
-}
 
 struct Max {
   static constexpr float kStart = -std::numeric_limits<float>::infinity();
@@ -184,9 +173,7 @@ double start_of(Reduce how) {
 }
 
 double join(Reduce how, double a, double b) {
-  if (how == Reduce::Sum) return a + b;
-  const bool takes_b = how == Reduce::Max ? b > a : b < a;
-  return takes_b || std::isnan(b) ? b : a;
+  return how == Reduce::Sum ? a + b : how == Reduce::Max ? larger(a, b) : smaller(a, b);
 }
 
 }  // namespace

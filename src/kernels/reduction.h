@@ -1,6 +1,8 @@
 // Reductions of float tensors over any axes: how the elements lie, and the kernel.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/kernel.h"
 
 namespace plimsoll::kernels {
@@ -35,6 +37,16 @@ struct Geometry {
 Geometry geometry_of(const Dims& dims, const Dims& axes);
 
 enum class Reduce : uint8_t { Sum, Max, Min };
+
+// One NaN makes the largest and the smallest of all NaN, wherever it is.
+template <class T>
+T larger(T a, T b) {
+  return b > a || std::isnan(b) ? b : a;
+}
+template <class T>
+T smaller(T a, T b) {
+  return b < a || std::isnan(b) ? b : a;
+}
 
 // Splits a reduction into pieces whose partial results meet in workspace, in order. The pieces depend on the
 // sizes alone; sums are made of blocks in f32 that are added up in f64.

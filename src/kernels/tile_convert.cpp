@@ -1,5 +1,6 @@
 // Conversion of runs of elements to and from floats inside a step: integers saturate. Files are read by
 // `data/convert.cpp`, which refuses what does not fit.
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -11,6 +12,35 @@
 #include "kernels/tile_map-inl.h"
 
 #include "hwy/cache_control.h"
+
+#ifndef PLIMSOLL_KERNELS_TILE_CONVERT_ONCE
+#define PLIMSOLL_KERNELS_TILE_CONVERT_ONCE
+namespace plimsoll::kernels {
+namespace {
+
+// Rounds to nearest, ties to even; what is too large becomes infinite, a NaN stays one.
+[[maybe_unused]] uint16_t to_f16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = bits >> 16 & 0x8000U, magnitude = bits & 0x7fffffffU;
+  uint32_t half = 0;
+  if (magnitude > 0x7f800000U)
+    half = 0x7e00U | (magnitude >> 13 & 0x3ffU);
+  else if (magnitude >= 0x477ff000U)  // 65520, half way to what would follow the largest half
+    half = 0x7c00U;
+  else if (magnitude < 0x38800000U)  // subnormal: 1/2 has the same last place, so that the addition rounds
+    half = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - std::bit_cast<uint32_t>(0.5F);
+  else
+    half = (magnitude - (112U << 23) + 0xfffU + (magnitude >> 13 & 1U)) >> 13;
+  return static_cast<uint16_t>(sign | half);
+}
+
+}  // namespace
+}  // namespace plimsoll::kernels
+#endif
+
+// Highway's own conversion, where the processor has none, takes infinities for numbers.
+#undef PLIMSOLL_CONVERTS_HALVES
+#define PLIMSOLL_CONVERTS_HALVES (!HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX2)
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
@@ -33,6 +63,7 @@ void load_bf16(const void* from, float* to, size_t count) {
 }
 
 void load_f16(const void* from, float* to, size_t count) {
+#if PLIMSOLL_CONVERTS_HALVES
   const FloatTag d;
   const hn::Rebind<hwy::float16_t, FloatTag> half;
   const size_t lanes = hn::Lanes(d);
@@ -45,6 +76,10 @@ void load_f16(const void* from, float* to, size_t count) {
   std::memcpy(rest, x + i, (count - i) * sizeof *x);
   hn::Store(hn::PromoteTo(d, hn::Load(half, rest)), d, wide);
   std::memcpy(to + i, wide, (count - i) * sizeof(float));
+#else
+  const auto* x = static_cast<const uint16_t*>(from);
+  for (size_t i = 0; i < count; ++i) to[i] = from_f16(x[i]);
+#endif
 }
 
 // The largest float below the end of T's range stands for its maximum where that is no float itself.
@@ -78,6 +113,7 @@ void store_bf16(const float* from, void* to, size_t count) {
 }
 
 void store_f16(const float* from, void* to, size_t count) {
+#if PLIMSOLL_CONVERTS_HALVES
   const FloatTag d;
   const hn::Rebind<hwy::float16_t, FloatTag> half;
   const size_t lanes = hn::Lanes(d);
@@ -90,6 +126,10 @@ void store_f16(const float* from, void* to, size_t count) {
   std::memcpy(rest, from + i, (count - i) * sizeof(float));
   hn::Store(hn::DemoteTo(half, hn::Load(d, rest)), half, narrow);
   std::memcpy(y + i, narrow, (count - i) * sizeof *y);
+#else
+  auto* y = static_cast<uint16_t*>(to);
+  for (size_t i = 0; i < count; ++i) y[i] = to_f16(from[i]);
+#endif
 }
 
 // The target must be aligned to a vector.

@@ -27,6 +27,20 @@ HWY_INLINE Floats polynomial(Floats x, const float (&c)[N]) {
   return sum;
 }
 
+// y; from a function of the C library in lanes that are not inside, where the vector code is not made for x.
+template <class Mask, class Function>
+HWY_INLINE Floats or_library(Floats x, Floats y, Mask inside, const Function& function) {
+  const FloatTag d;
+  if (HWY_LIKELY(hn::AllTrue(d, inside))) return y;
+  HWY_ALIGN float xs[hn::MaxLanes(FloatTag())], ys[hn::MaxLanes(FloatTag())], good[hn::MaxLanes(FloatTag())];
+  hn::Store(x, d, xs);
+  hn::Store(y, d, ys);
+  hn::Store(hn::IfThenElseZero(inside, number(1)), d, good);
+  for (size_t i = 0; i < hn::Lanes(d); ++i)
+    if (good[i] == 0) ys[i] = function(xs[i]);
+  return hn::Load(d, ys);
+}
+
 HWY_INLINE Floats keep_nan(Floats x, Floats y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
 // For x from -86.6 to 88.7. Splits x into q ln 2 + r; the polynomial, our own fit, is 2 e^r, since 2^128 is no float.

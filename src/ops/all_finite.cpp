@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "kernels/blocks.h"
-#include "kernels/kernel.h"
+#include "kernels/element_runs.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -42,17 +42,19 @@ void infer(Infer& n) {
 }
 
 Prepared prepare(const Facts& facts) {
-  // The result does not depend on the layout: padding is zero.
-  const Layout layout = facts.in[0].layout;
-  const int64_t count = facts.in[0].bytes() / static_cast<Bytes>(sizeof(float));
+  const ElementRuns runs(facts.in[0]);
   return {.kernel = make_kernel([=](const Args& args) {
             const auto* x = args.input<float>(0);
-            const double sum = sum_in_blocks(count, 16384, args.workspace, [&](int64_t first, int64_t last) {
-              return static_cast<double>(HWY_DYNAMIC_DISPATCH(zero_times)(x + first, last - first));
+            const double sum = sum_in_blocks(runs.places(), 16384, args.workspace, [&](int64_t begin, int64_t end) {
+              double zero = 0;
+              runs.for_each(begin, end, [&](int64_t first, int64_t count) {
+                zero += static_cast<double>(HWY_DYNAMIC_DISPATCH(zero_times)(x + first, count));
+              });
+              return zero;
             });
             *args.output<float>(0) = std::isfinite(sum) ? 1.0F : 0.0F;
           }),
-          .in = {layout},
+          .in = {runs.layout()},
           .workspace_bytes = kBlockSumBytes};
 }
 

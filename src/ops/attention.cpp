@@ -406,6 +406,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kAttention{.name = "attention",
+                    .storable = true,
                     .infer = infer,
                     .types = {DType::F32, DType::F32, DType::F32, DType::Bool},
                     .grad = grad,

@@ -361,6 +361,7 @@ BatchRule rule(const Attrs& attrs, std::span<const TensorType> /*in*/) {
 }
 
 const Op kBatchNorm{.name = "batch_norm",
+                    .storable = true,
                     .infer = infer,
                     .grad = grad,
                     .prepare = prepare,
@@ -371,10 +372,12 @@ const Op kBatchNorm{.name = "batch_norm",
                     .batch_rule = rule,
                     .fusion = {.applies_activation = true}};
 const Op kStatistics{.name = "batch_norm_statistics",
+                     .storable = true,
                      .infer = infer_statistics,
                      .prepare = prepare_statistics,
                      .traits = {.updates = 0b11, .statistics = true}};
 const Op kInference{.name = "batch_norm_inference",
+                    .storable = true,
                     .infer = infer_inference,
                     .grad = inference_grad,
                     .prepare = prepare_inference,

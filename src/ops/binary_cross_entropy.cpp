@@ -93,6 +93,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kLoss{.name = "binary_cross_entropy",
+               .storable = true,
                .infer = infer_pair_loss,
                .grad = grad,
                .prepare = [](const Facts& facts) { return prepare_pair_loss(facts, PLIMSOLL_DISPATCHED(loss_sum)); },

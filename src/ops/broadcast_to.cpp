@@ -50,6 +50,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kBroadcastTo{.name = "broadcast_to",
+                      .storable = true,
                       .infer = infer,
                       .types = {kAnyType},
                       .grad = grad,

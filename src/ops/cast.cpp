@@ -102,6 +102,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kCast{.name = "cast",
+               .storable = true,
                .infer = infer,
                .types = {kAnyType},
                .grad = grad,

@@ -91,6 +91,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kClip{.name = "clip",
+               .storable = true,
                .infer = infer,
                .types = {kFloats},
                .grad = grad,

@@ -58,21 +58,13 @@ void infer(Infer& n) {
   n.out[0].dtype = DType::Bool;
 }
 
-template <class T, class Holds>
-Prepared prepare_integers(const Facts& facts) {
-  const BroadcastWalk<2> walk(facts);
-  return {.kernel = make_kernel([=](const Args& args) {
-            const auto* a = args.input<T>(0);
-            const auto* b = args.input<T>(1);
-            auto* y = args.output<uint8_t>(0);
-            walk.run([&](int64_t i, const std::array<int64_t, 2>& at) { y[i] = Holds()(a[at[0]], b[at[1]]) ? 1 : 0; });
-          })};
-}
-
 template <const TileOp* (*tile)(), class Holds>
 Prepared prepare(const Facts& facts) {
-  if (facts.in[0].dtype == DType::I32) return prepare_integers<int32_t, Holds>(facts);
-  if (facts.in[0].dtype == DType::I64) return prepare_integers<int64_t, Holds>(facts);
+  if (is_large_integer(facts.in[0].dtype))
+    return {.kernel = with_integer(facts.in[0].dtype, [&](auto number) {
+              return make_integer_pairs<decltype(number), uint8_t>(
+                  facts, [](auto a, auto b) { return static_cast<uint8_t>(Holds()(a, b)); });
+            })};
   return prepare_tile(facts, *tile());
 }
 
@@ -94,6 +86,7 @@ std::vector<Sample> samples() {
 constexpr Op make_compare(std::string_view name, Prepared (*prepare)(const Facts&), std::vector<Sample> (*examples)(),
                           const TileOp* (*tile)(), std::string_view onnx) {
   return {.name = name,
+          .storable = true,
           .infer = infer,
           .types = {kAnyType},
           .prepare = prepare,

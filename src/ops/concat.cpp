@@ -137,6 +137,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kConcat{.name = "concat",
+                 .storable = true,
                  .infer = infer,
                  .types = {kAnyType},
                  .grad = grad,

@@ -189,6 +189,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kConv2d{.name = "conv2d",
+                 .storable = true,
                  .infer = infer,
                  .grad = grad,
                  .prepare = prepare,

@@ -28,6 +28,8 @@ void infer(Infer& n) {
   for (const int i : {0, 1}) {
     const auto at = static_cast<size_t>(i);
     if (window.strides[at] < 1 || window.dilations[at] < 1) n.fail("strides and dilations must be at least 1");
+    if (kernel[i + 2] == Dim(0) || x[i + 2] == Dim(0))
+      n.fail(fmt::format("neither input {} nor kernel {} may be empty", to_string(n.in[0]), to_string(n.in[1])));
     if (extra[i] >= window.strides[at])
       n.fail(
           fmt::format("output pads must be smaller than the strides but are {} and {}", extra[i], window.strides[at]));
@@ -79,6 +81,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kConv2dTranspose{.name = "conv2d_transpose",
+                          .storable = true,
                           .infer = infer,
                           .grad = grad,
                           .prepare = prepare,

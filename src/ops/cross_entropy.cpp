@@ -246,6 +246,7 @@ std::vector<Sample> samples_dense() {
 }
 
 const Op kSparse{.name = "sparse_cross_entropy",
+                 .storable = true,
                  .infer = infer_loss,
                  .types = {DType::F32, DType::I32},
                  .grad = grad_sparse,
@@ -254,6 +255,7 @@ const Op kSparse{.name = "sparse_cross_entropy",
                  .traits = {.batch = BatchRule::Sums, .recomputable = true}};
 
 const Op kDense{.name = "cross_entropy",
+                .storable = true,
                 .infer = infer_loss,
                 .grad = grad_dense,
                 .prepare = [](const Facts& facts) { return prepare_loss(facts, false); },

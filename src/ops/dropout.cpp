@@ -5,47 +5,33 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "graph/body.h"
+#include "graph/draws.h"
 #include "graph/shape.h"
+#include "kernels/draws.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/dropout.cpp"
 #include "hwy/foreach_target.h"
+#include "kernels/draws-inl.h"
 #include "kernels/tile_map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::ops::HWY_NAMESPACE {
 using namespace kernels::HWY_NAMESPACE;
 
-using WordTag = hn::ScalableTag<uint32_t>;
-using Words = hn::Vec<WordTag>;
-
-// random_bits of base/random.h for a vector of counters.
-HWY_INLINE Words draw(Words counter, Words key_low, Words key_high) {
-  const WordTag d;
-  Words x = hn::Xor(counter, key_low);
-  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(d, 0x7feb352dU));
-  x = hn::Xor(x, key_high);
-  x = hn::Mul(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(d, 0x846ca68bU));
-  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(d, 0x21f0aaadU));
-  return hn::Xor(x, hn::ShiftRight<15>(x));
-}
-
-// Counters have 32 bits. Higher bits of an index go into the key, and no run of elements may cross a multiple of 2^32.
-HWY_INLINE void drop(const float* x, float* y, size_t count, uint64_t key, uint64_t index, int32_t threshold,
+HWY_INLINE void drop(const float* x, float* y, size_t count, uint64_t key, uint32_t first, int32_t threshold,
                      float factor, bool streams) {
   const FloatTag d;
   const WordTag words;
   const hn::RebindToSigned<FloatTag> integers;
   const size_t lanes = hn::Lanes(d);
-  if (index >> 32 != 0) key = mix_bits(key, index >> 32);
   const Words key_low = hn::Set(words, static_cast<uint32_t>(key));
   const Words key_high = hn::Set(words, static_cast<uint32_t>(key >> 32));
   const Floats scale = hn::Set(d, factor);
   const auto limit = hn::Set(integers, threshold);
-  Words counter = hn::Iota(words, static_cast<uint32_t>(index));
+  Words counter = hn::Iota(words, first);
   const Words stride = hn::Set(words, static_cast<uint32_t>(lanes));
   const auto apply = [&](Floats value) HWY_ATTR {
     // 31 of the bits: comparisons of signed numbers are fast everywhere.
@@ -69,16 +55,15 @@ void dropout_tile(const Tile& t) {
   std::memcpy(params, t.params, sizeof params);
   const uint64_t node = params[0] | static_cast<uint64_t>(params[1]) << 32;
   const uint64_t per_sample = params[2] | static_cast<uint64_t>(params[3]) << 32;
-  const uint64_t key = mix_bits(mix_bits(t.state->seed, static_cast<uint64_t>(t.state->step)), node);
   const uint64_t before_node = params[6] | static_cast<uint64_t>(params[7]) << 32;
   const uint64_t index =
       (static_cast<uint64_t>(t.state->first_sample) + before_node) * per_sample + static_cast<uint64_t>(t.index);
-  const uint64_t to_edge = (uint64_t{1} << 32) - (index & 0xffffffffU);
-  const size_t before = to_edge < t.count ? static_cast<size_t>(to_edge) : t.count;
   const auto threshold = static_cast<int32_t>(params[4]);
-  drop(t.in[0], t.out, before, key, index, threshold, t.params[5], t.streams);
-  if (before < t.count)
-    drop(t.in[0] + before, t.out + before, t.count - before, key, index + before, threshold, t.params[5], false);
+  for_each_range(draw_key(*t.state, node), index, t.count,
+                 [&](uint64_t done, uint64_t count, uint64_t key, uint32_t first) HWY_ATTR {
+                   drop(t.in[0] + done, t.out + done, count, key, first, threshold, t.params[5],
+                        t.streams && done == 0);
+                 });
 }
 
 }  // namespace plimsoll::ops::HWY_NAMESPACE
@@ -125,17 +110,12 @@ BatchRule batch_rule(const Attrs&, std::span<const TensorType> in) {
   return is_batched && graph::elements_before_batch(in[0].shape) > 1 ? BatchRule::Mixes : BatchRule::Rows;
 }
 
-// Two dropouts of one graph never share a mask, and adding nodes elsewhere changes none.
-int64_t key_of(Tensor x, Name name) {
-  uint64_t key = hash_text(fmt::format("{} {}", x.name(), name));
+// Two dropouts of one graph never share a mask, and adding nodes elsewhere changes none. Only those of the same x can
+// want the same key: they come after what makes it.
+int64_t key_of(Tensor x, const Name& name) {
   const Body& graph = x.graph().body();
-  const auto is_taken = [&] {
-    for (const Node& node : graph.nodes())
-      if (node.op == &kDropout && graph.attrs(node).i("key") == static_cast<int64_t>(key)) return true;
-    return false;
-  };
-  while (is_taken()) key = mix_bits(key);
-  return static_cast<int64_t>(key);
+  const NodeId maker = graph.value(x.id()).producer;
+  return graph::free_key(graph, kDropout, hash_text(fmt::format("{} {}", x.name(), name)), maker + 1);
 }
 
 std::vector<Sample> samples() {
@@ -170,6 +150,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kDropout{.name = "dropout",
+                  .storable = true,
                   .infer = infer,
                   .types = {kFloats},
                   .grad = grad,

@@ -7,7 +7,7 @@
 #include "kernels/bad_values.h"
 #include "kernels/kernel.h"
 #include "kernels/parallel.h"
-#include "ops/ops.h"
+#include "ops/gather_along.h"
 #include "ops/sample.h"
 #include "ops/unpack.h"
 
@@ -129,6 +129,7 @@ std::vector<Sample> samples_scatter() {
 
 const Op kGather{
     .name = "gather",
+    .storable = true,
     .infer = infer_gather,
     .types = {DTypes{DType::F32, DType::U8}, DType::I32},
     .grad = grad_gather,
@@ -150,7 +151,11 @@ const Op kScatterRows{.name = "scatter_rows",
 
 }  // namespace
 
-Tensor gather(Tensor table, Tensor rows, Name name) { return apply(kGather, {table, rows}, {}, name); }
+Tensor gather(Tensor table, Tensor rows, int axis, int64_t shared, Name name) {
+  const bool is_embedding = axis == 0 && shared == 0 && table.dtype() == DType::F32 && table.rank() == 2;
+  if (is_embedding && rows.dtype() == DType::I32) return apply(kGather, {table, rows}, {}, name);
+  return gather_along(table, rows, axis, shared, name);
+}
 
 Tensor scatter_rows(Tensor values, Tensor rows, Shape table, Name name) {
   return apply(kScatterRows, {values, rows}, {{"table", table}}, name);

@@ -247,6 +247,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kGroupNorm{.name = "group_norm",
+                    .storable = true,
                     .infer = infer,
                     .grad = grad,
                     .prepare = prepare,

@@ -87,6 +87,7 @@ std::vector<Sample> rescaling_samples() {
 }
 
 const Op kInt8Add{.name = "int8_add",
+                  .storable = true,
                   .infer = infer_sum,
                   .types = {DType::U8},
                   .prepare = prepare_tile<tile_of_int8_add>,
@@ -94,6 +95,7 @@ const Op kInt8Add{.name = "int8_add",
                   .traits = map_traits(0b11),
                   .tile = tile_of_int8_add};
 const Op kInt8Rescale{.name = "int8_rescale",
+                      .storable = true,
                       .infer = infer_rescaling,
                       .types = {DType::U8},
                       .prepare = prepare_tile<tile_of_int8_rescale>,

@@ -133,6 +133,7 @@ std::vector<Sample> dense_samples() {
 }
 
 const Op kInt8Conv2d{.name = "int8_conv2d",
+                     .storable = true,
                      .infer = infer_conv2d,
                      .types = kByteOperands,
                      .prepare = [](const Facts& facts) { return prepare_int8_convolution(facts, int8_sizes(facts)); },
@@ -140,6 +141,7 @@ const Op kInt8Conv2d{.name = "int8_conv2d",
                      .samples = conv2d_samples,
                      .traits = {.batch = BatchRule::Rows, .recomputable = true}};
 const Op kInt8Dense{.name = "int8_dense",
+                    .storable = true,
                     .infer = infer_dense,
                     .types = kByteOperands,
                     .prepare = prepare_int8_product,

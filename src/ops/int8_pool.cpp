@@ -164,6 +164,7 @@ std::vector<Sample> average_pool_samples() {
 Cost int8_pool_cost(const Facts& facts) { return {.bytes = 2 * facts.operand_bytes()}; }
 
 const Op kInt8MaxPool{.name = "int8_max_pool",
+                      .storable = true,
                       .infer = infer_int8_pool,
                       .types = {DType::U8},
                       .prepare = prepare_int8_max,
@@ -171,6 +172,7 @@ const Op kInt8MaxPool{.name = "int8_max_pool",
                       .samples = max_pool_samples,
                       .traits = {.batch = BatchRule::Rows, .recomputable = true}};
 const Op kInt8AveragePool{.name = "int8_average_pool",
+                          .storable = true,
                           .infer = infer_int8_pool,
                           .types = {DType::U8},
                           .prepare = prepare_int8_average,

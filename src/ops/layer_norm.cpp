@@ -301,6 +301,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kLayerNorm{.name = "layer_norm",
+                    .storable = true,
                     .infer = infer,
                     .grad = grad,
                     .prepare = prepare,

@@ -68,6 +68,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kLeakyRelu{.name = "leaky_relu",
+                    .storable = true,
                     .infer = infer,
                     .types = {kFloats},
                     .grad = grad,

@@ -190,6 +190,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kLoss{.name = "linear_cross_entropy",
+               .storable = true,
                .infer = infer,
                .types = {DType::F32, kKernelTypes, DType::I32},
                .grad = grad,

@@ -54,7 +54,8 @@ std::span<const Op* const> all_ops() {
 const Op* find_op(std::string_view name) {
   static const auto by_name = [] {
     std::unordered_map<std::string_view, const Op*> map;
-    for (const Op* op : all_ops()) map.emplace(op->name, op);
+    for (const Op* op : all_ops())
+      if (op->infer != nullptr) map.emplace(op->name, op);
     return map;
   }();
   const auto at = by_name.find(name);

@@ -227,6 +227,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kMatmul{.name = "matmul",
+                 .storable = true,
                  .infer = infer,
                  .grad = grad,
                  .prepare = prepare,

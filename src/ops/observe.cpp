@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/kernel.h"
+#include "kernels/element_runs.h"
 #include "kernels/parallel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
@@ -30,9 +30,6 @@ void infer_bins(Infer& n) {
   n.out = {{DType::I32, {n.attrs.i("bins")}}};
 }
 
-// The numbers are read as they lie; padding would be counted too.
-Layout layout_to_read(const ConcreteType& x) { return x.layout.is_padded(x.dtype, x.dims) ? Layout() : x.layout; }
-
 struct SeenRange {
   float low = 0, high = 0;
   int64_t not_finite = 0;
@@ -48,7 +45,8 @@ struct SeenRange {
 };
 
 Prepared prepare_range(const Facts& facts) {
-  const int64_t count = facts.in[0].count();
+  const ElementRuns runs(facts.in[0]);
+  const int64_t count = runs.places();
   const int64_t items = std::clamp<int64_t>(count / kGrain, 1, kMostPieces);
   return {.kernel = make_kernel([=](const Args& args) {
             auto* pieces = static_cast<SeenRange*>(args.workspace);
@@ -56,8 +54,8 @@ Prepared prepare_range(const Facts& facts) {
             const auto* x = args.input<float>(0);
             parallel_for(items, 1, [&](int64_t first, int64_t last) {
               for (int64_t i = first; i < last; ++i) {
-                const int64_t begin = count * i / items;
-                pieces[i].add(x + begin, count * (i + 1) / items - begin);
+                runs.for_each(count * i / items, count * (i + 1) / items,
+                              [&](int64_t at, int64_t numbers) { pieces[i].add(x + at, numbers); });
               }
             });
             SeenRange all;
@@ -71,12 +69,13 @@ Prepared prepare_range(const Facts& facts) {
             range[1] = all.high;
             range[2] = static_cast<float>(all.not_finite);
           }),
-          .in = {layout_to_read(facts.in[0])},
+          .in = {runs.layout()},
           .workspace_bytes = items * Bytes{sizeof(SeenRange)}};
 }
 
 Prepared prepare_bins(const Facts& facts) {
-  const int64_t bins = facts.out[0].count(), count = facts.in[0].count();
+  const ElementRuns runs(facts.in[0]);
+  const int64_t bins = facts.out[0].count(), count = runs.places();
   const auto most = static_cast<float>(facts.attrs.f("most"));
   const float factor = static_cast<float>(bins) / (2 * most);
   const int slots = thread_slots();
@@ -90,19 +89,21 @@ Prepared prepare_bins(const Facts& facts) {
             const int64_t items = std::max<int64_t>(1, count / kGrain);
             parallel_items(items, slots, [&](int64_t item, int slot) {
               int32_t* counts = counts_of(slot);
-              for (int64_t i = count * item / items; i < count * (item + 1) / items; ++i) {
-                const float place = (x[i] + most) * factor;
-                // Numbers beyond +-`most` count in the outermost bins; those that are not finite do not count.
-                if (!(std::abs(x[i]) <= std::numeric_limits<float>::max())) continue;
-                ++counts[static_cast<int64_t>(std::clamp(place, 0.0F, static_cast<float>(bins - 1)))];
-              }
+              runs.for_each(count * item / items, count * (item + 1) / items, [&](int64_t first, int64_t numbers) {
+                for (int64_t i = first; i < first + numbers; ++i) {
+                  const float place = (x[i] + most) * factor;
+                  // Numbers beyond +-`most` count in the outermost bins; those that are not finite do not count.
+                  if (!(std::abs(x[i]) <= std::numeric_limits<float>::max())) continue;
+                  ++counts[static_cast<int64_t>(std::clamp(place, 0.0F, static_cast<float>(bins - 1)))];
+                }
+              });
             });
             auto* total = args.output<int32_t>(0);
             std::fill(total, total + bins, 0);
             for (int slot = 0; slot < slots; ++slot)
               for (int64_t i = 0; i < bins; ++i) total[i] += counts_of(slot)[i];
           }),
-          .in = {layout_to_read(facts.in[0])},
+          .in = {runs.layout()},
           .workspace_bytes = slots * slot_bytes};
 }
 

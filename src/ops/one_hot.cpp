@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "kernels/bad_values.h"
-#include "kernels/kernel.h"
+#include "kernels/joined.h"
 #include "kernels/parallel.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
@@ -54,10 +54,16 @@ std::vector<Sample> samples() {
            [](SampleBuilder& s) {
              return std::vector{one_hot(s.integers({Dim::batch(), 5}, -2, 5, DType::I64), 3)};
            },
+           1e-4, false},
+          {"middle axis",
+           [](SampleBuilder& s) {
+             return std::vector{one_hot(s.integers({Dim::batch(), 5}, 0, 3), 3, 1)};
+           },
            1e-4, false}};
 }
 
 const Op kOneHot{.name = "one_hot",
+                 .storable = true,
                  .infer = infer,
                  .types = {{DType::I32, DType::I64}},
                  .prepare = prepare,
@@ -67,8 +73,14 @@ const Op kOneHot{.name = "one_hot",
 
 }  // namespace
 
-Tensor one_hot(Tensor labels, int64_t classes, Name name) {
-  return apply(kOneHot, {labels}, {{"classes", classes}}, name);
+Tensor one_hot(Tensor labels, int64_t classes, int axis, Name name) {
+  const Tensor last = apply(kOneHot, {labels}, {{"classes", classes}}, name);
+  const int at = resolve_axis("one_hot", name, axis, last.type());
+  if (at == last.rank() - 1) return last;
+  Dims order;
+  for (int i = 0; i < labels.rank(); ++i) order.push_back(i);
+  order.insert(at, labels.rank());
+  return transpose(last, order);
 }
 
 OpList one_hot_ops() { return {&kOneHot}; }

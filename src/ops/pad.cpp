@@ -104,6 +104,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kPad{.name = "pad",
+              .storable = true,
               .infer = infer_checked,
               .types = {kAnyType},
               .grad = grad,

@@ -273,6 +273,7 @@ std::vector<Sample> average_samples() {
 }
 
 const Op kMaxPool{.name = "max_pool",
+                  .storable = true,
                   .infer = infer,
                   .grad = max_grad,
                   .prepare = prepare<true>,
@@ -282,6 +283,7 @@ const Op kMaxPool{.name = "max_pool",
                   .onnx = "MaxPool",
                   .fusion = {.selects = true}};
 const Op kAveragePool{.name = "average_pool",
+                      .storable = true,
                       .infer = infer,
                       .grad = average_grad,
                       .prepare = prepare<false>,

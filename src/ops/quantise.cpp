@@ -91,6 +91,7 @@ std::vector<Sample> dequantise_samples() {
 }
 
 const Op kQuantise{.name = "quantise",
+                   .storable = true,
                    .infer = infer_quantise,
                    .prepare = prepare_tile<tile_of_quantise>,
                    .samples = quantise_samples,
@@ -98,6 +99,7 @@ const Op kQuantise{.name = "quantise",
                    .tile = tile_of_quantise,
                    .onnx = "QuantizeLinear"};
 const Op kDequantise{.name = "dequantise",
+                     .storable = true,
                      .infer = infer_dequantise,
                      .types = {{DType::U8, DType::I8}},
                      .prepare = prepare_tile<tile_of_dequantise>,

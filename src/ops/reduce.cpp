@@ -1,11 +1,12 @@
-// reduce_sum, reduce_mean, reduce_max, reduce_min over any axes.
+// reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_any, reduce_all over any axes.
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "kernels/image_order.h"
+#include "kernels/integer_map.h"
 #include "kernels/parallel.h"
-#include "kernels/reduction.h"
+#include "kernels/plain_reduction.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
 
@@ -30,7 +31,7 @@ void infer(Infer& n) {
     if (!reduced) out.push_back(n.in[0].shape[i]);
     if (reduced && keep) out.push_back(1);
   }
-  n.out = {{DType::F32, out}};
+  n.out = {{n.in[0].dtype, out}};
 }
 
 bool reduces_batch(const Attrs& attrs, std::span<const TensorType> in) {
@@ -53,6 +54,12 @@ Shape kept_shape(const Attrs& attrs, Shape shape) {
 Prepared prepare(const Facts& facts, Reduce how, double factor) {
   Dims dims = facts.in[0].dims;
   Dims axes = facts.attrs.dims("axes");
+  if (is_large_integer(facts.in[0].dtype))
+    return prepare_plain_reduction(facts,
+                                   how == Reduce::Sum   ? PlainReduce::Sum
+                                   : how == Reduce::Max ? PlainReduce::Max
+                                                        : PlainReduce::Min,
+                                   axes);
   Prepared prepared;
   // Blocked channels can be summed where they lie, as [N, C/8, H, W, 8], if what remains comes out row-major.
   const auto reduces = [&](int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); };
@@ -78,6 +85,9 @@ Prepared prepare(const Facts& facts, Reduce how, double factor) {
 Prepared prepare_sum(const Facts& facts) { return prepare(facts, Reduce::Sum, 1); }
 Prepared prepare_max(const Facts& facts) { return prepare(facts, Reduce::Max, 1); }
 Prepared prepare_min(const Facts& facts) { return prepare(facts, Reduce::Min, 1); }
+Prepared prepare_product(const Facts& facts) {
+  return prepare_plain_reduction(facts, PlainReduce::Product, facts.attrs.dims("axes"));
+}
 // `count` may be a multiple of the batch. That is the whole batch, so that micro-batches add up to the mean.
 double mean_factor(const Facts& facts) {
   return 1.0 / static_cast<double>(std::max<int64_t>(1, facts.attrs.shape("count")[0].at(facts.whole_batch)));
@@ -173,6 +183,52 @@ const Op kReduceExtremeGrad{.name = "reduce_extreme_grad",
                             .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1},
                             .batch_rule = extreme_rule};
 
+// reduce_prod_grad(x, dy): dy times the product of the other elements, zeros among them or not.
+void infer_product_grad(Infer& n) {
+  n.expect_inputs(2, 2);
+  n.out = {n.in[0]};
+}
+
+Prepared prepare_product_grad(const Facts& facts) {
+  const Geometry g = geometry_of(facts.in[0].dims, facts.attrs.dims("axes"));
+  return {.kernel = make_kernel([=](const Args& args) {
+            const auto* x = args.input<float>(0);
+            const auto* dy = args.input<float>(1);
+            auto* dx = args.output<float>(0);
+            const int64_t items = g.reduced.count * (g.run_is_kept ? 1 : g.run);
+            parallel_for(
+                g.outputs(), std::max<int64_t>(1, kGrain / std::max<int64_t>(1, items)),
+                [&](int64_t first, int64_t last) {
+                  for (int64_t t = first; t < last; ++t) {
+                    const int64_t base = g.run_is_kept ? g.kept.offset(t / g.run) + t % g.run : g.kept.offset(t);
+                    const auto place = [&](int64_t i) {
+                      return base + (g.run_is_kept ? g.reduced.offset(i) : g.reduced.offset(i / g.run) + i % g.run);
+                    };
+                    int64_t zeros = 0;
+                    double product = dy[t];  // of all that are not zero
+                    for (int64_t i = 0; i < items; ++i) {
+                      const float number = x[place(i)];
+                      if (number == 0)
+                        ++zeros;
+                      else
+                        product *= number;
+                    }
+                    for (int64_t i = 0; i < items; ++i) {
+                      const float number = x[place(i)];
+                      const bool has_other_zero = zeros > (number == 0 ? 1 : 0);
+                      dx[place(i)] = has_other_zero ? 0 : static_cast<float>(number == 0 ? product : product / number);
+                    }
+                  }
+                });
+          })};
+}
+
+const Op kReduceProdGrad{.name = "reduce_prod_grad",
+                         .infer = infer_product_grad,
+                         .prepare = prepare_product_grad,
+                         .traits = {.batch = BatchRule::Rows, .recomputable = true, .in_place = 1},
+                         .batch_rule = extreme_rule};
+
 void repeat(Backward& b, Tensor dy) {
   const Shape shape = b.x[0].shape();
   b.give(0, broadcast_to(reshape(dy, kept_shape(b.attrs, shape)), shape));
@@ -182,6 +238,8 @@ void grad_mean(Backward& b) { repeat(b, apply(kDivideByCount, {b.dy[0]}, {{"coun
 void grad_extreme(Backward& b) {
   b.give(0, apply(kReduceExtremeGrad, {b.x[0], b.y[0], b.dy[0]}, {{"axes", b.attrs.shape("axes")}}));
 }
+
+void grad_prod(Backward& b) { b.give(0, apply(kReduceProdGrad, {b.x[0], b.dy[0]}, {{"axes", b.attrs.shape("axes")}})); }
 
 using Function = Tensor (*)(Tensor x, Dims axes, bool keep, Name name);
 
@@ -207,11 +265,59 @@ std::vector<Sample> samples() {
          const Tensor x = conv2d(s.input({Dim::batch(), 8, 2, 2}, -range, range), s.input({8, 8, 1, 1}));
          return std::vector{reduce(x, {2, 3}, false, {}), reduce(x, {0, 2, 3}, false, {}), reduce(x, {1}, false, {})};
        },
-       1e-4, range == 1}};
+       1e-4, range == 1},
+      {"integers",
+       [](SampleBuilder& s) {
+         const Tensor x = s.integers({Dim::batch(), 3, 5}, -9, 9);
+         const Tensor y = s.integers({Dim::batch(), 7}, 0, 9, DType::I64);
+         return std::vector{reduce(x, {1}, false, {}), reduce(x, {2}, true, {}), reduce(x, {0, 1}, false, {}),
+                            reduce(y, {}, false, {})};
+       },
+       1e-4, false}};
 }
 
+// Of few elements, some of them zero.
+std::vector<Sample> samples_prod() {
+  return {{"last axis",
+           [](SampleBuilder& s) {
+             return std::vector{reduce_prod(s.input({Dim::batch(), 3, 5}, 0.5, 2), {2})};
+           }},
+          {"middle",
+           [](SampleBuilder& s) {
+             return std::vector{reduce_prod(s.input({Dim::batch(), 3, 2}, -2, 2), {1}, true)};
+           }},
+          {"batch",
+           [](SampleBuilder& s) {
+             return std::vector{reduce_prod(s.input({Dim::batch(), 3}), {0})};
+           }},
+          {"zeros",
+           [](SampleBuilder& s) {
+             const Tensor kept = cast(s.integers({Dim::batch(), 5, 4}, -1, 3), DType::F32);
+             return std::vector{reduce_prod(s.input({Dim::batch(), 5, 4}, 0.5, 2) * kept, {2})};
+           }},
+          {"integers",
+           [](SampleBuilder& s) {
+             return std::vector{reduce_prod(s.integers({Dim::batch(), 3, 5}, 1, 4), {2}),
+                                reduce_prod(s.integers({Dim::batch(), 7}, -3, 4, DType::I64), {1})};
+           },
+           1e-4, false}};
+}
+
+template <Function reduce>
+std::vector<Sample> samples_of_bools() {
+  return {{"bools",
+           [](SampleBuilder& s) {
+             const Tensor x = s.integers({Dim::batch(), 3, 5}, 0, 2, DType::Bool);
+             return std::vector{reduce(x, {2}, false, {}), reduce(x, {0}, true, {}), reduce(x, {}, false, {})};
+           },
+           1e-4, false}};
+}
+
+constexpr DTypes kReduced{DType::F32, DType::I32, DType::I64};
 const Op kReduceSum{.name = "reduce_sum",
+                    .storable = true,
                     .infer = infer,
+                    .types = {kReduced},
                     .grad = grad_sum,
                     .prepare = prepare_sum,
                     .cost = [](const Facts& facts) { return Cost{.bytes = 1.8 * facts.operand_bytes()}; },
@@ -221,6 +327,7 @@ const Op kReduceSum{.name = "reduce_sum",
                     .batch_rule = sum_rule,
                     .onnx = "ReduceSum"};
 const Op kReduceMean{.name = "reduce_mean",
+                     .storable = true,
                      .infer = infer_mean,
                      .grad = grad_mean,
                      .prepare = prepare_mean,
@@ -229,7 +336,9 @@ const Op kReduceMean{.name = "reduce_mean",
                      .batch_rule = sum_rule,
                      .onnx = "ReduceMean"};
 const Op kReduceMax{.name = "reduce_max",
+                    .storable = true,
                     .infer = infer,
+                    .types = {kReduced},
                     .grad = grad_extreme,
                     .prepare = prepare_max,
                     .samples = samples<reduce_max, 30>,
@@ -237,13 +346,27 @@ const Op kReduceMax{.name = "reduce_max",
                     .batch_rule = extreme_rule,
                     .onnx = "ReduceMax"};
 const Op kReduceMin{.name = "reduce_min",
+                    .storable = true,
                     .infer = infer,
+                    .types = {kReduced},
                     .grad = grad_extreme,
                     .prepare = prepare_min,
                     .samples = samples<reduce_min, 30>,
                     .traits = {.batch = BatchRule::Rows, .recomputable = true},
                     .batch_rule = extreme_rule,
                     .onnx = "ReduceMin"};
+const Op kReduceProd{.name = "reduce_prod",
+                     .storable = true,
+                     .infer = infer,
+                     .types = {kReduced},
+                     .grad = grad_prod,
+                     .prepare = prepare_product,
+                     .samples = samples_prod,
+                     .traits = {.batch = BatchRule::Rows, .recomputable = true},
+                     .batch_rule = extreme_rule,
+                     .onnx = "ReduceProd"};
+const Op kReduceAny{.name = "reduce_any", .types = {kAnyType}, .samples = samples_of_bools<reduce_any>};
+const Op kReduceAll{.name = "reduce_all", .types = {kAnyType}, .samples = samples_of_bools<reduce_all>};
 
 // No axes means all axes; a negative axis counts from the end.
 Dims resolve(Tensor x, Dims axes) {
@@ -268,7 +391,16 @@ Tensor reduce_sum(Tensor x, Dims axes, bool keep, Name name) { return reduce(kRe
 Tensor reduce_max(Tensor x, Dims axes, bool keep, Name name) { return reduce(kReduceMax, x, axes, keep, name); }
 Tensor reduce_min(Tensor x, Dims axes, bool keep, Name name) { return reduce(kReduceMin, x, axes, keep, name); }
 
+Tensor reduce_prod(Tensor x, Dims axes, bool keep, Name name) { return reduce(kReduceProd, x, axes, keep, name); }
+Tensor reduce_any(Tensor x, Dims axes, bool keep, Name name) {
+  return cast(reduce_max(cast(cast(x, DType::Bool), DType::I32), axes, keep), DType::Bool, name);
+}
+Tensor reduce_all(Tensor x, Dims axes, bool keep, Name name) {
+  return cast(reduce_min(cast(cast(x, DType::Bool), DType::I32), axes, keep), DType::Bool, name);
+}
+
 Tensor reduce_mean(Tensor x, Dims axes, bool keep, Name name) {
+  if (is_large_integer(x.dtype())) x = cast(x, DType::F32);
   axes = resolve(x, axes);
   Dim count = 1;
   for (const int64_t axis : axes) count = count * x.dim(static_cast<int>(axis));
@@ -288,7 +420,8 @@ Tensor sum_to(Tensor x, Shape shape, Name name) {
 }
 
 OpList reduce_ops() {
-  return {&kReduceSum, &kReduceMean, &kReduceMax, &kReduceMin, &kDivideByCount, &kReduceExtremeGrad};
+  return {&kReduceSum,     &kReduceMean,        &kReduceMax,  &kReduceMin,      &kReduceAny,
+          &kDivideByCount, &kReduceExtremeGrad, &kReduceProd, &kReduceProdGrad, &kReduceAll};
 }
 
 }  // namespace plimsoll::ops

@@ -133,7 +133,7 @@ std::vector<Sample> huber_samples() {
 
 #define PLIMSOLL_PAIR_LOSS(op_name, function, grad_op)                                                               \
   {                                                                                                                  \
-    .name = op_name, .infer = infer_pair_loss, .grad = grad<grad_op>,                                                \
+    .name = op_name, .storable = true, .infer = infer_pair_loss, .grad = grad<grad_op>,                              \
     .prepare =                                                                                                       \
         [](const Facts& facts) { return prepare_pair_loss(facts, PLIMSOLL_DISPATCHED(function), delta_of(facts)); }, \
     .samples = function##_samples, .traits = {.batch = BatchRule::Sums, .recomputable = true},                       \

@@ -62,6 +62,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kRelu{.name = "relu",
+               .storable = true,
                .infer = infer_map,
                .types = {kFloats},
                .grad = grad,

@@ -59,6 +59,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kReshape{.name = "reshape",
+                  .storable = true,
                   .infer = infer,
                   .types = {kAnyType},
                   .grad = grad,

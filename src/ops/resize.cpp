@@ -456,6 +456,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kResize{.name = "resize",
+                 .storable = true,
                  .infer = infer,
                  .grad = grad,
                  .prepare = prepare,

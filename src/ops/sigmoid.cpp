@@ -51,6 +51,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kSigmoid{.name = "sigmoid",
+                  .storable = true,
                   .infer = infer_map,
                   .types = {kFloats},
                   .grad = grad,

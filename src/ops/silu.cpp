@@ -55,6 +55,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kSilu{.name = "silu",
+               .storable = true,
                .infer = infer_map,
                .types = {kFloats},
                .grad = grad,

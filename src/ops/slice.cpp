@@ -101,6 +101,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kSlice{.name = "slice",
+                .storable = true,
                 .infer = infer,
                 .types = {kAnyType},
                 .grad = grad,

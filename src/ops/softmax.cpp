@@ -275,6 +275,7 @@ void grad_log_softmax(Backward& b) {
 }
 
 const Op kSoftmax{.name = "softmax",
+                  .storable = true,
                   .infer = infer,
                   .grad = grad_softmax,
                   .prepare = prepare<false>,
@@ -284,6 +285,7 @@ const Op kSoftmax{.name = "softmax",
                   .batch_rule = batch_rule,
                   .onnx = "Softmax"};
 const Op kLogSoftmax{.name = "log_softmax",
+                     .storable = true,
                      .infer = infer,
                      .grad = grad_log_softmax,
                      .prepare = prepare<true>,

@@ -61,6 +61,10 @@ class ExpandedColumns final : public PackedColumns {
       const int64_t left = columns - first;
       const int64_t width = left > strip / 2 ? strip : strip / 2;  // as Product packs the last
       float* const at = to + first * depth;
+      if (width % SparseOrder::kTileColumns != 0 || (column + first) % SparseOrder::kTileColumns != 0) {
+        pack_part(row, depth, column + first, width, at);
+        continue;
+      }
       for (int64_t c = 0; c < width; c += SparseOrder::kTileColumns) {
         const int64_t group = (column + first + c) / SparseOrder::kTileColumns;
         if (group < matrix_.order.across()) {
@@ -73,6 +77,25 @@ class ExpandedColumns final : public PackedColumns {
   }
 
  private:
+  // A strip that ends within tiles: vectors of fewer than eight floats make such.
+  void pack_part(int64_t row, int64_t depth, int64_t column, int64_t width, float* to) const noexcept {
+    float tile[SparseOrder::kTileRows * SparseOrder::kTileColumns];
+    for (int64_t c = 0; c < width;) {
+      const int64_t group = (column + c) / SparseOrder::kTileColumns, from = (column + c) % SparseOrder::kTileColumns;
+      const int64_t count = std::min(SparseOrder::kTileColumns - from, width - c);
+      const bool is_inside = group < matrix_.order.across();
+      if (is_inside && !matrix_.expand(group, row, depth, tile, SparseOrder::kTileColumns)) is_bad_ = true;
+      for (int64_t r = 0; r < depth; ++r) {
+        float* const at = to + r * width + c;
+        if (is_inside)
+          std::copy_n(tile + r * SparseOrder::kTileColumns + from, count, at);
+        else
+          std::fill_n(at, count, 0.0F);
+      }
+      c += count;
+    }
+  }
+
   const SparseMatrix& matrix_;
   std::atomic<bool>& is_bad_;
 };
@@ -233,6 +256,7 @@ std::vector<Sample> expand_samples() {
 }
 
 const Op kSparseMatmul{.name = "sparse_matmul",
+                       .storable = true,
                        .infer = infer,
                        .types = {DType::F32, DType::F32, DType::U8, DType::I32, DType::F32},
                        .prepare = prepare,
@@ -242,6 +266,7 @@ const Op kSparseMatmul{.name = "sparse_matmul",
                        .fusion = {.applies_activation = true}};
 
 const Op kSparseExpand{.name = "sparse_expand",
+                       .storable = true,
                        .infer = infer_expand,
                        .types = {DType::F32, DType::U8, DType::I32},
                        .prepare = prepare_expand,

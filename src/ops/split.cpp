@@ -77,6 +77,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kSplit{.name = "split",
+                .storable = true,
                 .infer = infer,
                 .types = {kAnyType},
                 .grad = grad,

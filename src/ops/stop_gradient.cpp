@@ -23,6 +23,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kStopGradient{.name = "stop_gradient",
+                       .storable = true,
                        .infer = infer,
                        .types = {kAnyType},
                        .grad = grad,

@@ -4,7 +4,7 @@
 
 #include "kernels/bad_values.h"
 #include "kernels/blocks.h"
-#include "kernels/kernel.h"
+#include "kernels/element_runs.h"
 #include "kernels/row_sort.h"
 #include "ops/ops.h"
 #include "ops/sample.h"
@@ -57,17 +57,22 @@ void infer(Infer& n) {
 
 Prepared prepare(const Facts& facts) {
   if (facts.in.size() == 1) {
-    // The layout changes only the last bits of the result: padding is zero.
-    const Layout layout = facts.attrs.i("row_major", 0) != 0 ? Layout() : facts.in[0].layout;
-    const int64_t count = layout.bytes(DType::F32, facts.in[0].dims) / static_cast<Bytes>(sizeof(float));
+    // The layout changes only the last bits of the result.
+    ConcreteType type = facts.in[0];
+    if (facts.attrs.i("row_major", 0) != 0) type.layout = Layout();
+    const ElementRuns runs(type);
     return {.kernel = make_kernel([=](const Args& args) {
               const auto* x = args.input<float>(0);
-              *args.output<float>(0) =
-                  static_cast<float>(sum_in_blocks(count, 16384, args.workspace, [&](int64_t first, int64_t last) {
-                    return HWY_DYNAMIC_DISPATCH(squares)(x + first, last - first);
+              *args.output<float>(0) = static_cast<float>(
+                  sum_in_blocks(runs.places(), 16384, args.workspace, [&](int64_t begin, int64_t end) {
+                    double sum = 0;
+                    runs.for_each(begin, end, [&](int64_t first, int64_t count) {
+                      sum += HWY_DYNAMIC_DISPATCH(squares)(x + first, count);
+                    });
+                    return sum;
                   }));
             }),
-            .in = {layout},
+            .in = {runs.layout()},
             .workspace_bytes = kBlockSumBytes};
   }
   const int64_t table_rows = facts.attrs.dims("table")[0];

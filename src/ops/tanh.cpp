@@ -51,6 +51,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kTanh{.name = "tanh",
+               .storable = true,
                .infer = infer_map,
                .types = {kFloats},
                .grad = grad,

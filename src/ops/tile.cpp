@@ -61,6 +61,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kTile{.name = "tile",
+               .storable = true,
                .infer = infer,
                .types = {kAnyType},
                .grad = grad,

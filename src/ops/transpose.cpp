@@ -62,6 +62,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kTranspose{.name = "transpose",
+                    .storable = true,
                     .infer = infer,
                     .types = {kAnyType},
                     .grad = grad,

@@ -45,8 +45,9 @@ Prepared prepare_integers(const Facts& facts) {
             const auto* a = args.input<T>(1);
             const auto* b = args.input<T>(2);
             auto* y = args.output<T>(0);
-            walk.run([&](int64_t i, const std::array<int64_t, 3>& at) {
-              y[i] = condition[at[0]] != 0 ? a[at[1]] : b[at[2]];
+            walk.run([&](int64_t i, int64_t count, const auto& at, const auto& steps) {
+              for (int64_t k = 0; k < count; ++k)
+                y[i + k] = condition[at[0] + k * steps[0]] != 0 ? a[at[1] + k * steps[1]] : b[at[2] + k * steps[2]];
             });
           })};
 }
@@ -82,6 +83,7 @@ std::vector<Sample> samples() {
 }
 
 const Op kWhere{.name = "where",
+                .storable = true,
                 .infer = infer,
                 .types = {kWholeTypes, kAnyType},
                 .grad = grad,

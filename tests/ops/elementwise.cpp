@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <plimsoll/optimiser.h>
 #include "base/random.h"
@@ -281,7 +282,12 @@ TEST(Elementwise, LargeOutputsAreRight) {
   const Tensor y = scale(x, 3, 1);
   const std::vector<float> in = reals(count, 1);
   const std::vector<float> got = run(graph, y, {{x, in}});
-  for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(got[i], std::fma(in[i], 3.0F, 1.0F)) << i;
+  // Processors without a multiply-add round twice.
+  const bool rounds_once = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX2)) != 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const float product = in[i] * 3.0F;
+    ASSERT_EQ(got[i], rounds_once ? std::fma(in[i], 3.0F, 1.0F) : product + 1.0F) << i;
+  }
 }
 
 TEST(Elementwise, LargeOutputsOfSeveralStepsAreRight) {
@@ -346,9 +352,10 @@ TEST(Elementwise, GeluIsAsExactAsItSaysBelowZero) {
   const Tensor x = graph.placeholder("x", DType::F32, {100001});
   const std::vector<float> in = reals(100001, 1, -9, 0);
   const std::vector<float> got = run(graph, gelu(x), {{x, in}});
+  const bool rounds_once = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX2)) != 0;
   for (size_t i = 0; i < in.size(); ++i) {
     const double number = in[i];
-    ASSERT_NEAR(got[i], number / 2 * std::erfc(-number / std::sqrt(2.0)), 6e-8) << in[i];
+    ASSERT_NEAR(got[i], number / 2 * std::erfc(-number / std::sqrt(2.0)), rounds_once ? 6e-8 : 7e-8) << in[i];
   }
 }
 

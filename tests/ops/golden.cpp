@@ -20,6 +20,10 @@ constexpr int64_t kBatch = 2;
 // Operators, and samples of operators, without golden values, and why.
 const std::map<std::string_view, std::string_view> kWithout{
     {"dropout", "random"},
+    {"random_normal", "random; tests/ops/random.cpp has its distribution"},
+    {"random_uniform", "random; tests/ops/random.cpp has its distribution"},
+    {"bernoulli", "random; tests/ops/random.cpp has its distribution"},
+    {"categorical", "random; tests/ops/random.cpp has its distribution"},
     {"sgd", "optimisers have a test of their own"},
     {"sgd_momentum", "optimisers have a test of their own"},
     {"adam", "optimisers have a test of their own"},

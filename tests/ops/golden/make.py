@@ -274,7 +274,8 @@ each("silu", F.silu)
 each("add", torch.add)
 each("sub", torch.sub)
 each("mul", torch.mul)
-each("div", torch.div)
+each("div", lambda x, y: x / y if x.is_floating_point() else torch.div(x, y, rounding_mode="floor"))
+each("mod", torch.remainder)
 each("pow", torch.pow)
 each("minimum", torch.minimum)
 each("maximum", torch.maximum)
@@ -285,6 +286,11 @@ each("rsqrt", torch.rsqrt)
 each("neg", torch.neg)
 each("abs", torch.abs)
 each("erf", torch.erf)
+for name in ("expm1", "log1p", "square", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
+             "atanh", "floor", "ceil", "round", "sign"):
+    each(name, getattr(torch, name))
+for name in ("logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite"):
+    each(name, lambda *x, of=getattr(torch, name): of(*x).long())
 each("where", lambda condition, x, y: torch.where(condition != 0, x, y))
 each("equal", lambda x, y: (x == y).long())
 each("not_equal", lambda x, y: (x != y).long())
@@ -306,7 +312,14 @@ def _(a, x):
 
 @op("scale")
 def _(a, x):
-    return x * a.get("factor", 1) + a.get("offset", 0)
+    if x.is_floating_point():
+        return x * a.get("factor", 1) + a.get("offset", 0)
+    return (x * int(a.get("factor", 1)) + int(a.get("offset", 0))) // a.get("divisor", 1)
+
+
+@op("reciprocal")
+def _(a, x):
+    return a["numerator"] / x
 
 
 @op("cast")
@@ -340,11 +353,23 @@ reduction("reduce_max", torch.amax)
 reduction("reduce_min", torch.amin)
 
 
+@op("reduce_prod")
+def _(a, x):
+    for axis in a["axes"]:
+        x = x.prod(axis, keepdim=True)
+    return x if a.get("keep", 0) else x.reshape([n for i, n in enumerate(x.shape) if i not in a["axes"]])
+
+
 @op("argmax")
 def _(a, x):
     # The first of equal ones, which torch does not promise.
     largest = x == x.amax(a["axis"], keepdim=True)
     return (largest.cumsum(a["axis"]) == 0).sum(a["axis"])
+
+
+@op("argmin")
+def _(a, x):
+    return OPS["argmax"](a, -x)
 
 
 @op("stop_gradient")
@@ -403,6 +428,162 @@ def _(a, labels):
     return (labels.unsqueeze(-1) == torch.arange(a["classes"])).to(torch.float64)
 
 
+def scan(name, function):
+    def run(a, x):
+        axis = a["axis"]
+        return function(x.flip(axis), axis).flip(axis) if a.get("reverse") else function(x, axis)
+    OPS[name] = run
+
+
+scan("cumsum", torch.cumsum)
+scan("cumprod", torch.cumprod)
+
+
+def rearranged(a, n):
+    how, p, q, r = a["how"], a["a"], a["b"], a["c"]
+    if how == "windows":
+        count = (n - (p - 1) * r - 1) // q + 1
+        return torch.tensor([w * q + i * r for w in range(count) for i in range(p)])
+    rows = numpy.arange(n)
+    if how in ("flip", "roll", "repeat"):
+        rows = {"flip": lambda: rows[::-1], "roll": lambda: numpy.roll(rows, p), "repeat": lambda: rows.repeat(p)}[how]()
+    else:
+        rows = numpy.pad(rows, (p, q), mode="wrap" if how == "circular" else how)
+    return torch.tensor(rows.copy())
+
+
+@op("rearrange")
+def _(a, x):
+    return x.index_select(a["axis"], rearranged(a, x.shape[a["axis"]]))
+
+
+@op("rearrange_back")
+def _(a, x):
+    shape = list(x.shape)
+    shape[a["axis"]] = a.get("size", shape[a["axis"]])
+    return torch.zeros(shape, dtype=x.dtype).index_add(a["axis"], rearranged(a, shape[a["axis"]]), x)
+
+
+@op("triangle")
+def _(a, x):
+    return (torch.triu if a["upper"] else torch.tril)(x, max(-1000, min(1000, a["diagonal"])))
+
+
+@op("elu")
+def _(a, x):
+    inner = a.get("inner", 1)
+    return a.get("scale", 1) * torch.where(x > 0, x, a["alpha"] * torch.expm1(torch.clamp(x, max=0) * inner))
+
+
+each("softplus", F.softplus)
+each("log_sigmoid", F.logsigmoid)
+each("mish", F.mish)
+each("hard_swish", F.hardswish)
+each("softsign", F.softsign)
+each("tanh_shrink", F.tanhshrink)
+each("sparse_plus", lambda x: torch.where(x >= 1, x, torch.where(x <= -1, 0 * x, (x + 1) ** 2 / 4)))
+
+
+@op("shrink")
+def _(a, x):
+    return torch.where(x.abs() <= a["limit"], 0 * x, x - a["shift"] * torch.sign(x))
+
+
+@op("squareplus")
+def _(a, x):
+    return (x + torch.sqrt(x * x + a["b"])) / 2
+
+
+@op("gather_along")
+def _(a, table, rows):
+    axis, shared = a["axis"], a["shared"]
+    if shared == 0:
+        return table.index_select(axis, rows.flatten()).reshape(table.shape[:axis] + rows.shape + table.shape[axis + 1:])
+    inner = [OPS["gather_along"]({"axis": axis - 1, "shared": shared - 1}, t, r) for t, r in zip(table, rows)]
+    return torch.stack(inner)
+
+
+@op("take_along_axis")
+def _(a, x, numbers):
+    return torch.gather(x, a["axis"], numbers)
+
+
+@op("scatter", "scatter_join")
+def _(a, x, rows, values):
+    how, axis = a["how"], a["axis"]
+    slices = list(x.unbind(axis))
+    join = {"set": lambda old, new: new, "add": torch.add, "mul": torch.mul, "max": torch.maximum, "min": torch.minimum}
+    for row, value in zip(rows.tolist(), values.unbind(axis)):
+        slices[row] = join[how](slices[row], value)
+    return torch.stack(slices, axis)
+
+
+@op("bincount")
+def _(a, numbers):
+    return torch.bincount(numbers.flatten(), minlength=a["bins"])
+
+
+@op("sort")
+def _(a, x):
+    values, places = torch.sort(x, dim=-1, descending=bool(a["descending"]), stable=True)
+    count = a["count"] or x.shape[-1]
+    return values[..., :count], places[..., :count]
+
+
+@op("rope")
+def _(a, x, positions=None):
+    axis, turned = x.dim() - (3 if a["positions_first"] else 2), a["turned"]
+    if positions is None:
+        positions = torch.arange(x.shape[axis])
+    angles = (positions.double() + a["offset"]).unsqueeze(-1) * a["base"] ** (-torch.arange(0, turned, 2) / turned)
+    shape = [1] * x.dim()
+    shape[axis], shape[-1] = x.shape[axis], turned // 2
+    if positions.dim() == 2:
+        shape[0] = x.shape[0]
+    c, s = angles.cos().reshape(shape), angles.sin().reshape(shape)
+    part, rest = x[..., :turned], x[..., turned:]
+    if a["interleaved"]:
+        u, v = part[..., 0::2], part[..., 1::2]
+        y = torch.stack((u * c - v * s, v * c + u * s), -1).flatten(-2)
+    else:
+        u, v = part.chunk(2, -1)
+        y = torch.cat((u * c - v * s, v * c + u * s), -1)
+    return torch.cat((y, rest), -1)
+
+
+# As ONNX defines it, with the weights of each element as a row of a matrix.
+@op("resample")
+def _(a, x):
+    size, to, mode, kind = x.shape[a["axis"]], a["size"], a["mode"], a["coordinates"]
+    matrix = torch.zeros(to, size, dtype=torch.float64)
+    for j in range(to):
+        if kind == "asymmetric":
+            place = j * size / to
+        elif kind == "tf_half_pixel_for_nn":
+            place = (j + 0.5) * size / to
+        elif kind == "align_corners":
+            place = 0.0 if to == 1 else j * (size - 1) / (to - 1)
+        else:
+            place = 0.0 if kind == "pytorch_half_pixel" and to == 1 else (j + 0.5) * size / to - 0.5
+        if mode == "nearest":
+            rounding = {"floor": math.floor, "ceil": math.ceil, "round_prefer_floor": lambda v: math.ceil(v - 0.5),
+                        "round_prefer_ceil": lambda v: math.floor(v + 0.5)}
+            taps = [(rounding[a["nearest"]](place), 1.0)]
+        elif mode == "linear":
+            place = min(max(place, 0.0), size - 1.0)
+            low = math.floor(place)
+            taps = [(low, 1 - (place - low)), (low + 1, place - low)]
+        else:
+            low = math.floor(place)
+            taps = []
+            for k in range(low - 1, low + 3):
+                d, c = abs(place - k), a["cubic"]
+                taps.append((k, (c + 2) * d**3 - (c + 3) * d**2 + 1 if d <= 1 else c * (d**3 - 5 * d**2 + 8 * d - 4)))
+        for k, weight in taps:
+            matrix[j, min(max(k, 0), size - 1)] += weight
+    return torch.movedim(torch.movedim(x, a["axis"], -1) @ matrix.T, -1, a["axis"])
+
+
 # Losses.
 @op("sparse_cross_entropy")
 def _(a, logits, labels):
@@ -437,6 +618,141 @@ def _(a, x, rows=None):
     return (x * x).sum()
 
 
+# Functions that are composed of operators: what PyTorch itself makes of the inputs of their samples, in order.
+def lrn(x, size, alpha, beta, offset):
+    squares = F.pad(x * x, (0, 0) * (x.dim() - 2) + ((size - 1) // 2, size // 2))
+    mean = sum(squares[:, i:i + x.shape[1]] for i in range(size)) / size
+    return x * (offset + alpha * mean) ** -beta
+
+
+def segments(reduce, start):
+    def run(count):
+        def of(values, numbers):
+            rows = []
+            for s in range(count):
+                chosen = values[numbers == s]
+                rows.append(reduce(chosen) if len(chosen) else torch.full(values.shape[1:], start, dtype=values.dtype))
+            return torch.stack(rows)
+        return of
+    return run
+
+
+
+def variance(axes, keep, correction=0):
+    return lambda x: torch.var(x, axes, correction=correction, keepdim=keep)
+
+
+def norm(order, scale=None):
+    return lambda axes, keep: lambda x: torch.linalg.vector_norm(x if scale is None else x * scale + 1, order, axes, keep)
+
+
+def sparsemax(x, axis):
+    # By bisection: the limit at which what is left sums up to 1.
+    low, high = x.amax(axis, keepdim=True) - 1, x.amax(axis, keepdim=True)
+    for _ in range(100):
+        middle = (low + high) / 2
+        above = F.relu(x - middle).sum(axis, keepdim=True) > 1
+        low, high = torch.where(above, middle, low), torch.where(above, high, middle)
+    return F.relu(x - low)
+
+
+def all_of(name, function):
+    for sample in ("positive", "negative", "large", "wide"):
+        COMPOSED[f"{name}/{sample}"] = function
+
+
+COMPOSED = {
+    "einsum/product": lambda x, y: torch.einsum("ij,jk->ik", x, y),
+    "einsum/heads": lambda x, y: torch.einsum("bqhd,bkhd->bhqk", x, y),
+    "einsum/dense over dots": lambda x, y: torch.einsum("...x,xyz->...yz", x, y),
+    "einsum/outer": lambda x, y: torch.einsum("bi,bj->bij", x, y),
+    "einsum/sums": lambda x: torch.einsum("bij->b", x),
+    "einsum/transpose": lambda x: torch.einsum("bij->bji", x),
+    "einsum/over the batch": lambda x, y: torch.einsum("bi,bj->ij", x, y),
+    "einsum/three": lambda x, y, z: torch.einsum("bi,ij,j->b", x, y, z),
+    "einsum/implied": lambda x, y: torch.einsum("cb,ba", x, y),
+    "einsum/own sums": lambda x, y: torch.einsum("bik,jk->bj", x, y),
+    "conv1d/bias": lambda x, k, b: F.conv1d(x, k, b, padding=1),
+    "conv1d/causal, in groups": lambda x, k: F.conv1d(F.pad(x, (4, 0)), k, stride=2, dilation=2, groups=4),
+    "conv1d_transpose/strided": lambda x, k, b: F.conv_transpose1d(x, k, b, 2, 1, 1),
+    "pool1d/strided": lambda x: F.max_pool1d(x, 3, 2, 1),
+    "pool1d/mean": lambda x: F.avg_pool1d(x, 3, 2, 1, count_include_pad=False),
+    "conv3d/plain": lambda x, k, b: F.conv3d(x, k, b),
+    "conv3d/strides, pads, groups": lambda x, k: F.conv3d(x, k, None, (2, 1, 2), (1, 1, 0), (2, 1, 1), 2),
+    "conv3d_transpose/strides": lambda x, k, b: F.conv_transpose3d(x, k, b, (2, 1, 2), (1, 0, 0), (1, 0, 1)),
+    "pool3d/largest": lambda x: F.max_pool3d(x, (2, 3, 2), (2, 2, 1), (1, 1, 0)),
+    "pool3d/mean": lambda x: tuple(F.avg_pool3d(x, (2, 3, 2), (1, 2, 2), (1, 1, 1), count_include_pad=all_pads)
+                                   for all_pads in (False, True)),
+    "rms_norm/rows": lambda x, g: F.rms_norm(x, x.shape[-1:], g, 1e-6),
+    "rms_norm/large epsilon": lambda x, g: F.rms_norm(x, x.shape[-1:], g, 0.5),
+    "instance_norm/images": lambda x, g, b: F.instance_norm(x, None, None, g, b, eps=1e-2),
+    "local_response_norm/odd": lambda x: F.local_response_norm(x, 3, 0.5, 0.75, 1),
+    "local_response_norm/even": lambda x: lrn(x, 4, 0.3, 0.5, 2),
+    "stack/middle": lambda x, y: torch.stack((x, y), 1),
+    "stack/last": lambda x, y: torch.stack((x, y), -1),
+    "unstack/middle": lambda x: x.unbind(1),
+    "unstack/many": lambda x: x.unbind(-1),
+    # As ONNX's mode DCR; by columns is PyTorch's pixel shuffle.
+    "depth_to_space/depth first": lambda x: F.pixel_shuffle(x.unflatten(1, (4, -1)).transpose(1, 2).flatten(1, 2), 2),
+    "depth_to_space/by columns": lambda x: F.pixel_shuffle(x, 2),
+    "space_to_depth/depth first": lambda x: F.pixel_unshuffle(x, 2).unflatten(1, (-1, 4)).transpose(1, 2).flatten(1, 2),
+    "space_to_depth/by columns": lambda x: F.pixel_unshuffle(x, 2),
+    "segment_sum/rows": segments(lambda v: v.sum(0), 0.0)(4),
+    "segment_sum/one number each": segments(lambda v: v.sum(0), 0.0)(3),
+    "segment_mean/rows": segments(lambda v: v.mean(0), 0.0)(4),
+    "segment_mean/one number each": segments(lambda v: v.mean(0), 0.0)(3),
+    "segment_max/rows": segments(lambda v: v.amax(0), -99.0)(4),
+    "segment_max/one number each": segments(lambda v: v.amax(0), -99.0)(3),
+    "segment_min/one number each": segments(lambda v: v.amin(0), 99.0)(3),
+    "diagonal/square": lambda x: torch.diagonal(x, 0, -2, -1),
+    "diagonal/above and below": lambda x: tuple(torch.diagonal(x, k, -2, -1) for k in (2, -1, 4)),
+    "rearrange/windows": lambda x: F.unfold(x, (3, 2), padding=1, stride=2),
+    "rearrange_back/windows": lambda x: F.fold(x, (5, 6), (3, 2), padding=1, stride=2),
+    "rearrange_back/once each": lambda x: F.fold(x, (4, 6), (2, 2), stride=2),
+    "gather_along/points": lambda i, j, t: t[i[..., 0], j[..., 0]],
+    "sparsemax/last axis": lambda x: sparsemax(x, -1),
+    "sparsemax/channels": lambda x: sparsemax(x, 1),
+    "glu/last axis": lambda x: F.glu(x),
+    "glu/channels": lambda x: F.glu(x, 1),
+    "reduce_variance/last axis": variance(2, False),
+    "reduce_variance/images": variance((-2, -1), True),
+    "reduce_variance/everything": variance(None, False),
+    "reduce_variance/batch": variance(0, False),
+    "reduce_variance/last axis, corrected": variance(2, False, 1),
+    "reduce_variance/images, corrected": variance((-2, -1), True, 1),
+    "reduce_variance/everything, corrected": variance(None, False, 1),
+    "reduce_std/last axis": lambda x: torch.std(x, 2, correction=0),
+    "reduce_logsumexp/last axis": lambda x: torch.logsumexp(3 * x, 2),
+    "reduce_logsumexp/images": lambda x: torch.logsumexp(3 * x, (-2, -1), True),
+    "reduce_logsumexp/large": lambda x: torch.logsumexp(x, 1),
+    "norm/last axis": norm(2)(2, False),
+    "norm/images": norm(2)((-2, -1), True),
+    "norm/everything": norm(2)(None, False),
+    "norm/last axis, sum": norm(1, 0.3)(2, False),
+    "norm/last axis, cubic": norm(3, 0.3)(2, False),
+    "norm/images, largest": norm(math.inf)((-2, -1), True),
+}
+all_of("selu", F.selu)
+all_of("celu", lambda x: F.celu(x, 1.5))
+all_of("hard_shrink", lambda x: F.hardshrink(x, 0.5))
+all_of("hard_sigmoid", F.hardsigmoid)
+all_of("hard_tanh", F.hardtanh)
+all_of("sparse_sigmoid", lambda x: torch.clamp((x + 1) / 2, 0, 1))
+all_of("threshold", lambda x: F.threshold(x, 0.5, 0.25))
+all_of("elu", lambda x: F.elu(x, 0.7))
+all_of("shrink", lambda x: F.softshrink(x, 0.5))
+
+
+def expect_composed(name, inputs, outputs):
+    if name not in COMPOSED:
+        return
+    if name.startswith(("conv", "rms_norm", "instance_norm")):
+        inputs = inputs[::-1]  # arguments of a call, which gcc makes from the last to the first
+    expected = COMPOSED[name](*inputs)
+    for y, wanted in zip(outputs, expected if isinstance(expected, (tuple, list)) else [expected]):
+        torch.testing.assert_close(y, wanted.reshape(y.shape), rtol=1e-6, atol=1e-6, msg=lambda text: f"{name}: {text}")
+
+
 def numbers(tensor):
     return [float(f"{v:.7g}") for v in tensor.detach().to(torch.float64).flatten().tolist()]
 
@@ -458,6 +774,8 @@ def golden(sample):
         given[item["name"]] = value
     values = evaluate(sample["graph"], given)
     outputs = [values[name] for name in sample["outputs"]]
+    expect_composed(f'{sample["op"]}/{sample["sample"]}', [given[item["name"]].detach() for item in sample["inputs"]],
+                    [y.detach() for y in outputs])
     result = {"graph": sample["graph"], "outputs": [numbers(y) for y in outputs]}
     if sample["has_gradient"]:
         loss = torch.zeros((), dtype=torch.float64)
