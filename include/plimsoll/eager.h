@@ -75,6 +75,12 @@ class Eager {
   std::vector<Tensor> variables(VariableRole role = VariableRole::Weight) const;  // in the order they were made
   const std::shared_ptr<VariableStore>& store() const;
   void run();  // all that is recorded
+  // All variables, those of models and of optimisers, as a safetensors file that also holds where random numbers stand:
+  // a loop that loads it into a new Eager goes on with the same bits. A crash leaves the old file or the new one.
+  // Variables of the file that the code has not made yet get their numbers when it makes them. Throw Error(BadData) for
+  // a damaged file or one of other code.
+  void save(const std::string& path);
+  void load(const std::string& path);
   EagerFacts facts() const;
   const MemoryLine& line() const;
   eager::EagerEngine& engine() const { return *engine_; }
@@ -109,6 +115,9 @@ Tensor normal(const Dims& dims, double mean = 0, double deviation = 1, Where whe
 Tensor uniform(const Dims& dims, double low = 0, double high = 1, Where where = Where::current());
 Tensor arange(double end, DType dtype = DType::F32, Where where = Where::current());
 Tensor arange(double begin, double end, double step, DType dtype = DType::F32, Where where = Where::current());
+Tensor linspace(double low, double high, int64_t count, Where where = Where::current());  // both ends included
+// Ones on the diagonal, else zeros; columns 0: as many as rows.
+Tensor eye(int64_t rows, int64_t columns = 0, DType dtype = DType::F32, Where where = Where::current());
 Tensor read_npy(const std::string& path, Where where = Where::current());
 
 // The components of an element of a dataset as tensors, in order.

@@ -34,7 +34,7 @@ class Reservation {
   Tag tag() const { return tag_; }
   Bytes bytes() const { return bytes_; }
   void resize(Bytes bytes);  // throws like reserve, and then holds what it held before
-  // So many of its bytes are resident now: they are part of what the process measurably holds.
+  // Declares resident bytes, so they are not counted twice: the process measurably holds them already.
   void set_resident(Bytes bytes) noexcept;
   void release() noexcept;
 
@@ -57,9 +57,9 @@ class MemoryLine {
   // heap with graphs and plans, the host program) is not covered: see process().
   explicit MemoryLine(Bytes limit = kUnlimited);
 
-  // Covers the whole process: what it holds now, what it takes later, and the engine. Does what that needs: settings of
-  // the allocator, and the pool of threads. Call it once, before threads are started. "512MiB", "80%" of what the
-  // machine and its limits allow, or bytes.
+  // Covers the whole process: what it holds now, what it takes later, and the engine. Configures the allocator and the
+  // thread pool. Call it once, before threads are started. The text is bytes, "512MiB", or "80%" of what the machine
+  // and its limits allow.
   static MemoryLine process(std::string_view text);
   static MemoryLine process(Bytes limit);
 

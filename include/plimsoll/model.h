@@ -212,8 +212,9 @@ class NamedTensors {
   std::vector<Item> items_;
 };
 
-// Variables of a model are named "name/..." in the scope where it is called. Called there again, in the same graph or
-// in another that shares the store, it uses the same ones. Copies are handles to the same model.
+// A model has one set of weights, whoever trains, loads, saves or calls it: fit, sessions, eager code, functions.
+// Copies are handles to the same model; two models are two, also where they have one name: in a graph or an Eager the
+// variables of the first one are named "name/...", those of the next one "name_1/...".
 class Model {
  public:
   using Function = std::function<NamedTensors(const NamedTensors& inputs, bool training)>;
@@ -233,8 +234,11 @@ class Model {
                     std::source_location where = std::source_location::current()) const;
   NamedTensors operator()(const NamedTensors& inputs, bool training = false,
                           std::source_location where = std::source_location::current()) const;
-  // In eager code: the variables that training changes. They exist once the model was called.
+  // In eager code: the variables that training changes, as they are now. They exist once the model was called anywhere,
+  // fitted or loaded.
   std::vector<Tensor> weights() const;
+  // One of them, or of a layer's statistics, by its name: "dense_1/kernel". To be read, and set by assign.
+  Tensor weight(std::string_view name) const;
 
   // Training, evaluation and prediction: <plimsoll/train.h> has their options. A batch's components feed the inputs and
   // the outputs' targets of their names; where no component has the name of an input, the first ones are the inputs and
@@ -262,8 +266,9 @@ class Model {
   // The same model with adapters beside its products: <plimsoll/shrink.h>. Throws Error(Usage).
   Model adapt(const AdaptOptions& options) const;
 
-  // Between calls the model keeps its weights in memory, in the session of the last call, which holds bytes of its line
-  // until the last copy of the model is gone, or until release() puts them into a temporary file.
+  // Between calls the weights stay in the memory of who used them last: an Eager, or the session of the last fit,
+  // evaluate or predict, which holds bytes of its line until the last copy of the model is gone. release() puts them
+  // into a temporary file.
   void release();
   // Writes a safetensors file, with the optimiser's state. Throws Error(Usage) for a model without weights yet.
   void save_weights(const std::string& path) const;
@@ -329,6 +334,9 @@ struct Preprocessing {
   // y = (x - mean) / deviation: a number for each channel, or one; empty: none.
   std::vector<float> mean = {}, deviation = {};
   float byte_scale = 1.0F / 255;  // before that, of inputs that are stored as bytes
+  // Of a table with names: the columns that are inputs, in the order of the numbers, and the one with the labels.
+  std::vector<std::string> columns = {};
+  std::string label = {};
   bool operator==(const Preprocessing&) const = default;
 };
 

@@ -156,13 +156,18 @@ class Step {
  private:
   friend class Session;
   Step(std::shared_ptr<session::State> state, size_t number) : state_(std::move(state)), number_(number) {}
+  session::State& state() const;  // throws Error when it was moved away
   std::shared_ptr<session::State> state_;
   size_t number_;
 };
 
 // For one thread at a time: a call from a second one while a step runs, or a variable is read or set, throws Error.
 // Several sessions, on one line or on several, may be used by as many threads. The graph must outlive the session:
-// when it is destroyed first, every later use but close() throws Error.
+// when it is destroyed first, every later use but close() throws Error. A session that was moved away throws Error,
+// too.
+//
+// Weights of a Model in the graph are those of the model: a session begins with them as they are, and what its steps
+// change is changed for all that use the model.
 class Session {
  public:
   Session(Graph& graph, const MemoryLine& line, const SessionOptions& options = {});
@@ -213,6 +218,7 @@ class Session {
   friend session::Engine* session::engine_of(Session& session);
   void read(Tensor variable, DType dtype, void* into, Bytes bytes);
   void write(Tensor variable, DType dtype, const void* from, Bytes bytes);
+  session::State& state() const;
   std::shared_ptr<session::State> state_;
 };
 

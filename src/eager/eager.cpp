@@ -6,6 +6,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/optimiser.h>
+#include <plimsoll/random.h>
 #include "data/source.h"
 #include "eager/engine.h"
 #include "graph/caller.h"
@@ -16,6 +17,12 @@ namespace {
 
 eager::EagerEngine& current_engine(std::string_view what) {
   return static_cast<eager::EagerEngine&>(graph::require_recorder(what));
+}
+
+// Where tensors of random numbers are made: they are others in each call of a function.
+Graph& drawing_graph(std::string_view what) {
+  graph::Recorder& recorder = graph::require_recorder(what);
+  return recorder.traced() != nullptr ? *recorder.traced() : recorder.graph();
 }
 
 TensorType type_of(DType dtype, const Dims& dims) {
@@ -46,6 +53,8 @@ Tensor Eager::variable(std::string_view name, const Shape& shape, const Init& in
 std::vector<Tensor> Eager::variables(VariableRole role) const { return engine_->variables("", role); }
 const std::shared_ptr<VariableStore>& Eager::store() const { return engine_->graph().store(); }
 void Eager::run() { engine_->run(); }
+void Eager::save(const std::string& path) { engine_->save(path); }
+void Eager::load(const std::string& path) { engine_->load(path); }
 EagerFacts Eager::facts() const { return engine_->facts(); }
 const MemoryLine& Eager::line() const { return engine_->line(); }
 
@@ -76,12 +85,13 @@ Tensor full(const Dims& dims, double number, DType dtype, Where where) {
 Tensor normal(const Dims& dims, double mean, double deviation, Where where) {
   if (!std::isfinite(mean) || !(deviation >= 0) || !std::isfinite(deviation))
     throw Error(fmt::format("normal: mean {} and deviation {} make no sense", mean, deviation));
-  return current_engine("normal").make_filled(type_of(DType::F32, dims), Init::normal(mean, deviation), false, where);
+  return ops::random_normal(drawing_graph("normal"), type_of(DType::F32, dims).shape, mean, deviation, Name(where));
 }
 Tensor uniform(const Dims& dims, double low, double high, Where where) {
   if (!std::isfinite(low) || !std::isfinite(high) || !(low <= high))
     throw Error(fmt::format("uniform: numbers from {} to {} make no sense", low, high));
-  return current_engine("uniform").make_filled(type_of(DType::F32, dims), Init::uniform(low, high), false, where);
+  return ops::random_uniform(drawing_graph("uniform"), type_of(DType::F32, dims).shape, low, high, DType::F32,
+                             Name(where));
 }
 Tensor arange(double end, DType dtype, Where where) { return arange(0, end, 1, dtype, where); }
 Tensor arange(double begin, double end, double step, DType dtype, Where where) {
@@ -92,6 +102,17 @@ Tensor arange(double begin, double end, double step, DType dtype, Where where) {
     throw Error(fmt::format("arange: there is no number from {} to {} in steps of {}", begin, end, step));
   return engine.make_filled(type_of(dtype, {static_cast<int64_t>(count)}), Init{Init::Kind::Constant, begin, step},
                             true, where);
+}
+
+Tensor linspace(double low, double high, int64_t count, Where where) {
+  eager::EagerEngine& engine = current_engine("linspace");
+  if (count < 1 || !std::isfinite(low) || !std::isfinite(high))
+    throw Error(fmt::format("linspace: there are no {} numbers from {} to {}", count, low, high));
+  const double step = count == 1 ? 0 : (high - low) / static_cast<double>(count - 1);
+  return engine.make_filled(type_of(DType::F32, {count}), Init{Init::Kind::Constant, low, step}, true, where);
+}
+Tensor eye(int64_t rows, int64_t columns, DType dtype, Where where) {
+  return triu(tril(ones({rows, columns == 0 ? rows : columns}, dtype, where), 0, Name(where)), 0, Name(where));
 }
 
 Tensor read_npy(const std::string& path, Where where) {

@@ -47,7 +47,7 @@ void dispose_value(graph::Held* held) noexcept { ValueAccess::dispose(static_cas
 
 EagerEngine::EagerEngine(const MemoryLine& line, const EagerOptions& options)
     : options_(options),
-      store_(line, options_, [this](EagerValue& value) { return remake(value); }),
+      store_(line, options_, weights_, [this](EagerValue& value) { return remake(value); }),
       plans_(options.plan_cache_bytes) {
   store_.line().expect_training();
   store_.line().measure_process();
@@ -58,6 +58,7 @@ EagerEngine::EagerEngine(const MemoryLine& line, const EagerOptions& options)
 }
 
 EagerEngine::~EagerEngine() {
+  weights_.leave();
   graph::remove_recorder(this);
   // Handles of the engine itself go first, while the engine can still end their values.
   entered_.clear();
@@ -100,6 +101,7 @@ graph::Held* EagerEngine::hold(ValueId id) {
   const graph::Value& recorded = recording_.body().value(id);
   if (recorded.kind == graph::ValueKind::Variable) {
     EagerValue& value = variable_value(*recording_.body().variable_of(id).stored);
+    weights_.note_read(value);
     value.recording = serial_;
     value.id = id;
     if (held_.size() <= static_cast<size_t>(id)) held_.resize(static_cast<size_t>(id) + 64, nullptr);
@@ -121,7 +123,14 @@ EagerValue& EagerEngine::variable_value(const StoredVariable& stored) {
   value->bytes = bytes_of(stored.type);
   if (caller_ != nullptr) value->made_at = *caller_;
   variables_.emplace(&stored, Tensor(value));
+  weights_.add(*value, options_.seed);
   return *value;
+}
+
+Tensor EagerEngine::tensor_of(const StoredVariable& variable) {
+  EagerValue& value = variable_value(variable);
+  ++value.handles;
+  return Tensor(&value);
 }
 
 ValueId EagerEngine::enter(graph::Held& held) {
@@ -129,6 +138,7 @@ ValueId EagerEngine::enter(graph::Held& held) {
   auto& value = static_cast<EagerValue&>(held);
   graph::Body& body = recording_.body();
   if (value.origin == EagerValue::Origin::Variable) {
+    weights_.note_read(value);
     value.id = body.enter_variable(*value.stored);
   } else if (value.is_made()) {
     value.id = body.add_placeholder("", value.type);
@@ -160,7 +170,33 @@ void EagerEngine::before_apply(const graph::Op& op, const graph::Attrs& attrs) {
 void EagerEngine::after_apply(NodeId node, const std::source_location& where) {
   where_.resize(static_cast<size_t>(node) + 1);
   where_[static_cast<size_t>(node)] = caller_ != nullptr ? *caller_ : where;
-  if (recording_.body().node(node).op->traits.updates != 0) has_updates_ = true;
+  const graph::Body& body = recording_.body();
+  const graph::Node& recorded = body.node(node);
+  if (recorded.op->traits.updates == 0) return;
+  has_updates_ = true;
+  const std::span<const ValueId> inputs = body.inputs(recorded);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if ((recorded.op->traits.updates >> i & 1) != 0)
+      if (EagerValue* const value = value_at(inputs[i]); value != nullptr && value->stored != nullptr)
+        weights_.take(*value);
+}
+
+void EagerEngine::bring_back(EagerValue& value) {
+  if (!store_.bring_back(value)) refuse(value);
+}
+
+void EagerEngine::lose(EagerValue& variable) {
+  expect_thread();
+  if (open_tapes_ > 0)
+    throw Error(
+        fmt::format("weight '{}' can't be changed, or moved to a session, while a Tape is open; end the tape "
+                    "before: it ends with gradient, or where its scope ends",
+                    variable.stored->name));
+  flush();
+  if (!store_.keep_dependents(variable)) refuse(variable);
+  store_.unmake(variable);
+  ++variable.version;
+  variable.owns_weight = false;
 }
 
 std::string_view EagerEngine::name_of(const graph::Held& held) {
@@ -206,6 +242,7 @@ void EagerEngine::set_number(graph::Held& held, float number) {
   auto& value = static_cast<EagerValue&>(held);
   if (!store_.bring_back(value)) refuse(value);
   if (*reinterpret_cast<float*>(value.block.data) == number) return;
+  if (value.stored != nullptr) weights_.take(value);
   if (is_read_by_pending(value)) flush();
   if (!store_.keep_dependents(value) || !store_.bring_back(value)) refuse(value);
   *reinterpret_cast<float*>(value.block.data) = number;
@@ -220,11 +257,7 @@ void EagerEngine::run() {
 std::vector<Tensor> EagerEngine::variables(std::string_view prefix, VariableRole role) {
   std::vector<Tensor> found;
   for (const StoredVariable& stored : recording_.store()->variables())
-    if (stored.role == role && std::string_view(stored.name).starts_with(prefix)) {
-      EagerValue& value = variable_value(stored);
-      ++value.handles;
-      found.emplace_back(&value);
-    }
+    if (stored.role == role && std::string_view(stored.name).starts_with(prefix)) found.push_back(tensor_of(stored));
   return found;
 }
 

@@ -12,6 +12,7 @@
 
 #include <plimsoll/eager.h>
 #include <plimsoll/error.h>
+#include "eager/held_weights.h"
 #include "eager/memory_pool.h"
 #include "eager/plan_cache.h"
 #include "eager/value.h"
@@ -37,6 +38,7 @@ class EagerEngine : public graph::Recorder {
   const void* read(graph::Held& held) override;
   void set_number(graph::Held& held, float number) override;
   void run() override;
+  Tensor tensor_of(const StoredVariable& variable) override;
   std::vector<Tensor> variables(std::string_view prefix, VariableRole role) override;
   std::string optimiser_scope(std::span<const Tensor> weights) override;
 
@@ -46,7 +48,14 @@ class EagerEngine : public graph::Recorder {
   Tensor make_filled(const TensorType& type, const Init& init, bool is_range, const std::source_location& where);
   Tensor make_variable(std::string_view name, const TensorType& type, const Init& init, VariableRole role);
 
+  // See Eager.
+  void save(const std::string& path);
+  void load(const std::string& path);
+
   void expect_thread() const;
+  void bring_back(EagerValue& value);  // its numbers are in memory then; throws DoesNotFit
+  // The variable is changed by others: what is pending is computed before, and its memory is given back.
+  void lose(EagerValue& variable);
   void open_tape();
   void close_tape();
   // Copies the nodes of a traced graph into the recording.
@@ -69,7 +78,7 @@ class EagerEngine : public graph::Recorder {
   struct PieceRun {
     std::shared_ptr<const PieceGoal> goal;
     int32_t wanted = LoweredPiece::kAllTargets;  // or one target that is recomputed
-    int64_t serial = 0;
+    int64_t first_draw = 0;
     std::vector<EagerValue*> leaves;   // null: a constant, or not needed
     std::vector<EagerValue*> outs;     // by target that is wanted
     std::vector<EagerValue*> changed;  // variables
@@ -119,6 +128,7 @@ class EagerEngine : public graph::Recorder {
 
   const EagerOptions options_;
   Graph recording_;
+  HeldWeights weights_{*this};
   ValueStore store_;
   PlanCache plans_;
   std::thread::id thread_ = std::this_thread::get_id();

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "base/random.h"
 #include "eager/engine.h"
 #include "graph/caller.h"
+#include "graph/draws.h"
 
 namespace plimsoll::eager {
 namespace {
@@ -30,6 +31,19 @@ std::string describe_change(const Signature& before, const Signature& now) {
                                        : "a number has another value; give it as a tensor, scalar(number)";
 }
 
+// While it lives, tensors of random numbers are made in the graph that is traced.
+class Tracing {
+ public:
+  Tracing(graph::Recorder& recorder, Graph& graph) : recorder_(recorder), outer_(recorder.set_traced(&graph)) {}
+  ~Tracing() { recorder_.set_traced(outer_); }
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+ private:
+  graph::Recorder& recorder_;
+  Graph* const outer_;
+};
+
 // One trace: a graph that shares the variables of the Eager.
 class Trace : public graph::Capturer {
  public:
@@ -39,7 +53,8 @@ class Trace : public graph::Capturer {
 
   const Signature& signature() const { return signature_; }
 
-  void make(const TracedCode::Body& body) {
+  void make(EagerEngine& engine, const TracedCode::Body& body) {
+    const Tracing tracing(engine, graph_);
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < signature_.types.size(); ++i) {
       tensors.push_back(
@@ -144,7 +159,7 @@ class Traces {
         return *trace;
       }
     auto trace = std::make_unique<Trace>(engine, signature);
-    trace->make(body);
+    trace->make(engine, body);
     ++facts_.traces;
     if (++new_in_a_row_ >= kManyInARow && last_) {
       facts_.warning = fmt::format("a function was traced anew in {} calls in a row: {}", new_in_a_row_,
@@ -219,15 +234,16 @@ std::vector<Tensor> EagerEngine::call(const graph::Body& traced, std::span<const
   for (const graph::Constant& constant : traced.constants())
     ids[static_cast<size_t>(constant.value)] = body.add_constant(traced.value(constant.value).type, constant.bytes, "");
   std::vector<ValueId> in;
+  std::unordered_map<int64_t, int64_t> draws;  // by key in the trace
   for (const graph::Node& node : traced.nodes()) {
     in.clear();
     for (const ValueId input : traced.inputs(node)) in.push_back(ids[static_cast<size_t>(input)]);
     graph::Attrs attrs = at_batch_size(traced.attrs(node), batch);
-    // Each call of a function that draws at random draws other numbers.
-    if (attrs.has("key"))
-      attrs.set("key", static_cast<int64_t>(mix_bits(static_cast<uint64_t>(attrs.i("key")), body.nodes().size())));
+    // Each call of a function that draws at random draws other numbers; nodes that share a draw still do.
+    if (attrs.has("key")) attrs.set("key", draws.try_emplace(attrs.i("key"), graph::kNextDraw).first->second);
     const bool before = body.set_backward(node.is_backward);
     const NodeId id = body.add_node(*node.op, in, attrs, "");
+    if (attrs.has("key")) draws[traced.attrs(node).i("key")] = body.attrs(body.node(id)).i("key");
     body.set_backward(before);
     after_apply(id, std::source_location());
     for (int i = 0; i < node.outputs; ++i)

@@ -6,6 +6,7 @@
 #include <plimsoll/error.h>
 #include "eager/engine.h"
 #include "eager/report.h"
+#include "memory/process.h"
 
 namespace plimsoll::eager {
 
@@ -13,8 +14,13 @@ Refusal EagerEngine::begin_refusal(Bytes missing) const {
   Refusal refusal;
   refusal.line = line().limit();
   refusal.runtime = line().process_bytes();
-  refusal.need = refusal.line + std::max<Bytes>(missing, 1);
-  refusal.smallest_line = round_line(refusal.need);
+  if (refusal.line < MemoryLine::kUnlimited) {
+    refusal.need = refusal.line + std::max<Bytes>(missing, 1);
+    refusal.smallest_line = round_line(refusal.need);
+  } else {  // it is the machine that has no room
+    refusal.line = line().used() + memory::available_memory_bytes();
+    refusal.need = std::max(line().used() + missing + store_.most_bytes(), refusal.line + 1);
+  }
   refusal.holders = largest_holders(store_.values());
   return refusal;
 }

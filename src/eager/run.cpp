@@ -7,6 +7,7 @@
 #include <plimsoll/error.h>
 #include "eager/engine.h"
 #include "eager/report.h"
+#include "kernels/draws.h"
 
 namespace plimsoll::eager {
 namespace {
@@ -132,6 +133,7 @@ void EagerEngine::begin_recording() {
       make_constant(*value, id);
   }
   ++serial_;
+  first_draw_ = draws_;
   recording_.body().forget();
   held_.clear();
   is_done_.clear();
@@ -158,7 +160,7 @@ void EagerEngine::run_nodes(std::span<const NodeId> nodes, std::span<const Value
   for (const NodeId id : nodes)
     for_each_updated(body, body.node(id), [&](ValueId changed) { run.changed.push_back(value_at(changed)); });
   run.goal = plans_.goal(builder, numbers, !run.changed.empty());
-  run.serial = serial_;
+  run.first_draw = first_draw_;
   if (!run_planned(run)) walk(run);
   is_done_.resize(body.nodes().size(), false);
   for (const NodeId id : nodes)
@@ -180,8 +182,8 @@ bool EagerEngine::run_planned(const PieceRun& run) {
   if (run.wanted == LoweredPiece::kAllTargets) add_records(run, planned.predicted_ns());
   for (EagerValue* variable : run.changed) ++variable->version;  // after add_records: they name the versions before
   kernels::StepStatus status;
-  planned.run({.seed = options_.seed, .step = run.serial, .status = &status}, places_of(run.leaves),
-              places_of(run.outs));
+  planned.run({.seed = options_.seed, .step = kernels::step_of_recording(run.first_draw), .status = &status},
+              places_of(run.leaves), places_of(run.outs));
   for (EagerValue* out : run.outs) store_.note_made(*out);
   if (!status.is_good()) throw_bad_value(planned.op_of_action(status.action), status);
   return true;
@@ -195,7 +197,7 @@ void EagerEngine::add_records(const PieceRun& run, double make_ns) {
     auto record = std::make_shared<RunRecord>();
     record->goal = run.goal;
     record->target = static_cast<int32_t>(t);
-    record->serial = run.serial;
+    record->first_draw = run.first_draw;
     record->leaves.reserve(run.goal->leaves_of[t].size());
     for (const int32_t number : run.goal->leaves_of[t]) {
       EagerValue* const leaf = run.leaves[static_cast<size_t>(number)];
@@ -216,8 +218,9 @@ void EagerEngine::walk(const PieceRun& run) {
   std::optional<plan::TaskId> stuck;
   bool has_changed = false;
   {
-    TaskWalk walk(store_, program, {.seed = options_.seed, .step = run.serial, .status = &status}, run.leaves, run.outs,
-                  [this](EagerValue& variable) { return store_.keep_dependents(variable); });
+    TaskWalk walk(store_, program,
+                  {.seed = options_.seed, .step = kernels::step_of_recording(run.first_draw), .status = &status},
+                  run.leaves, run.outs, [this](EagerValue& variable) { return store_.keep_dependents(variable); });
     if (const std::optional<TaskWalk::Lack> lack = walk.find_lack()) refuse_task(*program, *lack);
     if (!walk.run()) stuck = walk.stuck_at();
     has_changed = walk.has_changed_variables();
@@ -249,7 +252,7 @@ bool EagerEngine::remake(EagerValue& value) {
   PieceRun run;
   run.goal = record->goal;
   run.wanted = record->target;
-  run.serial = record->serial;
+  run.first_draw = record->first_draw;
   run.leaves.resize(run.goal->piece->leaves.size());
   std::vector<Tensor> kept;  // keeps the leaves alive: the value stops doing so once it is there
   for (const LeafUse& leaf : record->leaves) {
@@ -261,8 +264,8 @@ bool EagerEngine::remake(EagerValue& value) {
   if (run_planned(run)) return true;
   const std::shared_ptr<const WalkProgram> program = walk_program(run);
   if (program == nullptr) return false;
-  TaskWalk walk(store_, program, {.seed = options_.seed, .step = run.serial}, run.leaves, run.outs,
-                [](EagerValue&) { return true; });
+  TaskWalk walk(store_, program, {.seed = options_.seed, .step = kernels::step_of_recording(run.first_draw)},
+                run.leaves, run.outs, [](EagerValue&) { return true; });
   return walk.run();
 }
 
@@ -293,7 +296,9 @@ bool EagerEngine::prepare(PlannedPiece& planned, std::span<EagerValue* const> ou
   const bool is_outgrown = planned.is_planned() && planned.slowdown() > 0.02 && easy / 5 * 4 > planned.planned_limit();
   const bool fits_somehow = planned.is_planned() && planned.arena_bytes() <= store_.most_bytes();
   if (!planned.is_planned() || is_outgrown || !fits_somehow)
-    if (!plan(planned, easy) && !plan(planned, store_.most_bytes())) return false;
+    if (!plan(planned, easy) && !plan(planned, store_.most_bytes()) &&
+        !(weights_.ask_for_room() && plan(planned, store_.most_bytes())))
+      return false;
   return store_.commit_arena(planned.arena_bytes());
 }
 

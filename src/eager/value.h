@@ -24,8 +24,8 @@ struct LeafUse {
 // How a value is recomputed: the run that made it, and the leaves of that run which it depends on.
 struct RunRecord {
   std::shared_ptr<const PieceGoal> goal;
-  int32_t target = 0;  // of the goal
-  int64_t serial = 0;  // of the recording: random operators draw the same numbers again
+  int32_t target = 0;      // of the goal
+  int64_t first_draw = 0;  // of the recording: random operators draw the same numbers again
   std::vector<LeafUse> leaves;
 
   RunRecord() = default;
@@ -69,6 +69,7 @@ struct EagerValue : graph::Held {
   bool is_range = false;                   // Filled: a, a + b, a + 2 b ...
   const StoredVariable* stored = nullptr;  // Variable
   int64_t version = 0;                     // updates of a variable
+  bool owns_weight = false;                // Variable of a model: nobody else has its newest numbers
 
   double make_ns = 0;  // predicted, of the run that made it
   int64_t born = 0, last_used = 0;

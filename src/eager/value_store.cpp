@@ -28,9 +28,10 @@ Bytes arena_addresses(Bytes limit) {
 
 }  // namespace
 
-ValueStore::ValueStore(const MemoryLine& line, const EagerOptions& options, Remake remake)
+ValueStore::ValueStore(const MemoryLine& line, const EagerOptions& options, HeldWeights& weights, Remake remake)
     : line_(line),
       options_(options),
+      weights_(weights),
       remake_(std::move(remake)),
       pool_(line),
       file_(line, options.scratch_folder,
@@ -102,7 +103,9 @@ bool ValueStore::allocate(EagerValue& value) {
   return value.block.is_set();
 }
 
-void ValueStore::fill(EagerValue& value) const {
+void ValueStore::fill(EagerValue& value) {
+  if (value.stored != nullptr && value.stored->weight != nullptr) return weights_.fill(value);
+  if (weights_.fill_restored(value)) return;
   const kernels::ConcreteType type{value.type.dtype, at_batch(value.type.shape, 1), {}, false};
   if (value.is_range) {
     for (int64_t i = 0; i < type.count(); ++i) {
@@ -260,7 +263,7 @@ bool ValueStore::make_room(Bytes bytes) {
   pool_.give_up_kept(bytes);
   if (line_.free() < bytes) shrink_arena();
   while (line_.free() < bytes) {
-    if (!let_one_go()) return false;
+    if (!let_one_go() && !weights_.ask_for_room()) return false;
     pool_.give_up_kept(bytes);
   }
   return true;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <plimsoll/eager.h>
+#include "eager/held_weights.h"
 #include "eager/memory_pool.h"
 #include "eager/spill_file.h"
 #include "eager/value.h"
@@ -20,7 +21,7 @@ class ValueStore {
  public:
   // `remake` recomputes a dropped value into its new memory; false: there is no room for what it is made from.
   using Remake = std::function<bool(EagerValue&)>;
-  ValueStore(const MemoryLine& line, const EagerOptions& options, Remake remake);
+  ValueStore(const MemoryLine& line, const EagerOptions& options, HeldWeights& weights, Remake remake);
   ~ValueStore();
 
   const MemoryLine& line() const { return line_; }
@@ -37,7 +38,7 @@ class ValueStore {
   void give_back(EagerValue& value) noexcept;  // memory without numbers
   // Its numbers are in memory after this. False: no room.
   bool bring_back(EagerValue& value);
-  void fill(EagerValue& value) const;
+  void fill(EagerValue& value);
   // The numbers of the value are now in its memory.
   void note_made(EagerValue& value);
   void unmake(EagerValue& value) noexcept;  // as if it had not been computed
@@ -76,6 +77,7 @@ class ValueStore {
 
   MemoryLine line_;
   const EagerOptions& options_;
+  HeldWeights& weights_;
   Remake remake_;
   MemoryPool pool_;
   SpillFile file_;

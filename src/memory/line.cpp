@@ -145,7 +145,9 @@ class Ledger {
     Refusal refused;
     refused.line = limit_;
     refused.need = bytes > MemoryLine::kUnlimited - used_ ? MemoryLine::kUnlimited : used_ + bytes;
-    if (refused.need < MemoryLine::kUnlimited - MiB) refused.smallest_line = round_line(refused.need);
+    // A share is no line that a user gives: how large it must be is no advice.
+    if (parent_ == nullptr && refused.need < MemoryLine::kUnlimited - MiB)
+      refused.smallest_line = round_line(refused.need);
     refused.reason = bytes > 0 ? fmt::format("{} asks for {}, {} are free", name_of(tag), format_exact_bytes(bytes),
                                              format_bytes(free()))
                                : "";

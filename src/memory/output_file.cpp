@@ -52,6 +52,19 @@ std::string follow_links(const std::string& path) {
 
 }  // namespace
 
+std::string find_folder_fault(const std::string& path) {
+  if (path.empty()) return "the name is empty; give the name of a folder";
+  std::error_code failure;
+  // The first folder to be made is made in the nearest one that is there.
+  std::filesystem::path above(path);
+  while (!above.empty() && !std::filesystem::exists(above, failure)) above = above.parent_path();
+  if (above.empty()) above = ".";
+  if (!std::filesystem::is_directory(above, failure)) return fmt::format("'{}' is no folder", above.string());
+  if (::access(above.c_str(), W_OK | X_OK) != 0)
+    return fmt::format("nothing can be written in '{}': {}", above.string(), std::strerror(errno));
+  return "";
+}
+
 OutputTarget find_output_target(const std::string& path) {
   if (path.empty()) refuse(path, "the name is empty; give the name of a file");
   struct stat facts {};

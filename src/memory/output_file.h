@@ -22,6 +22,9 @@ struct OutputTarget {
 // that is too long, a file without permission to write.
 OutputTarget find_output_target(const std::string& path);
 
+// Why a folder can't be written to or be made as things are; empty: it can.
+std::string find_folder_fault(const std::string& path);
+
 // Removes the temporary files that killed processes left beside `target`. Those of running processes are locked and
 // stay.
 void remove_abandoned_files(const OutputTarget& target);

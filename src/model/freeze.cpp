@@ -57,6 +57,12 @@ std::vector<Tensor> list_trained(Graph& graph, const Freeze& freeze) {
   for (const graph::Variable& variable : graph.body().variables())
     if (variable.role() == VariableRole::Weight && !freeze.freezes(variable.stored->name))
       trained.emplace_back(graph, variable.value);
+  const auto is_frozen = [&](const graph::Variable& variable) {
+    return is_models(variable) && freeze.freezes(variable.stored->name);
+  };
+  if (!freeze.is_empty() && std::ranges::none_of(graph.body().variables(), is_frozen))
+    throw Error("nothing is frozen: each weight that is to be frozen is also one to train; give other patterns",
+                ErrorKind::Usage);
   if (trained.empty())
     throw Error("there is nothing to train: all weights are frozen; freeze fewer of them", ErrorKind::Usage);
   return trained;

@@ -7,6 +7,7 @@
 
 #include <plimsoll/error.h>
 #include "graph/caller.h"
+#include "graph/model_scope.h"
 #include "graph/recorder.h"
 #include "model/model_state.h"
 
@@ -54,12 +55,28 @@ Tensor NamedTensors::only() const {
   throw Error(fmt::format("one tensor is wanted but there are: {}; ask for one by its name", names_of(*this)));
 }
 
-bool Model::State::lives_in(const std::shared_ptr<VariableStore>& store, const std::string& full_name) {
-  std::erase_if(homes, [](const model::Home& home) { return home.store.expired(); });
-  return std::any_of(homes.begin(), homes.end(), [&](const model::Home& home) {
-    return home.store.lock() == store && home.full_name == full_name;
-  });
+namespace model {
+
+Model::State& state_of(const Model& model) {
+  if (model.state() == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  return *model.state();
 }
+
+std::shared_ptr<graph::ModelWeight> find_weight(const Model& model, std::string_view name) {
+  const Model::State& state = state_of(model);
+  const std::string prefix = state.name + "/";
+  std::shared_ptr<graph::ModelWeight> found = state.weights->find(name);
+  if (found == nullptr && name.starts_with(prefix)) found = state.weights->find(name.substr(prefix.size()));
+  if (found != nullptr) return found;
+  std::vector<std::string> names;
+  state.weights->for_each([&](const graph::ModelWeights::Member& member) { names.push_back(member.name); });
+  if (names.empty())
+    throw Error(fmt::format("model '{}' has no weights yet; they are made when it is first called", state.name));
+  throw Error(fmt::format("model '{}' has no weight '{}'; it has {}", state.name, name, fmt::join(names, ", ")),
+              ErrorKind::Usage);
+}
+
+}  // namespace model
 
 Model::Model() = default;
 
@@ -76,37 +93,59 @@ Model::Model(std::string name, std::vector<std::string> inputs, std::vector<std:
     throw Error(fmt::format("model '{}' needs at least one input and one output", state_->name));
 }
 
-const std::string& Model::name() const { return state_->name; }
-const std::vector<std::string>& Model::inputs() const { return state_->inputs; }
-const std::vector<std::string>& Model::outputs() const { return state_->outputs; }
+const std::string& Model::name() const { return model::state_of(*this).name; }
+const std::vector<std::string>& Model::inputs() const { return model::state_of(*this).inputs; }
+const std::vector<std::string>& Model::outputs() const { return model::state_of(*this).outputs; }
 
 Tensor Model::operator()(Tensor x, bool training, std::source_location where) const {
-  if (state_ != nullptr && state_->inputs.size() != 1)
+  if (inputs().size() != 1)
     throw Error(fmt::format("model '{}' has several inputs; name them: {}", name(), fmt::join(inputs(), ", ")));
-  return (*this)(NamedTensors{{state_ == nullptr ? "input" : inputs().front(), x}}, training, where).only();
+  return (*this)(NamedTensors{{inputs().front(), x}}, training, where).only();
 }
 
 NamedTensors Model::operator()(const NamedTensors& inputs, bool training, std::source_location where) const {
-  if (state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
   const graph::Caller caller(where);
   expect_names(name(), "inputs", state_->inputs, inputs);
   const std::shared_ptr<VariableStore> store = inputs.begin()->second.graph().store();
-  const std::string full_name = store->full_name(name());
-  const bool is_known = state_->lives_in(store, full_name);
-  const Scope scope(*store, name(), is_known ? Scope::Mode::Reuse : Scope::Mode::Inherit);
+  graph::ModelScope scope(*store, name(), state_->weights);
   NamedTensors outputs = state_->function(inputs, training);
   expect_names(name(), "outputs", state_->outputs, outputs);
-  if (!is_known) state_->homes.push_back({store, full_name});
+  scope.set_built();
+  if (state_->called_with->empty())
+    for (const std::string& input : state_->inputs) {
+      TensorType type = inputs[input].type();
+      if (type.shape.rank() > 0) type.shape[0] = Dim::batch();
+      state_->called_with->push_back({input, type});
+    }
   return outputs;
 }
 
 std::vector<Tensor> Model::weights() const {
-  if (state_ == nullptr) throw Error("the model is empty; make it from layers or from a function first");
+  const std::shared_ptr<graph::ModelWeights>& own = model::state_of(*this).weights;
   graph::Recorder& recorder = graph::require_recorder("Model::weights");
-  std::vector<Tensor> weights = recorder.variables(name() + "/", VariableRole::Weight);
-  if (weights.empty())
-    throw Error(fmt::format("model '{}' has no weights here; they are made when it is first called", name()));
+  graph::ModelScope scope(*recorder.graph().store(), name(), own);
+  std::vector<Tensor> weights;
+  own->for_each([&](const graph::ModelWeights::Member& member) {
+    const StoredVariable& stored = scope.variable_of(member);
+    if (stored.role == VariableRole::Weight) weights.push_back(recorder.tensor_of(stored));
+  });
+  if (own->is_empty())
+    throw Error(fmt::format("model '{}' has no weights yet; they are made when it is first called", name()));
+  scope.set_built();
   return weights;
+}
+
+Tensor Model::weight(std::string_view name) const {
+  const std::shared_ptr<graph::ModelWeight> wanted = model::find_weight(*this, name);
+  graph::Recorder& recorder = graph::require_recorder("Model::weight");
+  graph::ModelScope scope(*recorder.graph().store(), this->name(), state_->weights);
+  Tensor found;
+  state_->weights->for_each([&](const graph::ModelWeights::Member& member) {
+    const StoredVariable& stored = scope.variable_of(member);
+    if (member.weight == wanted) found = recorder.tensor_of(stored);
+  });
+  scope.set_built();
+  return found;
 }
 
 Model sequential(std::vector<Layer> layers, std::string name) {

@@ -256,7 +256,7 @@ class StageBuilder {
       }
       graph::Attrs attrs = source_.attrs(node);
       // Random operators are keyed by the sample's number in the batch.
-      if (micro_batch > 0 && attrs.has("per_sample")) attrs.set("first_sample", micro_batch * place_.samples);
+      if (micro_batch > 0 && attrs.has("key")) attrs.set("first_sample", micro_batch * place_.samples);
       const NodeId added = body.add_node(*node.op, inputs, attrs, source_.name(node));
       for (int i = 0; i < node.outputs; ++i) map[node.first_output + i] = body.node(added).first_output + i;
       if (trains && std::ranges::count(whole_.statistics, static_cast<NodeId>(id)) > 0) updates_.nodes.push_back(added);

@@ -161,6 +161,12 @@ PrunedWeights add_pruning(Graph& graph, const Pruning& pruning, std::span<const 
   return result;
 }
 
+int64_t first_pruning_step(const Pruning& pruning) {
+  if (pruning.two_of_four) return 1;
+  const int64_t first = pruning.begin > 0 ? pruning.begin : pruning.frequency;
+  return pruning.end >= 0 && first > pruning.end ? 0 : first;
+}
+
 Bytes mask_bytes(const Graph& graph) {
   Bytes bytes = 0;
   for (const graph::Variable& variable : graph.body().variables()) {
@@ -200,6 +206,9 @@ void Pruning::check() const {
   if (frequency < 1)
     refuse_pruning(
         fmt::format("a frequency of {} makes no sense; masks are made anew each 1 or more steps", frequency));
+  if (model::first_pruning_step(*this) == 0)
+    refuse_pruning(
+        fmt::format("no step up to {} is one that makes masks: each {} steps does; give a later end", end, frequency));
   if (!(power > 0 && std::isfinite(power))) refuse_pruning(fmt::format("a power of {} must be positive", power));
   if (block_height < 1 || block_width < 1)
     refuse_pruning(fmt::format("blocks of {} x {} make no sense; give 1 x 1 or larger", block_height, block_width));

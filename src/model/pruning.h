@@ -21,6 +21,9 @@ struct PrunedWeights {
 PrunedWeights add_pruning(Graph& graph, const Pruning& pruning, std::span<const Tensor> trained,
                           std::string_view scope);
 
+// The first run of these nodes, counted from 1, that makes masks; 0: none does.
+int64_t first_pruning_step(const Pruning& pruning);
+
 // What the masks of a graph take.
 Bytes mask_bytes(const Graph& graph);
 

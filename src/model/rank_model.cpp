@@ -7,6 +7,7 @@
 
 #include "kernels/rank_slices.h"
 #include "kernels/sum_over_ranks.h"
+#include "model/model_state.h"
 #include "model/rewrite.h"
 #include "ops/ops.h"
 
@@ -108,7 +109,9 @@ ModelSpec make_rank_model(const ModelSpec& spec, autodiff::SharedTensors& shared
     if (!is_synchronised(node.op(), node.attrs, norms)) return std::nullopt;
     return synchronise(node, buffer->in(node.graph));
   };
-  return replay_spec(spec, traced, rewrite);
+  ModelSpec replayed = replay_spec(spec, traced, rewrite);
+  replayed.model.state()->weights = spec.model.state()->weights;  // the same model
+  return replayed;
 }
 
 }  // namespace plimsoll::model

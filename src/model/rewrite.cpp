@@ -7,8 +7,8 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
-#include "base/random.h"
 #include "graph/apply.h"
+#include "graph/draws.h"
 #include "graph/recorder.h"
 
 namespace plimsoll::model {
@@ -69,20 +69,6 @@ graph::Attrs at_batch_of(const graph::Attrs& attrs, Dim batch) {
     sized.set(key, here);
   }
   return sized;
-}
-
-// A key that no other node of that operator has, so that two random nodes never draw the same numbers (see dropout). In
-// eager code each call gets another key.
-int64_t free_key(const graph::Body& into, const graph::Op& op, int64_t wanted) {
-  auto key = static_cast<uint64_t>(wanted);
-  if (into.recorder() != nullptr) return static_cast<int64_t>(mix_bits(key, into.nodes().size()));
-  const auto is_taken = [&] {
-    return std::any_of(into.nodes().begin(), into.nodes().end(), [&](const graph::Node& node) {
-      return node.op == &op && into.attrs(node).i("key") == static_cast<int64_t>(key);
-    });
-  };
-  while (is_taken()) key = mix_bits(key);
-  return static_cast<int64_t>(key);
 }
 
 class Replay {
@@ -287,11 +273,12 @@ std::string ReplayedNode::input_name(size_t number) const {
 std::vector<Tensor> ReplayedNode::replay() const {
   const graph::Body& into = graph.body();
   graph::Attrs settings = attrs;
-  if (settings.has("key")) settings.set("key", free_key(into, op(), settings.i("key")));
+  if (settings.has("key")) settings.set("key", graph::free_key(into, op(), static_cast<uint64_t>(settings.i("key"))));
   // A split batch_norm gives one row of statistics for each micro-batch: their mean is taken, as ops::batch_norm does.
   const bool splits = into.may_split(op().name) && !settings.has("split");
   if (splits) settings.set("split", int64_t{1});
-  const graph::Outputs made = graph::apply(op(), inputs, settings, name);
+  const graph::Outputs made =
+      inputs.empty() ? graph::apply_in(graph, op(), settings, name) : graph::apply(op(), inputs, settings, name);
   std::vector<Tensor> outputs;
   const std::string mean_name = name.substr(0, name.find_last_of('/') + 1) + "reduce_mean";
   for (int i = 0; i < made.size(); ++i)

@@ -72,9 +72,25 @@ Objective classes_objective(Tensor logits, Tensor labels) {
   return {sparse_cross_entropy(logits, labels, "loss"), Metric::accuracy().sums(logits, labels)};
 }
 
+namespace {
+
+// Sizes that a layer can't have are a mistake of who gave them.
+Layer explain_sizes(std::string model, Layer forward) {
+  return [model = std::move(model), forward = std::move(forward)](Tensor x, bool training) {
+    try {
+      return forward(std::move(x), training);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::General) throw;
+      throw Error(fmt::format("model '{}' can't have these sizes: {}", model, e.what()), ErrorKind::Usage);
+    }
+  };
+}
+
+}  // namespace
+
 ModelSpec make_spec(const ModelSettings& settings, Layer forward, const TensorType& input, const TensorType& labels,
                     ObjectiveOfOne objective) {
-  return {.model = {settings.model(), std::move(forward)},
+  return {.model = {settings.model(), explain_sizes(settings.model(), std::move(forward))},
           .inputs = {{"input", input}},
           .targets = {{"labels", labels}},
           .objective = [objective = std::move(objective)](const NamedTensors& outputs, const NamedTensors& targets) {

@@ -11,11 +11,6 @@ Bytes Budget::transfer_bytes() const { return has_transfers_ ? Homes::kBytes : 0
 
 Bytes Budget::action_bytes() const { return covers_process() ? kBytesOfAction + options_.caller_step_bytes : 0; }
 
-void Budget::give_to_later_plan() {
-  later_.release();
-  later_bytes_ = 0;
-}
-
 // A cached plan has used some of this room: the next one gets what is left.
 void Budget::hold_other_batches() {
   if (covers_process()) other_batches_.resize(std::clamp<Bytes>(line_.free(), 0, other_batches_bytes_));

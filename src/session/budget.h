@@ -27,7 +27,6 @@ class Budget {
   void allow_transfers() { has_transfers_ = true; }
   // Room for steps that are planned later, but before the session opens.
   void leave_for_later_plans(Bytes bytes) { later_bytes_ = bytes; }
-  void give_to_later_plan();
   // Room for steps of other batch sizes that are planned while the session is open.
   void leave_for_other_batches(Bytes bytes) { other_batches_bytes_ = bytes; }
   void release_other_batches() { other_batches_.resize(0); }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "plan/effort.h"
 #include "session/bad_data.h"
 #include "session/finite.h"
 #include "session/variables.h"
@@ -45,12 +46,12 @@ void expect_memory(Tensor variable, const void* memory) {
 }  // namespace
 
 Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
-               const SessionOptions& options)
+               const SessionOptions& options, Bytes planning_line)
     : graph_(graph.body()),
       options_(options),
       budget_(line, options_),
       lowering_(graph_, options_, line),
-      planner_(graph_, options_, budget_, lowering_) {
+      planner_(graph_, options_, budget_, lowering_, planning_line) {
   const auto turn = budget_.line().take_planning_turn();
   state_.seed = options.seed;
   planner_.plan_all(requests);
@@ -60,6 +61,12 @@ Engine::~Engine() { close(); }
 
 Bytes Engine::peak_bytes() const {
   return std::max({earlier_peak_bytes_, running_bytes(), planner_.planning_peak_bytes()});
+}
+
+Bytes Engine::room_for_problems(size_t number) const {
+  const PlannedStep& step = steps().at(number);
+  const Bytes room = planner_.room_to_plan() - lowering_.bytes_of_problems(step);
+  return room < bytes_of_option(step.program.problem) ? 0 : room;
 }
 
 void Engine::expect_graph() const {
@@ -93,6 +100,7 @@ void Engine::open() {
   line.measure_process();
   commit_arena();
   initialize();
+  if (start_link_) std::exchange(start_link_, {})();
 }
 
 void Engine::set_network(kernels::Network* network) {
@@ -105,8 +113,20 @@ void Engine::commit_arena() {
   budget_.set_arena_resident();
 }
 
+void Engine::link_weights(bool has_initial_values, std::function<bool()> make_room) {
+  start_link_ = [this, has_initial_values, make_room = std::move(make_room)] {
+    auto link = std::make_unique<WeightsLink>(*this, graph_, state_.seed, has_initial_values, make_room);
+    if (link->is_empty()) return;
+    link->refresh();
+    link_ = std::move(link);
+  };
+  if (arena_) std::exchange(start_link_, {})();
+}
+
 void Engine::close() {
   if (is_closed_) return;
+  if (link_ != nullptr) link_->keep(graph_lives_->load());
+  link_.reset();
   is_readable_->store(false);
   for (PlannedStep& step : planner_.steps()) step.executor.reset();
   homes_ = {};
@@ -161,14 +181,6 @@ std::byte* Engine::staging() { return arena_->data() + steps().front().plan.vari
 float* Engine::piece_staging(const lower::Port& port) { return reinterpret_cast<float*>(plain_staging(port)); }
 std::byte* Engine::plain_staging(const lower::Port& port) {
   return homes_.is_resident(port) ? staging() : staging() + round_up(port.type.bytes(), kAlignment);
-}
-
-size_t Engine::plan(const Request& request) {
-  if (arena_ || is_closed_) throw Error("a step can be added to a session before it opens, not after");
-  budget_.give_to_later_plan();
-  const size_t number = find_or_plan(request);
-  planner_.keep(number);
-  return number;
 }
 
 size_t Engine::find_or_plan(const Request& request) {
@@ -325,7 +337,17 @@ void Engine::expect_finite(const PlannedStep& step, std::span<const Feed> feeds)
                    step.request.updates.empty() ? "in evaluation" : fmt::format("at step {}", state_.step));
 }
 
+void Engine::see_weights(size_t number) {
+  if (start_link_ && number < steps().size()) open();
+  if (link_ == nullptr || number >= steps().size()) return;
+  if (steps()[number].request.updates.empty())
+    link_->refresh();
+  else
+    link_->take();
+}
+
 std::span<const View> Engine::run_step(size_t number, std::span<const Feed> feeds) {
+  see_weights(number);
   const Turn turn(*this);
   PlannedStep& step = take_feeds(number, feeds);
   if (step.watch == nullptr) {
@@ -337,6 +359,7 @@ std::span<const View> Engine::run_step(size_t number, std::span<const Feed> feed
 }
 
 std::span<const View> Engine::run_timed(size_t number, std::span<const Feed> feeds, std::span<int64_t> action_ns) {
+  see_weights(number);
   const Turn turn(*this);
   PlannedStep& step = take_feeds(number, feeds);
   if (action_ns.size() < step.executor->actions())
@@ -354,6 +377,7 @@ lower::Port Engine::port_of(Tensor variable) {
 }
 
 void Engine::get(Tensor variable, void* into, Bytes bytes) {
+  see_newest();
   const Turn turn(*this);
   const lower::Port port = port_of(variable);
   expect_bytes(variable, bytes);
@@ -366,7 +390,12 @@ void Engine::get(Tensor variable, void* into, Bytes bytes) {
 }
 
 std::span<const std::byte> Engine::peek(Tensor variable) {
+  see_newest();
   const Turn turn(*this);
+  return peek_unlinked(variable);
+}
+
+std::span<const std::byte> Engine::peek_unlinked(Tensor variable) {
   const lower::Port port = port_of(variable);
   if (port.packed)
     throw Error(fmt::format("variable '{}' is kept in {}; get it into memory of your own", variable.name(),
@@ -380,20 +409,29 @@ std::span<const std::byte> Engine::peek(Tensor variable) {
 }
 
 void Engine::read(Tensor variable, const std::function<void(std::span<const std::byte>)>& read) {
-  const std::optional<kernels::PackedWeights> packed = port_of(variable).packed;
-  if (!packed) return read(peek(variable));
+  see_newest();
   const Turn turn(*this);
+  read_unlinked(variable, read);
+}
+
+void Engine::read_unlinked(Tensor variable, const std::function<void(std::span<const std::byte>)>& read) {
   const lower::Port port = port_of(variable);
+  if (!port.packed) return read(peek_unlinked(variable));
   const std::byte* value = homes_.read(port, staging());
   float* const piece = piece_staging(port);
-  for_each_piece(*packed, [&](int64_t first, int64_t rows, Bytes bytes) {
-    packed->unpack(value, first, rows, piece);
+  for_each_piece(*port.packed, [&](int64_t first, int64_t rows, Bytes bytes) {
+    port.packed->unpack(value, first, rows, piece);
     read({reinterpret_cast<const std::byte*>(piece), static_cast<size_t>(bytes)});
   });
 }
 
 void Engine::fill(Tensor variable, const std::function<void(void* into, Bytes at, Bytes bytes)>& write) {
+  announce_change(variable);
   const Turn turn(*this);
+  fill_unlinked(variable, write);
+}
+
+void Engine::fill_unlinked(Tensor variable, const std::function<void(void* into, Bytes at, Bytes bytes)>& write) {
   const lower::Port port = port_of(variable);
   std::byte* place = homes_.place(port, staging());
   if (port.packed) {
@@ -411,10 +449,15 @@ void Engine::fill(Tensor variable, const std::function<void(void* into, Bytes at
 }
 
 void Engine::set(Tensor variable, const void* from, Bytes bytes) {
+  lower::Port port;
+  {
+    const Turn turn(*this);
+    port = port_of(variable);
+    expect_bytes(variable, bytes);
+    expect_memory(variable, from);
+  }
+  announce_change(variable);
   const Turn turn(*this);
-  const lower::Port port = port_of(variable);
-  expect_bytes(variable, bytes);
-  expect_memory(variable, from);
   std::byte* place = homes_.place(port, staging());
   if (port.packed)
     port.packed->pack(static_cast<const float*>(from), 0, port.packed->rows, place);

@@ -14,20 +14,19 @@
 #include "session/homes.h"
 #include "session/lowering.h"
 #include "session/planning.h"
+#include "session/weights_link.h"
 
 namespace plimsoll::session {
 
 class Engine {
  public:
-  // Lowers and plans the requests, and reserves their arena. Throws DoesNotFit.
-  Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
-         const SessionOptions& options = {});
+  // Lowers and plans the requests, and reserves their arena. Throws DoesNotFit. Planning stays within the line, or
+  // within `planning_line` where another line is only tried.
+  Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options = {},
+         Bytes planning_line = 0);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
-
-  // One more step, planned like those of the constructor; returns its number. For an engine that is not open yet.
-  size_t plan(const Request& request);
 
   void open();
   void close();
@@ -52,6 +51,12 @@ class Engine {
   // A variable row-major, piece by piece, mostly in one: given to `read`, or filled by `write` from byte `at` on.
   void read(Tensor variable, const std::function<void(std::span<const std::byte>)>& read);
   void fill(Tensor variable, const std::function<void(void* into, Bytes at, Bytes bytes)>& write);
+
+  // From now on the weights of models in this graph are those of the models: what others change is seen here, and the
+  // other way round; from when the session opens, or at once where it is open. See WeightsLink.
+  void link_weights(bool has_initial_values = true, std::function<bool()> make_room = {});
+  // What the session did to the weights is forgotten when it ends, instead of being kept for the models.
+  void unlink_weights() { link_.reset(); }
 
   const std::vector<PlannedStep>& steps() const { return planner_.steps(); }
   const MemoryLine& line() const { return budget_.line(); }
@@ -78,9 +83,24 @@ class Engine {
 
   // All problems of that step, to plan it under other lines: the whole batch first, then micro-batches.
   std::vector<plan::Problem> problems(size_t number) { return lowering_.list_problems(steps().at(number)); }
+  // What a search among all problems of that step may take for itself; 0: the line has no room for them.
+  Bytes room_for_problems(size_t number) const;
 
  private:
+  friend class WeightsLink;
   class Turn;  // of the thread that uses the engine
+  // The numbers that are there, linked or not. Without a turn: what they call may read other variables of this session.
+  void read_unlinked(Tensor variable, const std::function<void(std::span<const std::byte>)>& read);
+  void fill_unlinked(Tensor variable, const std::function<void(void* into, Bytes at, Bytes bytes)>& write);
+  std::span<const std::byte> peek_unlinked(Tensor variable);
+  void see_weights(size_t number);  // before that step runs
+  void see_newest() {
+    if (link_ != nullptr) link_->refresh();
+  }
+  void announce_change(Tensor variable) {
+    if (start_link_) open();
+    if (link_ != nullptr && variable.owner() == &graph_) link_->overwrite(variable.id());
+  }
   // All that is held while steps run, as it was when the last of them was planned. The process is estimated from above,
   // so this sum may pass the line though the process never does: hence the minimum.
   Bytes running_bytes() const {
@@ -119,6 +139,8 @@ class Engine {
   bool is_closed_ = false;
   // False when the arena is gone: views ask before they read.
   const std::shared_ptr<std::atomic<bool>> is_readable_ = std::make_shared<std::atomic<bool>>(true);
+  std::unique_ptr<WeightsLink> link_;  // null: the weights are those of the session alone
+  std::function<void()> start_link_;   // when the session opens
 };
 
 }  // namespace plimsoll::session

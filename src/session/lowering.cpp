@@ -87,6 +87,11 @@ bool StepLowering::has_room_for_splits(const PlannedStep& step, Bytes search_byt
   return std::ssize(split_sizes(step.request, step.program)) * each <= search_bytes;
 }
 
+Bytes StepLowering::bytes_of_problems(const PlannedStep& step) const {
+  const auto sizes = std::ssize(split_sizes(step.request, step.program));
+  return (1 + sizes) * kBytesOfTask * std::ssize(step.program.tasks);
+}
+
 std::vector<plan::Problem> StepLowering::list_problems(const PlannedStep& step) {
   std::vector<plan::Problem> problems;
   lower::KernelStore kernels([this] { drop_code(); });

@@ -20,6 +20,8 @@ class StepLowering {
   std::vector<lower::Program> lower_splits(const Request& request, const lower::Program& whole);
   // Whether the programs of all sizes may exist together while planning is allowed so many bytes.
   bool has_room_for_splits(const PlannedStep& step, Bytes search_bytes) const;
+  // What the programs of all ways to set up the step take.
+  Bytes bytes_of_problems(const PlannedStep& step) const;
   // All ways to set up the step: the whole first, then micro-batches. Kernels made for it are dropped.
   std::vector<plan::Problem> list_problems(const PlannedStep& step);
 

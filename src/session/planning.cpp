@@ -14,8 +14,17 @@
 namespace plimsoll::session {
 namespace {
 
-// Where the line has less left, planning still takes this much.
+// Where the line has no room for a plan at all, planning still takes this much, to name a line that has.
 constexpr Bytes kLeastSearchBytes = 8 * MiB;
+// What an earlier round missed is left free in steps of this, because the process grows a little with each round too.
+constexpr Bytes kLeftFreeAtOnce = 64 * KiB;
+
+// The time of a plan with the same bits as without a line may be so many times that of micro-batches, whose sums are
+// rounded in another order.
+constexpr double kPriceOfBits = 1.1;
+
+// What a search takes beside is more than plan/effort.h counts, by at most a third.
+Bytes room_to_search(Bytes room) { return room - room / 4; }
 
 // Staging memory behind all variables, through which one is copied from or to row-major memory or the file.
 Bytes staging_bytes(const lower::Port& port, bool is_stored) {
@@ -36,13 +45,21 @@ Bytes staging_bytes(const PlannedStep& step) {
   return most;
 }
 
+// Programs of a session list the same variables.
+bool have_same_layouts(const lower::Program& a, const lower::Program& b) {
+  return std::ranges::equal(
+      a.variables, b.variables, {}, [](const lower::Port& port) { return port.type.layout; },
+      [](const lower::Port& port) { return port.type.layout; });
+}
+
 }  // namespace
 
 StepPlanner::StepPlanner(const graph::Body& graph, const SessionOptions& options, Budget& budget,
-                         StepLowering& lowering)
-    : graph_(graph), options_(options), budget_(budget), lowering_(lowering) {}
+                         StepLowering& lowering, Bytes planning_line)
+    : graph_(graph), options_(options), budget_(budget), lowering_(lowering), planning_line_(planning_line) {}
 
 void StepPlanner::plan_all(const std::vector<Request>& requests) {
+  const Bytes peak_before = budget_.covers_process() ? peak_resident_bytes() : 0;
   for (const Request& request : requests)
     if (!request.updates.empty()) budget_.line().expect_training();
   // Kernels of a training step decide the layouts of variables, so it is lowered before others.
@@ -63,10 +80,16 @@ void StepPlanner::plan_all(const std::vector<Request>& requests) {
   if (budget_.covers_process() && options_.plans_other_batches)
     budget_.leave_for_other_batches(round_up(bytes_to_plan_another(most_tasks), kProcessQuantum / 2));
   lowering_.close_layouts();
+  // A variable has one place and one layout in all steps, also in those that do not use it and were lowered before it
+  // was chosen. The last one knows what all have chosen.
+  for (const size_t i : order)
+    if (!have_same_layouts(steps_[i].program, steps_[order.back()].program))
+      lowering_.lower(steps_[i], Request(steps_[i].request));
   if (options_.levers.spill && !options_.scratch_folder.empty())
     disk_speed_ = memory::kept_disk_speed(options_.scratch_folder, options_.disk_limit).speed;
   if (may_spill()) budget_.allow_transfers();
   plan_in_order(order);
+  if (!order.empty() && budget_.covers_process()) note_planning_peak(peak_before);
 }
 
 Bytes StepPlanner::counted_bytes() const {
@@ -87,8 +110,10 @@ void StepPlanner::leave_room_for_later(const PlannedStep& last, Bytes lowered_by
 // A plan may take more beside its arena than was left for it: kernels of micro-batches, actions of later steps. All
 // steps are then planned again, with that much left free.
 void StepPlanner::plan_in_order(const std::vector<size_t>& order) {
-  constexpr int kRounds = 5;
+  const int most_rounds = 5 + static_cast<int>(order.size());
   Bytes process_before = MemoryLine::kUnlimited;
+  std::vector<int64_t> actions;  // of each step: its tasks, or as many as it was planned with
+  for (const PlannedStep& step : steps_) actions.push_back(std::ssize(step.program.tasks));
   for (int round = 1;; ++round) {
     budget_.hold_overhead(leaving_bytes(), is_open_);
     // Growth of the process in the round before, such as tables of libraries, is measured now: it is not left free too.
@@ -97,21 +122,28 @@ void StepPlanner::plan_in_order(const std::vector<size_t>& order) {
     Bytes missing = 0;
     for (auto i = order.begin(); i != order.end() && missing == 0; ++i) {
       int64_t later_actions = 0;
-      for (auto later = i + 1; later != order.end(); ++later) later_actions += std::ssize(steps_[*later].program.tasks);
+      for (auto later = i + 1; later != order.end(); ++later) later_actions += actions[*later];
       budget_.expect_later_actions(later_actions);
       missing = plan_step(steps_[*i]);
     }
+    int64_t planned = 0;
+    bool has_more = false;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      planned += steps_[i].planned_actions;
+      has_more = has_more || steps_[i].planned_actions > actions[i];
+      actions[i] = std::max(actions[i], steps_[i].planned_actions);
+    }
     if (missing == 0) {
-      int64_t actions = 0;
-      for (const PlannedStep& step : steps_) actions += step.planned_actions;
-      missing = budget_.settle(actions, leaving_bytes());
+      missing = budget_.settle(planned, leaving_bytes());
+      has_more = false;
     }
     if (missing == 0) {
       budget_.forget_left_free();  // the plans that it was left for exist now, and are measured
       return;
     }
-    if (round == kRounds) refuse_grown(steps_[order.front()]);
-    budget_.leave_free(missing);
+    if (round == most_rounds) refuse_grown(steps_[order.front()]);
+    // Actions that were not expected are expected from now on, so that nothing more is left free for them.
+    if (!has_more) budget_.leave_free(round_up(missing, kLeftFreeAtOnce));
     forget_plans(order);
   }
 }
@@ -178,11 +210,10 @@ plan::Limits StepPlanner::limits_for(const PlannedStep& step) const {
   limits.batch = step.request.batch;
   limits.levers = options_.levers;
   limits.action_bytes = budget_.action_bytes();
-  // Planning is done before the arena is taken, in the memory that will be the arena's.
-  if (budget_.covers_process() && limits.bytes < MemoryLine::kUnlimited)
-    limits.search_bytes =
-        std::max(kLeastSearchBytes,
-                 is_open_ ? budget_.line().free() : limits.bytes + budget_.overhead_bytes() - leaving_bytes());
+  if (budget_.covers_process() && limits.bytes < MemoryLine::kUnlimited) {
+    const Bytes room = room_to_plan(), least = bytes_to_plan(step.program.problem);
+    limits.search_bytes = room >= least ? std::max(least, room_to_search(room)) : std::max(kLeastSearchBytes, room);
+  }
   if (may_spill()) {
     limits.disk_bytes = options_.disk_limit;
     for (const lower::Port& port : step.program.variables)
@@ -194,7 +225,8 @@ plan::Limits StepPlanner::limits_for(const PlannedStep& step) const {
   return limits;
 }
 
-// Plans the whole batch first; micro-batches only when that plan is slower than without a line, or does not fit.
+// Plans the whole batch first; micro-batches only when that plan is slower than without a line, or does not fit. Of two
+// plans that fit, the whole batch is chosen unless it is slower by more than kPriceOfBits.
 Bytes StepPlanner::plan_step(PlannedStep& step) {
   const plan::Problem& whole = step.program.problem;
   if (budget_.covers_process()) memory::drop_code_near(budget_.line().limit());
@@ -208,17 +240,28 @@ Bytes StepPlanner::plan_step(PlannedStep& step) {
   if (lowering_.has_room_for_splits(step, limits.search_bytes))
     splits = lowering_.lower_splits(step.request, step.program);
   std::vector<const plan::Problem*> problems;
-  for (const lower::Program& split : splits) problems.push_back(&split.problem);
+  plan::Limits beside = limits;  // the programs of all sizes
+  for (const lower::Program& split : splits) {
+    problems.push_back(&split.problem);
+    if (beside.search_bytes < MemoryLine::kUnlimited) beside.search_bytes -= kBytesOfTask * std::ssize(split.tasks);
+  }
   std::optional<plan::Choice> better;
   if (!splits.empty())
-    better = plan == nullptr ? choose_plan(whole, problems, limits)
-                             : choose_faster_plan(whole, problems, limits, plan->predicted_ns);
-  if (better && std::holds_alternative<plan::Plan>(better->answer)) {
+    better = plan == nullptr ? choose_plan(whole, problems, beside)
+                             : choose_faster_plan(whole, problems, beside, plan->predicted_ns);
+  const auto* const split = better ? std::get_if<plan::Plan>(&better->answer) : nullptr;
+  const auto note = [&](const plan::Plan& other) {
+    step.other = {std::ssize(other.micro_batches), other.predicted_ns, other.arena_bytes};
+  };
+  if (split != nullptr && plan != nullptr && plan->predicted_ns <= kPriceOfBits * split->predicted_ns) {
+    note(*split);
+  } else if (split != nullptr) {
+    if (plan != nullptr) note(*plan);
     step.program = std::move(splits[better->problem]);
     splits.clear();
     lowering_.drop_unused_kernels();
     auto& chosen = std::get<plan::Plan>(better->answer);
-    plan::compare(chosen, choice.alternatives);
+    plan::record_faster_alternative(chosen, choice.alternatives);
     return accept(step, std::move(chosen), limits);
   }
   if (plan != nullptr) return accept(step, std::move(std::get<plan::Plan>(choice.answer)), limits);
@@ -261,6 +304,13 @@ void StepPlanner::hold_arena(const PlannedStep& accepted) {
   for (const PlannedStep& step : steps_)
     if (step.plan.arena_bytes > largest->plan.arena_bytes) largest = &step;
   budget_.hold_arena(arena_bytes_, largest->plan.peak_by_tag);
+}
+
+Bytes StepPlanner::room_to_plan() const {
+  const MemoryLine& line = budget_.line();
+  if (!budget_.covers_process() || line.limit() == MemoryLine::kUnlimited) return MemoryLine::kUnlimited;
+  if (is_open_) return line.free();
+  return planning_line() - budget_.peak_of_planning(0, leaving_bytes());
 }
 
 Bytes StepPlanner::peak_of_planning(Bytes planning_bytes) const {

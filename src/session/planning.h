@@ -16,7 +16,8 @@ namespace plimsoll::session {
 // Owns the planned steps. Those that were asked for before the session opened stay; others are a bounded cache.
 class StepPlanner {
  public:
-  StepPlanner(const graph::Body& graph, const SessionOptions& options, Budget& budget, StepLowering& lowering);
+  StepPlanner(const graph::Body& graph, const SessionOptions& options, Budget& budget, StepLowering& lowering,
+              Bytes planning_line);
 
   // Lowers and plans all of them. Throws DoesNotFit.
   void plan_all(const std::vector<Request>& requests);
@@ -24,8 +25,6 @@ class StepPlanner {
   std::optional<size_t> find(const Request& request) const;
   // Lowers and plans one more; its arena may not pass what the earlier ones leave. Throws DoesNotFit.
   size_t plan_more(const Request& request);
-  // The steps planned so far are no part of the cache.
-  void keep(size_t number) { kept_steps_ = std::max(kept_steps_, number + 1); }
   // From now on there is an arena.
   void set_open() { is_open_ = true; }
 
@@ -36,8 +35,11 @@ class StepPlanner {
   Bytes planning_peak_bytes() const { return planning_peak_bytes_; }
   // What is given back when the session opens, before the arena is touched.
   Bytes leaving_bytes() const;
+  // What planning may take beside what is held now. The arena is taken only when the session opens.
+  Bytes room_to_plan() const;
 
  private:
+  Bytes planning_line() const { return planning_line_ > 0 ? planning_line_ : budget_.line().limit(); }
   bool may_spill() const { return disk_speed_.read_bytes_per_s > 0; }
   void leave_room_for_later(const PlannedStep& last, Bytes lowered_bytes);
   Bytes counted_bytes() const;
@@ -52,6 +54,7 @@ class StepPlanner {
   Bytes peak_of_planning(Bytes planning_bytes) const;
   Bytes bytes_to_plan_another(int64_t tasks) const;
   void expect_room_to_plan() const;
+  void note_planning_peak(Bytes peak_before);
   void expect_room_for_planning(const plan::Problem& problem, const plan::Plan& plan);
   Refusal describe(const plan::Problem& problem, const plan::Shortfall& shortfall, Bytes planning_bytes) const;
   [[noreturn]] void refuse(const PlannedStep& step, std::span<const plan::Problem* const> problems,
@@ -62,6 +65,7 @@ class StepPlanner {
   const SessionOptions& options_;
   Budget& budget_;
   StepLowering& lowering_;
+  const Bytes planning_line_;  // 0: the line itself
   std::vector<PlannedStep> steps_;
   size_t kept_steps_ = 0;  // the first of steps_
   bool is_open_ = false;

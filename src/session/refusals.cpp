@@ -8,6 +8,13 @@
 #include "session/planning.h"
 
 namespace plimsoll::session {
+namespace {
+
+// The search for a lower need beside a line that leaves no room for it takes at most this much. In time that is about
+// as bounded: the effort for each task is counted.
+constexpr Bytes kMostSearchOfRefusal = 256 * MiB;
+
+}  // namespace
 
 Refusal StepPlanner::describe(const plan::Problem& problem, const plan::Shortfall& shortfall,
                               Bytes planning_bytes) const {
@@ -32,20 +39,23 @@ Refusal StepPlanner::describe(const plan::Problem& problem, const plan::Shortfal
   return refusal;
 }
 
-// Throws with the smallest line that works. Where the line left too little memory for a full search, plans once more
-// without that limit if the machine has the memory, and takes the lower need.
+// Throws with the smallest line that works. Where the line left too little memory for a full search, plans once more if
+// that takes little memory, and takes the lower need: what one search finds, planning under the named line finds too.
+// Not where the caller's line must be kept.
 void StepPlanner::refuse(const PlannedStep& step, std::span<const plan::Problem* const> problems,
                          const plan::Limits& limits, const plan::Choice& choice) const {
   const plan::Problem& whole = step.program.problem;
   Refusal refusal = describe(*problems[choice.problem], std::get<plan::Shortfall>(choice.answer), bytes_to_plan(whole));
   const Bytes to_search = bytes_of_option(whole) + bytes_of_recompute_search(whole);
-  if (limits.search_bytes < to_search && memory::available_memory_bytes() > 4 * to_search) {
+  if (limits.search_bytes < to_search && to_search <= kMostSearchOfRefusal && planning_line_ == 0 &&
+      memory::available_memory_bytes() > 4 * to_search) {
     plan::Limits open = limits;
     open.bytes = 0;
-    open.search_bytes = MemoryLine::kUnlimited;
+    open.search_bytes = kMostSearchOfRefusal;
+    open.levers.variants = false;
     const plan::Problem* const one[] = {&whole};
     const plan::Choice searched = choose_plan(whole, one, open);
-    Refusal other = describe(whole, std::get<plan::Shortfall>(searched.answer), to_search);
+    Refusal other = describe(whole, std::get<plan::Shortfall>(searched.answer), to_search + to_search / 3);
     if (other.need < refusal.need) refusal = std::move(other);
   }
   throw DoesNotFit(std::move(refusal));
@@ -78,6 +88,22 @@ void StepPlanner::expect_room_to_plan() const {
   refusal.reason =
       fmt::format("to plan a step for another batch takes {} beside the arena: plan it before the session opens",
                   format_bytes(bytes));
+  throw DoesNotFit(std::move(refusal));
+}
+
+// What planning takes is estimated beforehand: where it took more, that is announced, and refused above the line.
+void StepPlanner::note_planning_peak(Bytes peak_before) {
+  const Bytes peak = peak_resident_bytes(), line = planning_line();
+  if (peak <= peak_before) return;
+  planning_peak_bytes_ = std::max(planning_peak_bytes_, std::min(round_up(peak, kProcessQuantum), line));
+  if (peak_before > line || peak <= line) return;
+  Refusal refusal;
+  refusal.line = budget_.line().limit();
+  refusal.runtime = budget_.line().process_bytes();
+  refusal.data = options_.data_bytes;
+  refusal.need = peak;
+  refusal.smallest_line = round_line(peak + kProcessQuantum);
+  refusal.reason = "planning the step takes more than running it";
   throw DoesNotFit(std::move(refusal));
 }
 

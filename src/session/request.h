@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <plimsoll/session.h>
@@ -9,6 +10,7 @@
 #include "lower/program.h"
 #include "plan/limits.h"
 #include "plan/plan.h"
+#include "report/plan_report.h"
 #include "run/executor.h"
 #include "session/number_watch.h"
 
@@ -42,7 +44,8 @@ struct PlannedStep {
   std::vector<ActionOrigin> origins;        // by action, once bound
   int64_t lowered_tasks = 0;                // sizes of program.tasks and plan.actions, which forget_details empties
   int64_t planned_actions = 0;
-  int64_t last_used = 0;  // the session's run count at the last use
+  std::optional<report::OtherPlan> other = {};  // that could have been chosen
+  int64_t last_used = 0;                        // the session's run count at the last use
 
   // Heap bytes of tasks, names and lives, which a bound step no longer needs.
   Bytes detail_bytes() const;

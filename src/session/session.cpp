@@ -27,7 +27,10 @@ struct State {
 
   void plan(const std::vector<Request>& all) {
     engine.reset();  // first: the old and the new one would both reserve bytes of the line
-    if (!all.empty()) engine = std::make_unique<Engine>(graph, line, all, options);
+    if (!all.empty()) {
+      engine = std::make_unique<Engine>(graph, line, all, options);
+      engine->link_weights();
+    }
     requests = all;
   }
 
@@ -68,11 +71,12 @@ struct State {
     facts.products = step.program.products;
     facts.half_products = step.program.half_products;
     facts.limit_bytes = step.limits.bytes;
+    facts.other = step.other;
     return report::make_forecast(facts);
   }
 };
 
-Engine* engine_of(Session& session) { return session.state_->engine.get(); }
+Engine* engine_of(Session& session) { return session.state().engine.get(); }
 
 }  // namespace session
 
@@ -87,7 +91,10 @@ void expect_dtype(Tensor variable, DType dtype) {
 }  // namespace
 
 Session::Session(Graph& graph, const MemoryLine& line, const SessionOptions& options)
-    : state_(std::make_shared<session::State>(session::State{graph, line, options})) {}
+    : state_(std::make_shared<session::State>(session::State{graph, line, options})) {
+  if (graph.body().recorder() != nullptr)
+    throw Error("this graph is the recording of an Eager, which runs it itself; build a Graph for the session");
+}
 
 Session::~Session() {
   if (state_) close();
@@ -100,53 +107,63 @@ Session& Session::operator=(Session&& other) noexcept {
   return *this;
 }
 
-Step Session::step(const StepSpec& spec) { return {state_, state_->add({spec.fetch, spec.update.nodes, spec.batch})}; }
+session::State& Session::state() const {
+  if (state_ == nullptr) throw Error("the session was moved away; use the session that it was moved to");
+  return *state_;
+}
+
+Step Session::step(const StepSpec& spec) { return {state_, state().add({spec.fetch, spec.update.nodes, spec.batch})}; }
 
 Forecast Session::forecast(const StepSpec& spec) {
-  const std::vector<session::Request> before = state_->requests;
+  const std::vector<session::Request> before = state().requests;
   try {
-    Forecast made = state_->forecast(state_->add({spec.fetch, spec.update.nodes, spec.batch}));
-    state_->plan(before);
+    Forecast made = state().forecast(state().add({spec.fetch, spec.update.nodes, spec.batch}));
+    state().plan(before);
     return made;
   } catch (const DoesNotFit& e) {
     return report::make_forecast(e.refusal());
   }
 }
 
-void Session::open() { state_->planned().open(); }
+void Session::open() { state().planned().open(); }
 
 void Session::close() {
-  if (state_->engine) state_->engine->close();
-  state_->is_closed = true;
+  if (state().engine) state().engine->close();
+  state().is_closed = true;
 }
 
-bool Session::is_open() const { return state_->engine && state_->engine->is_open(); }
+bool Session::is_open() const { return state().engine && state().engine->is_open(); }
 
 void Session::read(Tensor variable, DType dtype, void* into, Bytes bytes) {
   expect_dtype(variable, dtype);
-  state_->planned().get(variable, into, bytes);
+  state().planned().get(variable, into, bytes);
 }
 
 void Session::write(Tensor variable, DType dtype, const void* from, Bytes bytes) {
   expect_dtype(variable, dtype);
-  state_->planned().set(variable, from, bytes);
+  state().planned().set(variable, from, bytes);
 }
 
-void Session::save(const std::string& path) { save_weights(state_->planned(), state_->graph, path); }
-void Session::load(const std::string& path) { load_weights(state_->planned(), state_->graph, path); }
+void Session::save(const std::string& path) { save_weights(state().planned(), state().graph, path); }
+void Session::load(const std::string& path) { load_weights(state().planned(), state().graph, path); }
 
-int64_t Session::step_count() const { return state_->engine ? state_->engine->step_count() : 0; }
-const MemoryLine& Session::line() const { return state_->line; }
-MemoryLine& Session::data_line() { return state_->planned().data_line(); }
-Bytes Session::arena_bytes() const { return state_->engine ? state_->engine->arena_bytes() : 0; }
-Bytes Session::peak_bytes() const { return state_->engine ? state_->engine->peak_bytes() : 0; }
-Bytes Session::file_bytes() const { return state_->engine ? state_->engine->file_bytes() : 0; }
+int64_t Session::step_count() const { return state().engine ? state().engine->step_count() : 0; }
+const MemoryLine& Session::line() const { return state().line; }
+MemoryLine& Session::data_line() { return state().planned().data_line(); }
+Bytes Session::arena_bytes() const { return state().engine ? state().engine->arena_bytes() : 0; }
+Bytes Session::peak_bytes() const { return state().engine ? state().engine->peak_bytes() : 0; }
+Bytes Session::file_bytes() const { return state().engine ? state().engine->file_bytes() : 0; }
 
-Results Step::operator()(std::span<const Feed> feeds) { return Results(state_->planned().run_like(number_, feeds)); }
+session::State& Step::state() const {
+  if (state_ == nullptr) throw Error("the step was moved away; use the step that it was moved to");
+  return *state_;
+}
 
-int64_t Step::batch() const { return state_->requests[number_].batch; }
+Results Step::operator()(std::span<const Feed> feeds) { return Results(state().planned().run_like(number_, feeds)); }
 
-Forecast Step::forecast() const { return state_->forecast(number_); }
+int64_t Step::batch() const { return state().requests[number_].batch; }
+
+Forecast Step::forecast() const { return state().forecast(number_); }
 
 const View& Results::operator[](size_t i) const {
   if (i >= views_.size()) throw Error(fmt::format("there is no result {}: the step fetches {}", i, views_.size()));

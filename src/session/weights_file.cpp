@@ -130,7 +130,7 @@ void save_weights(Engine& session, Graph& graph, const std::string& path, const 
   const bool replaces = memory::find_output_target(path).is_present;
   write_weights_file(path, list_whole(graph, options.part, slices),
                      write_whole(session, graph, replaces ? fmt::format("; '{}' stays as it was", path) : "", slices),
-                     {.steps = session.step_count(), .watch = options.watch});
+                     {.steps = session.step_count(), .data_names = options.data_names, .watch = options.watch});
 }
 
 LoadedWeights load_weights(Engine& session, Graph& graph, const std::string& path, const LoadOptions& options) {

@@ -38,6 +38,7 @@ void expect_room_for_weights(const Graph& graph, const std::string& path, const 
 struct SaveOptions {
   WeightsPart part = WeightsPart::All;
   std::function<void(std::span<const std::byte>)> watch = {};  // gets every byte of the file, in order
+  std::string data_names = {};                                 // see WeightsReader
   // Of ranks that share variables: all of them call, the first one writes whole variables.
   const VariableSlices* slices = nullptr;
 };

@@ -167,7 +167,7 @@ void save_part(Engine& session, Graph& graph, const std::string& path, const Sav
                          if (some > 0) put(bytes.first(some));
                        });
                      },
-                     {.steps = session.step_count(), .watch = options.watch});
+                     {.steps = session.step_count(), .data_names = options.data_names, .watch = options.watch});
 }
 
 void read_elements(const WeightsReader& file, const StoredTensor& stored, int64_t first, int64_t count, DType dtype,

@@ -219,6 +219,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
       : path_(path), data_begin_(data_begin), data_bytes_(data_bytes), names_(names), visit_(visit) {}
 
   int64_t steps() const { return steps_; }
+  const std::string& data_names() const { return data_names_; }
   int64_t tensors() const { return tensors_; }
   const Cover& cover() const { return cover_; }
 
@@ -244,6 +245,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
       case Place::Metadata:
         names_.add(std::string(kMetadata) + '/' + text);
         is_steps_ = text == kSteps;
+        is_data_names_ = text == kDataNames;
         break;
       default:
         field_ = text == "dtype"          ? Field::Type
@@ -257,6 +259,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& text) override {
     if (place_ == Place::Metadata) {
       if (is_steps_) read_steps(text);
+      if (is_data_names_) data_names_ = text;
       return true;
     }
     if (place_ != Place::Entry || field_ != Field::Type || has_dtype_) damaged();
@@ -361,7 +364,8 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
   StoredTensor entry_;
   std::array<int64_t, 2> offsets_{};
   int offset_count_ = -1;  // -1: none were given
-  bool has_dtype_ = false, has_shape_ = false, is_steps_ = false;
+  bool has_dtype_ = false, has_shape_ = false, is_steps_ = false, is_data_names_ = false;
+  std::string data_names_;
   Cover cover_;
   int64_t tensors_ = 0, steps_ = 0;
 };
@@ -407,6 +411,7 @@ WeightsReader::WeightsReader(const std::string& path)
   const HeaderEvents found = pass.run(names);
   tensors_ = found.tensors();
   steps_ = found.steps();
+  data_names_ = found.data_names();
   if (const std::string fault = found.cover().fault(data_bytes()); !fault.empty()) refuse(path_, fault);
   expect_no_twins(names);
   if (!names.is_full()) return;

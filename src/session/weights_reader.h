@@ -20,6 +20,7 @@ struct StoredTensor {
 
 constexpr const char* kMetadata = "__metadata__";  // safetensors: names and texts
 constexpr const char* kSteps = "steps";            // in it: training steps so far
+constexpr const char* kDataNames = "data_names";   // in it: what the data of the training called its numbers
 
 // As the format writes it: "F32".
 std::string_view stored_name(DType dtype);
@@ -42,7 +43,8 @@ class WeightsReader {
   const std::string& path() const { return path_; }
   int64_t tensors() const { return tensors_; }
   Bytes data_bytes() const { return size_ - data_begin_; }
-  int64_t steps() const { return steps_; }  // of training; 0 in files of others
+  int64_t steps() const { return steps_; }                       // of training; 0 in files of others
+  const std::string& data_names() const { return data_names_; }  // as it was written; empty: it has none
 
   // In the order of the header. The tensor lives until `visit` returns.
   void for_each(const std::function<void(const StoredTensor&)>& visit) const;
@@ -57,6 +59,7 @@ class WeightsReader {
   Bytes data_begin_ = 0;
   int64_t tensors_ = 0;
   int64_t steps_ = 0;
+  std::string data_names_;
 };
 
 }  // namespace plimsoll::session

@@ -33,9 +33,20 @@ void for_each_in_order(const TensorList& tensors, const VisitTensor& visit) {
     });
 }
 
+// Empty where there is nothing to write: a reader refuses longer texts.
+std::string quoted_names(const std::string& names) {
+  if (names.empty()) return "";
+  const std::string quoted = nlohmann::json(names).dump();
+  return static_cast<Bytes>(quoted.size()) > WeightsReader::kLongestText / 2 ? "" : quoted;
+}
+
 // Piece by piece: the header of a deep model is too large to hold.
-void write_header(const TensorList& tensors, int64_t steps, const std::function<void(std::string_view)>& put) {
-  put(fmt::format(R"({{"{}":{{"{}":"{}"}})", kMetadata, kSteps, steps));
+void write_header(const TensorList& tensors, const WriteOptions& options,
+                  const std::function<void(std::string_view)>& put) {
+  put(fmt::format(R"({{"{}":{{"{}":"{}")", kMetadata, kSteps, options.steps));
+  if (const std::string names = quoted_names(options.data_names); !names.empty())
+    put(fmt::format(R"(,"{}":{})", kDataNames, names));
+  put("}");
   for_each_in_order(tensors, [&](const StoredTensor& tensor) {
     put(fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", quote(tensor.name),
                     stored_name(tensor.dtype), to_string(tensor.dims), tensor.offset, tensor.offset + tensor.bytes));
@@ -44,9 +55,9 @@ void write_header(const TensorList& tensors, int64_t steps, const std::function<
 }
 
 // With the spaces behind it that align the data.
-Bytes header_bytes(const TensorList& tensors, int64_t steps) {
+Bytes header_bytes(const TensorList& tensors, const WriteOptions& options) {
   Bytes bytes = 0;
-  write_header(tensors, steps, [&](std::string_view text) { bytes += static_cast<Bytes>(text.size()); });
+  write_header(tensors, options, [&](std::string_view text) { bytes += static_cast<Bytes>(text.size()); });
   return round_up(bytes + 8, kAlignment) - 8;
 }
 
@@ -59,7 +70,8 @@ TensorList list_of(const std::vector<StoredTensor>& tensors) {
 }
 
 Bytes weights_file_bytes(const TensorList& tensors) {
-  Bytes bytes = 8 + header_bytes(tensors, std::numeric_limits<int64_t>::max());
+  const WriteOptions longest{.steps = std::numeric_limits<int64_t>::max()};
+  Bytes bytes = 8 + header_bytes(tensors, longest);
   tensors([&](const StoredTensor& tensor) { bytes += element_count(tensor.dims) * size_of(tensor.dtype); });
   return bytes;
 }
@@ -72,10 +84,10 @@ void write_weights_file(const std::string& path, const TensorList& tensors, cons
     if (options.watch) options.watch(bytes);
   };
   const auto put_text = [&](std::string_view text) { put(std::as_bytes(std::span(text))); };
-  const auto length = static_cast<uint64_t>(header_bytes(tensors, options.steps));
+  const auto length = static_cast<uint64_t>(header_bytes(tensors, options));
   put(std::as_bytes(std::span(&length, 1)));
   Bytes written = 0;
-  write_header(tensors, options.steps, [&](std::string_view text) {
+  write_header(tensors, options, [&](std::string_view text) {
     put_text(text);
     written += static_cast<Bytes>(text.size());
   });

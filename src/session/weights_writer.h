@@ -27,11 +27,12 @@ using PutBytes = std::function<void(std::span<const std::byte>)>;
 using WriteTensor = std::function<void(const StoredTensor&, const PutBytes& put)>;
 
 struct WriteOptions {
-  int64_t steps = 0;    // of training
-  PutBytes watch = {};  // gets every byte of the file, in order
+  int64_t steps = 0;            // of training
+  std::string data_names = {};  // for WeightsReader::data_names; left out where it is too long for a reader
+  PutBytes watch = {};          // gets every byte of the file, in order
 };
 
-// The size of such a file, at most.
+// The size of such a file, at most, but for names of data.
 Bytes weights_file_bytes(const TensorList& tensors);
 
 // Asks `write` for each tensor, those of larger elements first, beside `path` and renames: a crash leaves the old file

@@ -38,6 +38,11 @@ TEST_F(EagerTest, MakesTensorsFromNumbers) {
   EXPECT_THAT(ones({2}, DType::I32).to_vector<int32_t>(), ElementsAre(1, 1));
   EXPECT_THAT(full({2}, 2.5).to_vector<float>(), ElementsAre(2.5, 2.5));
   EXPECT_THAT(arange(4).to_vector<float>(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(linspace(-1, 1, 5).to_vector<float>(), ElementsAre(-1, -0.5F, 0, 0.5F, 1));
+  EXPECT_THAT(linspace(3, 4, 1).to_vector<float>(), ElementsAre(3));
+  EXPECT_THAT(eye(2, 3).to_vector<float>(), ElementsAre(1, 0, 0, 0, 1, 0));
+  EXPECT_THAT(eye(2, 0, DType::I32).to_vector<int32_t>(), ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT([] { linspace(0, 1, 0); }, ThrowsMessage<Error>(HasSubstr("no 0 numbers")));
   EXPECT_THAT(arange(1, 8, 3, DType::I64).to_vector<int64_t>(), ElementsAre(1, 4, 7));
   EXPECT_EQ(scalar(7).item<int32_t>(), 7);
   const std::vector<float> numbers{1, 2, 3, 4, 5, 6};
@@ -209,6 +214,14 @@ TEST_F(EagerTest, TheReportSaysWhoHoldsWhat) {
   EXPECT_THAT(report, HasSubstr("matmul  f32[256,256]"));
   EXPECT_THAT(report, HasSubstr("eager.cpp:"));
   EXPECT_THAT(report, HasSubstr("plans made in"));
+}
+
+// A session can't take over the recording: the Eager stays as it was.
+TEST_F(EagerTest, IsNoGraphForASession) {
+  const Tensor x = tensor({1.0F, 2.0F, 3.0F}), y = relu(x) + x;
+  EXPECT_THAT([&] { Session(y.graph(), line_); }, ThrowsMessage<Error>(HasSubstr("is the recording of an Eager")));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(2, 4, 6));
+  EXPECT_THAT((x * y).to_vector<float>(), ElementsAre(2, 8, 18));
 }
 
 }  // namespace

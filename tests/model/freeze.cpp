@@ -112,6 +112,8 @@ TEST(Freezing, RefusesWhatMakesNoSense) {
   EXPECT_THAT(
       refused({.patterns = {"conv1/*"}}),
       HasSubstr("no variable matches 'conv1/*', which is to say what is frozen; the variables are lenet/conv1/kernel"));
+  EXPECT_THAT(refused({.patterns = {"*"}, .all_but = {"*"}}), HasSubstr("nothing is frozen"));
+  EXPECT_THAT(refused({.all_but = {"*"}}), HasSubstr("nothing is frozen"));
   EXPECT_THAT(refused({.all_but = {"nothing"}}), HasSubstr("no variable matches 'nothing'"));
 }
 

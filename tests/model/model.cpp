@@ -47,7 +47,39 @@ TEST(Model, CalledAgainUsesTheSameVariables) {
   EXPECT_EQ(inferred.type(), trained.type());
   EXPECT_FALSE(inferred == trained);
   // Another model of the same name does not share these variables.
-  EXPECT_THAT(message_of([&] { small_net()(x); }), HasSubstr("'net/conv2d/kernel' exists already"));
+  small_net()(x);
+  EXPECT_EQ(graph.body().variables().size(), 2 * variables);
+  EXPECT_TRUE(graph.has_value("net_1/conv2d_1/kernel"));
+}
+
+TEST(Model, OneThatIsEmptySaysSo) {
+  EXPECT_THAT(message_of([] { Model().name(); }), HasSubstr("the model is empty"));
+  EXPECT_THAT(message_of([] { Model().inputs(); }), HasSubstr("the model is empty"));
+  EXPECT_THAT(message_of([] { Model().outputs(); }), HasSubstr("the model is empty"));
+  Model net = small_net();
+  const Model taken = std::move(net);
+  EXPECT_THAT(message_of([&] { net.name(); }), HasSubstr("the model is empty"));  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(taken.name(), "net");
+}
+
+TEST(Model, OneSetOfWeightsWhereverItIsCalled) {
+  const Model part = small_net("part");
+  const Model whole("whole", [part](Tensor in, bool training) { return layers::dense(part(in, training), 2); });
+  Graph graph;
+  const Tensor x = image(graph);
+  whole(x, true);
+  part(x);  // the same variables, outside of the other model
+  EXPECT_TRUE(graph.has_value("whole/part/conv2d/kernel"));
+  EXPECT_EQ(graph.body().variables().size(), 12U);
+  // Models that a function makes anew in each call are numbered in their order.
+  const Model twins("twins", [](Tensor in, bool training) {
+    return layers::dense(layers::flatten(in), 10) + small_net()(in, training) + small_net()(in, training);
+  });
+  twins(x, true);
+  const size_t variables = graph.body().variables().size();
+  EXPECT_TRUE(graph.has_value("twins/net_1/conv2d/kernel"));
+  twins(x, false);
+  EXPECT_EQ(graph.body().variables().size(), variables);
 }
 
 TEST(Model, SharesVariablesBetweenGraphsOfOneStore) {

@@ -30,6 +30,19 @@ TEST_P(Zoo, HasTheNumberOfWeightsOfTheOriginal) {
   EXPECT_EQ(to_string(answer.type()), GetParam().answer);
 }
 
+TEST(Zoo, SizesThatALayerCantHaveAreMisuse) {
+  const ModelSpec spec = find_model("vgg16", {.image_size = 7});
+  Graph graph;
+  const Tensor x = graph.placeholder("x", spec.input().dtype, spec.input().shape);
+  try {
+    spec.model(x, true);
+    ADD_FAILURE() << "7 pixels were pooled five times";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Usage);
+    EXPECT_THAT(e.what(), HasSubstr("model 'vgg16' can't have these sizes: "));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, Zoo,
     ::testing::Values(Known{"mlp", 669706, "f32[B,10]"}, Known{"lenet", 61706, "f32[B,10]"},

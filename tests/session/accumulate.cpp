@@ -125,10 +125,11 @@ constexpr int64_t kSamples = 31;
 
 TEST_P(AccumulateTest, EqualsTheLargeBatch) {
   const Case& c = GetParam();
-  const ModelSpec spec = find_model(c.model, c.options);
-  const Samples samples(spec, kSamples);
-  const Trained accumulated = train_accumulated(spec, samples, c.optimiser, kGroups);
-  const Trained large = train_large(spec, samples, c.optimiser, kGroups);
+  // Each training begins with a model of its own: sessions of one model go on where the last one ended.
+  const auto fresh = [&] { return find_model(c.model, c.options); };
+  const Samples samples(fresh(), kSamples);
+  const Trained accumulated = train_accumulated(fresh(), samples, c.optimiser, kGroups);
+  const Trained large = train_large(fresh(), samples, c.optimiser, kGroups);
   EXPECT_EQ(accumulated.updates, 3);
   EXPECT_EQ(large.updates, 3);
   ASSERT_EQ(accumulated.weights.size(), large.weights.size());
@@ -136,9 +137,9 @@ TEST_P(AccumulateTest, EqualsTheLargeBatch) {
   // A mean over batches instead of samples is another result: the test can tell.
   Groups uneven = kGroups;
   std::swap(uneven[2][0], uneven[2][1]);
-  EXPECT_LT(difference(train_accumulated(spec, samples, c.optimiser, uneven).weights, large.weights), 1e-4);
+  EXPECT_LT(difference(train_accumulated(fresh(), samples, c.optimiser, uneven).weights, large.weights), 1e-4);
   EXPECT_GT(
-      difference(train_accumulated(spec, samples, c.optimiser, {{4, 4, 4}, {4, 4, 4}, {4}}).weights, large.weights),
+      difference(train_accumulated(fresh(), samples, c.optimiser, {{4, 4, 4}, {4, 4, 4}, {4}}).weights, large.weights),
       1e-3);
 }
 
@@ -169,10 +170,10 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST(Accumulate, AnUnfinishedGroupGoesOnFromAFile) {
-  const ModelSpec spec = find_model("lenet", {});
-  const Samples samples(spec, 16);
+  const Samples samples(find_model("lenet", {}), 16);
   const std::string path = ::testing::TempDir() + "unfinished_group.safetensors";
   const auto run = [&](bool stops) {
+    const ModelSpec spec = find_model("lenet", {});
     Weights result;
     for (const bool second : {false, true}) {
       Graph graph;
