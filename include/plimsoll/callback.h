@@ -105,6 +105,9 @@ class Callback {
   virtual void after_training(FitRun& /*run*/) {}
   virtual void finish(FitRun& /*run*/) {}  // after after_training of all callbacks: weights may be changed
 
+  // Names of numbers that it reads, "val_loss" for one: a training that never has one of them is refused before it
+  // starts.
+  virtual std::vector<std::string> watches() const { return {}; }
   // What it holds while a training goes on: the plan leaves room for it under a line that covers the process.
   virtual Bytes bytes() const { return 0; }
   // True: called after all other callbacks, wherever it is in their list, and so sees their state after the same event.

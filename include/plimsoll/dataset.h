@@ -23,12 +23,14 @@
 namespace plimsoll {
 
 class Dataset;
+class Iteration;
 namespace dataset {
 struct Column;
 class Recipe;
 class Running;
 std::shared_ptr<const Recipe> recipe_of(const Dataset& dataset);
 Dataset make_dataset(std::shared_ptr<const Recipe> recipe);
+Iteration start_iteration(const Dataset& dataset, MemoryLine& share);
 }  // namespace dataset
 
 // For a number of threads or slots: as many as the slowest stage needs, within the share of the line.
@@ -176,30 +178,62 @@ class Iteration {
 
  private:
   friend class Dataset;
+  friend Iteration dataset::start_iteration(const Dataset& dataset, MemoryLine& share);
   explicit Iteration(std::unique_ptr<dataset::Running> running);
   std::unique_ptr<dataset::Running> running_;
 };
 
-// Numbers in memory, the first dimension counts elements. The memory must stay as it is while a dataset of it is used.
+// Numbers that stay the caller's: see borrow.
+template <Element T>
+struct Borrowed {
+  std::span<const T> numbers;
+};
+
+// Memory that is read where it lies, without a copy: it must live, and stay as it is, for as long as a dataset of it is
+// used.
+//   Dataset::slices({{"x", borrow(pixels), {count, 784}}});
+template <std::ranges::contiguous_range Numbers>
+requires std::ranges::borrowed_range<Numbers> && Element<std::ranges::range_value_t<Numbers>>
+auto borrow(Numbers&& numbers) {
+  using T = std::ranges::range_value_t<Numbers>;
+  return Borrowed<T>{{std::ranges::data(numbers), std::ranges::size(numbers)}};
+}
+
+// Numbers in memory, the first dimension counts elements: kept, from a vector that is moved in or copied, or borrowed.
+// Each number is an element; or `sizes` are the dimensions. Those that are kept count on the line of an iteration.
 struct NamedArray {
   std::string name;
   DType dtype;
   Dims dims;
   const void* data;
   Bytes bytes;
-  std::shared_ptr<const void> owner = {};  // kept as long as the dataset
+  std::shared_ptr<const void> owner = {};  // keeps the numbers as long as the dataset; null: they are borrowed
 
+  template <Element T>
+  NamedArray(std::string_view as, std::vector<T> numbers, const Dims& sizes = {})
+      : NamedArray(as, Borrowed<T>{{}}, sizes.empty() ? Dims{static_cast<int64_t>(numbers.size())} : sizes) {
+    const auto kept = std::make_shared<const std::vector<T>>(std::move(numbers));
+    data = kept->data();
+    bytes = static_cast<Bytes>(kept->size() * sizeof(T));
+    owner = kept;
+  }
+  template <Element T>
+  NamedArray(std::string_view as, Borrowed<T> borrowed, const Dims& sizes = {})
+      : name(as),
+        dtype(dtype_of<T>()),
+        dims(sizes.empty() ? Dims{static_cast<int64_t>(borrowed.numbers.size())} : sizes),
+        data(borrowed.numbers.data()),
+        bytes(static_cast<Bytes>(borrowed.numbers.size_bytes())) {}
+  // Memory whose type the compiler does not know, and what keeps it.
   NamedArray(std::string_view as, DType type, const Dims& sizes, const void* from, Bytes size,
-             std::shared_ptr<const void> keeps = {})
+             std::shared_ptr<const void> keeps)
       : name(as), dtype(type), dims(sizes), data(from), bytes(size), owner(std::move(keeps)) {}
-  // Each number is an element; or `sizes` are the dimensions.
+  static NamedArray borrowed(std::string_view as, DType type, const Dims& sizes, const void* from, Bytes size) {
+    return {as, type, sizes, from, size, nullptr};
+  }
+  // Arrays and spans do not say who keeps them: give borrow(numbers), or move a vector in.
   template <std::ranges::contiguous_range Numbers>
-  requires std::ranges::borrowed_range<Numbers> && Element<std::ranges::range_value_t<Numbers>> NamedArray(
-      std::string_view as, Numbers&& numbers, const Dims& sizes = {})
-      : NamedArray(as, dtype_of<std::ranges::range_value_t<Numbers>>(),
-                   sizes.empty() ? Dims{static_cast<int64_t>(std::ranges::size(numbers))} : sizes,
-                   std::ranges::data(numbers),
-                   static_cast<Bytes>(std::ranges::size(numbers) * sizeof(std::ranges::range_value_t<Numbers>))) {}
+  NamedArray(std::string_view as, const Numbers& numbers, const Dims& sizes = {}) = delete;
 };
 
 struct ShuffleOptions {

@@ -32,7 +32,10 @@ struct ImageOptions {
   // JPEG may be decoded at 1/2, 1/4 or 1/8 where that is no smaller than what is wanted: faster, and smoother than
   // bilinear resizing of the whole. False: every pixel is decoded.
   bool shrinks_in_decoder = true;
-  Bytes image_bytes = 8 * MiB;        // that decoding one image may take
+  Bytes image_bytes = 8 * MiB;  // that decoding one image may take
+  // Names of classes by their numbers, such as Dataset::class_names of other data; empty: those that are there, sorted.
+  // Another name is refused.
+  std::vector<std::string> classes = {};
   int64_t most_pixels = 178'956'970;  // more is taken for a decompression bomb; the limit of Pillow
 };
 
@@ -84,6 +87,9 @@ struct CsvOptions {
   std::string label = {};  // a column that is never empty or NaN; empty: none
   // The type of a label that `columns` does not name; unset: guessed from the first rows.
   std::optional<CsvType> label_type = std::nullopt;
+  // Names of a label's categories by their numbers, such as Dataset::class_names of other data; empty: those that are
+  // there, sorted. Another name is refused.
+  std::vector<std::string> classes = {};
   std::optional<double> missing = std::nullopt;  // stands for empty fields of numbers; unset: they are refused
   std::string scratch_dir = {};                  // where .gz is unpacked; empty: a temporary directory on a disk
   Bytes index_bytes = MiB;                       // of the index of rows: where they begin

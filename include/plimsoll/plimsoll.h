@@ -14,9 +14,11 @@
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/predictor.h>
+#include <plimsoll/random.h>
 #include <plimsoll/session.h>
 #include <plimsoll/shrink.h>
 #include <plimsoll/tensor.h>
+#include <plimsoll/threads.h>
 #include <plimsoll/train.h>
 #include <plimsoll/types.h>
 #include <plimsoll/version.h>

@@ -1,17 +1,22 @@
 #include "data/array_file.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstring>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "data/sampled_hash.h"
 
 namespace plimsoll::data {
 namespace {
@@ -31,10 +36,12 @@ void swap_bytes(void* data, Bytes bytes) {
 
 class ArrayFile final : public Source {
  public:
-  ArrayFile(std::string path, memory::File file, StoredArray layout)
+  ArrayFile(std::string path, memory::File file, StoredArray layout, std::optional<FileChecksum> checksum)
       : path_(std::move(path)),
         file_(std::move(file)),
         layout_(std::move(layout)),
+        checksum_(checksum),
+        state_(checksum ? State::Unknown : State::Whole),
         sample_shape_(layout_.shape.begin() + 1, layout_.shape.end()) {
     for (const int64_t extent : sample_shape_) sample_elements_ *= extent;
   }
@@ -45,8 +52,13 @@ class ArrayFile final : public Source {
   const std::vector<int64_t>& sample_shape() const override { return sample_shape_; }
   Bytes sample_bytes() const override { return sample_elements_ * size_of(layout_.dtype); }
 
+  uint64_t contents() const override {
+    return hash_sampled(file_, layout_.data_offset, layout_.file_bytes() - layout_.data_offset, path_);
+  }
+
   void read(int64_t first, int64_t count, void* into) const override {
     assert(first >= 0 && count >= 0 && first <= samples() - count);
+    if (state_.load(std::memory_order_acquire) != State::Whole) expect_checksum();
     const Bytes offset = layout_.data_offset + first * sample_elements_ * layout_.stored_element;
     const int64_t elements = count * sample_elements_;
     if (layout_.narrows_f64()) return read_f64(offset, elements, static_cast<float*>(into));
@@ -58,6 +70,28 @@ class ArrayFile final : public Source {
   }
 
  private:
+  enum class State : uint8_t { Unknown, Whole, Damaged };
+
+  // Samples are read in any order, so the sum is taken in a pass of its own, when the first one is wanted: a plan
+  // reads nothing. Other threads wait for it.
+  void expect_checksum() const {
+    const std::scoped_lock lock(checking_);
+    if (state_ == State::Unknown) {
+      std::array<std::byte, 16 * KiB> piece;
+      uLong sum = ::crc32(0, nullptr, 0);
+      for (Bytes done = 0; done < checksum_->bytes;) {
+        const Bytes now = std::min<Bytes>(checksum_->bytes - done, piece.size());
+        read_exactly(checksum_->offset + done, now, piece.data());
+        sum = ::crc32(sum, reinterpret_cast<const Bytef*>(piece.data()), static_cast<uInt>(now));
+        done += now;
+      }
+      state_.store(sum == checksum_->crc32 ? State::Whole : State::Damaged, std::memory_order_release);
+    }
+    if (state_ == State::Damaged)
+      throw Error(fmt::format("{}: its checksum is wrong, so it is damaged; fetch or write the file again", path_),
+                  ErrorKind::BadData);
+  }
+
   void read_exactly(Bytes offset, Bytes bytes, void* into) const {
     const Bytes got = file_.read_some(offset, bytes, into, path_);
     if (got < bytes)
@@ -82,14 +116,18 @@ class ArrayFile final : public Source {
   const std::string path_;
   const memory::File file_;
   const StoredArray layout_;
+  const std::optional<FileChecksum> checksum_;
+  mutable std::mutex checking_;
+  mutable std::atomic<State> state_;
   const std::vector<int64_t> sample_shape_;
   int64_t sample_elements_ = 1;
 };
 
 }  // namespace
 
-std::unique_ptr<Source> make_array_source(std::string name, memory::File file, StoredArray layout) {
-  return std::make_unique<ArrayFile>(std::move(name), std::move(file), std::move(layout));
+std::unique_ptr<Source> make_array_source(std::string name, memory::File file, StoredArray layout,
+                                          std::optional<FileChecksum> checksum) {
+  return std::make_unique<ArrayFile>(std::move(name), std::move(file), std::move(layout), checksum);
 }
 
 }  // namespace plimsoll::data

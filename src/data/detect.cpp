@@ -11,6 +11,7 @@
 #include <plimsoll/error.h>
 #include "base/crc32c.h"
 #include "base/little_endian.h"
+#include "base/random.h"
 #include "data/formats/csv.h"
 #include "data/formats/csv_guess.h"
 #include "data/formats/npz.h"
@@ -101,6 +102,11 @@ class ArrayTable final : public Table {
   const std::string& name() const override { return path_; }
   int64_t elements() const override { return sources_.front()->samples(); }
   const std::vector<TableField>& fields() const override { return fields_; }
+  uint64_t contents() const override {
+    uint64_t hash = 0;
+    for (const auto& source : sources_) hash = mix_bits(hash, source->contents());
+    return hash;
+  }
   Bytes held_bytes() const override { return 0; }
   Bytes reader_bytes() const override { return 0; }
   std::unique_ptr<TableReader> open_reader() const override {

@@ -215,13 +215,4 @@ memory::File inflate_member_to_scratch(const memory::File& archive, const std::s
   return scratch.finish(path);
 }
 
-std::string choose_scratch_dir(const std::string& asked) {
-  if (!asked.empty()) return asked;
-  const char* const variable = std::getenv("TMPDIR");
-  std::string preferred = variable && *variable ? variable : "/tmp";
-  for (const std::string& directory : {preferred, std::string("/tmp"), std::string("/var/tmp")})
-    if (::access(directory.c_str(), W_OK) == 0 && !memory::is_memory_backed(directory)) return directory;
-  return preferred;
-}
-
 }  // namespace plimsoll::data

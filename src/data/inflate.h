@@ -32,7 +32,4 @@ struct PackedMember {
 memory::File inflate_member_to_scratch(const memory::File& archive, const std::string& path,
                                        const std::string& scratch_dir, const PackedMember& member);
 
-// `asked`, or when that is empty the first directory for temporary files that lies on a disk.
-std::string choose_scratch_dir(const std::string& asked);
-
 }  // namespace plimsoll::data

@@ -15,7 +15,7 @@ class LabelSource final : public SourceOver {
  public:
   LabelSource(std::unique_ptr<Source> from, int64_t classes)
       : SourceOver(std::move(from)),
-        classes_(classes),
+        bound_{classes},
         sample_elements_(inner().sample_bytes() / size_of(inner().dtype())) {}
 
   void read(int64_t first, int64_t count, void* into) const override {
@@ -25,9 +25,8 @@ class LabelSource final : public SourceOver {
       if (are_real && is_nan(into, i))
         refuse(first + i / sample_elements_, "the label is not a number (NaN); correct it, or leave the row out");
       if (are_real) continue;
-      if (const int64_t label = whole_number(into, i); label < 0 || label >= classes_)
-        refuse(first + i / sample_elements_,
-               fmt::format("label {} is not in [0, {}); correct it, or give the model more classes", label, classes_));
+      if (const int64_t label = whole_number(into, i); !bound_.allows(label))
+        refuse(first + i / sample_elements_, bound_.refusal(label));
     }
   }
 
@@ -51,11 +50,15 @@ class LabelSource final : public SourceOver {
     throw Error(fmt::format("{}: row {}: {}", name(), row, what), ErrorKind::BadData);
   }
 
-  const int64_t classes_;
+  const LabelBound bound_;
   const int64_t sample_elements_;
 };
 
 }  // namespace
+
+std::string LabelBound::refusal(int64_t label) const {
+  return fmt::format("label {} is not in [0, {}); correct it, or give the model more classes", label, classes);
+}
 
 std::unique_ptr<Source> check_labels(std::unique_ptr<Source> source, int64_t classes) {
   if (!is_float(source->dtype()) && classes == 0) return source;

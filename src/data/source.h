@@ -20,6 +20,7 @@ class Source {
   virtual DType dtype() const = 0;
   virtual const std::vector<int64_t>& sample_shape() const = 0;  // empty when a sample is one number
   virtual Bytes sample_bytes() const = 0;
+  virtual uint64_t contents() const = 0;  // hash_sampled, wherever the file lies
 
   // Samples first .. first + count - 1, one after the other. Throws Error(BadData) when the file no longer has them.
   virtual void read(int64_t first, int64_t count, void* into) const = 0;
@@ -34,6 +35,7 @@ class SourceOver : public Source {
   DType dtype() const override { return from_->dtype(); }
   const std::vector<int64_t>& sample_shape() const override { return from_->sample_shape(); }
   Bytes sample_bytes() const override { return from_->sample_bytes(); }
+  uint64_t contents() const override { return from_->contents(); }
 
  protected:
   const Source& inner() const { return *from_; }
@@ -52,5 +54,8 @@ struct SourceOptions {
 // "data.npz" when there is but one). 64-bit floats are read as f32. Throws Error(BadData) that
 // names the path, the place and what to try; Error(DiskFull) when unpacking needs more space than there is.
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options = {});
+
+// The shape of its samples; of an idx or npy file, also as .gz, only the front is read.
+std::vector<int64_t> read_sample_shape(const std::string& path, const SourceOptions& options = {});
 
 }  // namespace plimsoll::data

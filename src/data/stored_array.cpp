@@ -17,13 +17,18 @@ namespace plimsoll::data {
 namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-constexpr size_t kMostDimensions = 32;  // numpy's own limit
+constexpr size_t kMostDimensions = 8;  // of a tensor
+constexpr size_t kMostInHeader = 64;   // the limit of numpy 2
 
 uint32_t unsigned_at(std::span<const std::byte> front, Bytes at) { return std::to_integer<uint32_t>(front[at]); }
 
 // Checks the sizes against each other.
 void check(const StoredArray& layout, const std::string& path, Bytes shape_at) {
   if (layout.shape.empty()) refuse(path, shape_at, "the array has no dimensions; the first one must count samples");
+  if (layout.shape.size() > kMostDimensions)
+    refuse(path, shape_at,
+           fmt::format("the array has {} dimensions, but a tensor has at most {}; reshape it", layout.shape.size(),
+                       kMostDimensions));
   Bytes bytes = layout.stored_element;
   for (const int64_t extent : layout.shape) {
     if (extent == 0) refuse(path, shape_at, "the array is empty; give a file with at least one sample");
@@ -188,7 +193,7 @@ class NpyHeader {
       int64_t size = 0;
       const auto [end, status] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
       if (!comma || status != std::errc() || size < 0) damaged("its shape is no list of sizes");
-      if (sizes.size() == kMostDimensions) damaged(fmt::format("it has more than {} dimensions", kMostDimensions));
+      if (sizes.size() == kMostInHeader) damaged(fmt::format("it has more than {} dimensions", kMostInHeader));
       sizes.push_back(size);
       rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
       if (rest_.starts_with('L')) rest_.remove_prefix(1);  // as Python 2 wrote it

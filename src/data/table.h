@@ -43,8 +43,11 @@ class Table {
   virtual int64_t elements() const = 0;         // at least one
   virtual const std::vector<TableField>& fields() const = 0;
   virtual const std::vector<std::string>& classes() const { return no_classes_; }  // names of the numbers of a label
-  virtual Bytes held_bytes() const = 0;                                            // its index and its names
-  virtual Bytes reader_bytes() const = 0;                                          // at most, for each reader
+  // Classes that its labels have, as far as that is known without reading elements; 0: it is not.
+  virtual int64_t label_count() const { return static_cast<int64_t>(classes().size()); }
+  virtual uint64_t contents() const = 0;   // hash_sampled of its files, wherever they lie, and what reading depends on
+  virtual Bytes held_bytes() const = 0;    // its index and its names
+  virtual Bytes reader_bytes() const = 0;  // at most, for each reader
   virtual std::unique_ptr<TableReader> open_reader() const = 0;
 
  private:

@@ -41,7 +41,7 @@ struct RowLayout {
 // Identifies the dataset that the rows belong to.
 std::string header_of(const dataset::Recipe& input) {
   std::string text =
-      fmt::format("plimsoll cache {:016x}", hash_text(chain_text(input) + "|" + to_string(input.element())));
+      fmt::format("plimsoll cache {:016x}", mix_bits(chain_identity(input), hash_text(to_string(input.element()))));
   text.resize(static_cast<size_t>(kHeaderBytes - 1), ' ');
   return text + "\n";
 }

@@ -14,6 +14,9 @@ namespace dataset {
 
 RecipePtr recipe_of(const Dataset& dataset) { return dataset.recipe_; }
 Dataset make_dataset(RecipePtr recipe) { return Dataset(std::move(recipe)); }
+Iteration start_iteration(const Dataset& dataset, MemoryLine& share) {
+  return Iteration(std::make_unique<Running>(recipe_of(dataset), share, share.free()));
+}
 
 }  // namespace dataset
 
@@ -31,7 +34,7 @@ bool Dataset::is_random_access() const { return dataset::can_be_ordered(*recipe_
 std::vector<StageReport> Dataset::stages() const { return dataset::planned_stages(*recipe_); }
 
 Bytes Dataset::bytes() const {
-  Bytes bytes = 0;
+  Bytes bytes = dataset::kept_bytes(*recipe_);
   for (const StageReport& stage : stages()) bytes += stage.bytes;
   return bytes;
 }
@@ -39,8 +42,10 @@ Bytes Dataset::bytes() const {
 Bytes Dataset::useful_bytes(Bytes room) const { return dataset::useful_bytes(*recipe_, room); }
 
 Iteration Dataset::on(MemoryLine& line) const { return on(line, line.free() / dataset::kPartForTuning); }
+// A line that covers the process has the kept bytes in its measure.
 Iteration Dataset::on(MemoryLine& line, Bytes most) const {
-  return Iteration(std::make_unique<dataset::Running>(recipe_, line, std::min(most, line.free())));
+  Reservation kept = line.reserve(Tag::Data, line.covers_process() ? 0 : dataset::kept_bytes(*recipe_));
+  return Iteration(std::make_unique<dataset::Running>(recipe_, line, std::min(most, line.free()), std::move(kept)));
 }
 
 std::string to_string(const Dataset& dataset) { return dataset::chain_text(*dataset::recipe_of(dataset)); }
@@ -58,7 +63,7 @@ const ElementSpec& Iteration::element() const { return running_->recipe().elemen
 std::vector<StageReport> Iteration::stages() const { return running_->stages(); }
 
 Bytes Iteration::bytes() const {
-  Bytes bytes = 0;
+  Bytes bytes = running_->kept_bytes();
   for (const StageReport& stage : stages()) bytes += stage.bytes;
   return bytes;
 }

@@ -1,6 +1,7 @@
 #include "dataset/origin.h"
 
 #include <atomic>
+#include <mutex>
 #include <utility>
 
 #include <plimsoll/error.h>
@@ -65,11 +66,17 @@ class OriginRecipe final : public Recipe {
       : Recipe(checked(origin->element()), {}), origin_(std::move(origin)) {}
 
   std::string text() const override { return origin_->text(); }
+  std::string identity() const override {
+    std::call_once(identified_, [&] { identity_ = origin_->identity(); });
+    return identity_;
+  }
   int64_t size() const override { return origin_->count(); }
   bool is_random_access() const override { return true; }
   const std::vector<std::string>* classes() const override { return origin_->classes(); }
   Holding holding() const override {
-    return {.bytes = origin_->bytes(), .whole_bytes = origin_->is_slow_out_of_order() ? HeldRows::bytes(*origin_) : 0};
+    return {.bytes = origin_->bytes(),
+            .whole_bytes = origin_->is_slow_out_of_order() ? HeldRows::bytes(*origin_) : 0,
+            .kept_bytes = origin_->kept_bytes()};
   }
 
  protected:
@@ -79,6 +86,8 @@ class OriginRecipe final : public Recipe {
 
  private:
   const std::shared_ptr<const Origin> origin_;
+  mutable std::once_flag identified_;
+  mutable std::string identity_;
 };
 
 class ReaderStream final : public Stream {

@@ -16,8 +16,11 @@ class Origin {
   virtual ~Origin() = default;
   virtual const ElementSpec& element() const = 0;
   virtual int64_t count() const = 0;
-  virtual std::string text() const = 0;      // "files(x.npy)"
-  virtual Bytes bytes() const { return 0; }  // what reading holds beside the rows, of all threads
+  virtual std::string text() const = 0;  // "files(x.npy)"
+  // The same for the same data wherever it lies, another one for other data, as far as a sample shows. Asked once.
+  virtual std::string identity() const { return text(); }
+  virtual Bytes bytes() const { return 0; }       // what reading holds beside the rows, of all threads
+  virtual Bytes kept_bytes() const { return 0; }  // see Holding
   virtual const std::vector<std::string>* classes() const { return nullptr; }  // names of the numbers of a label
   // Elements out of order cost a system call each: they may be held in memory where the line has room.
   virtual bool is_slow_out_of_order() const { return false; }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/random.h"
 
 namespace plimsoll::dataset {
 namespace {
@@ -30,6 +31,14 @@ void check(const Component& component) {
     if (most > 0 && bytes > kLargestComponent / most) refuse("it is too large to count its bytes");
     bytes *= std::max<int64_t>(most, 1);
   }
+}
+
+std::string join_chain(const Recipe& recipe, std::string (Recipe::*text)() const) {
+  if (recipe.inputs().empty()) return (recipe.*text)();
+  if (recipe.inputs().size() == 1) return join_chain(recipe.input(), text) + "." + (recipe.*text)();
+  std::string inputs;
+  for (const RecipePtr& input : recipe.inputs()) inputs += (inputs.empty() ? "" : ", ") + join_chain(*input, text);
+  return fmt::format("{}({})", (recipe.*text)(), inputs);
 }
 
 }  // namespace
@@ -84,13 +93,9 @@ RecipePtr below_maps(const RecipePtr& recipe, const std::function<RecipePtr(cons
   return recipe->over(below_maps(recipe->inputs().front(), add));
 }
 
-std::string chain_text(const Recipe& recipe) {
-  if (recipe.inputs().empty()) return recipe.text();
-  if (recipe.inputs().size() == 1) return chain_text(recipe.input()) + "." + recipe.text();
-  std::string inputs;
-  for (const RecipePtr& input : recipe.inputs()) inputs += (inputs.empty() ? "" : ", ") + chain_text(*input);
-  return fmt::format("{}({})", recipe.text(), inputs);
-}
+std::string chain_text(const Recipe& recipe) { return join_chain(recipe, &Recipe::text); }
+
+uint64_t chain_identity(const Recipe& recipe) { return hash_text(join_chain(recipe, &Recipe::identity)); }
 
 void for_each_stage(const Recipe& recipe, const std::function<void(const Recipe& stage)>& visit) {
   for (const RecipePtr& input : recipe.inputs()) for_each_stage(*input, visit);

@@ -23,6 +23,7 @@ struct Holding {
   int threads = 0;
   Bytes most_bytes = 0;   // with AUTOTUNE; 0: the same
   Bytes whole_bytes = 0;  // beyond most_bytes, useful only as a whole: all elements of a source in memory
+  Bytes kept_bytes = 0;   // that the description itself holds, with or without an iteration: numbers that were moved in
 };
 
 // One iteration being built: where its memory comes from, and a meter for each of its stages, from the source on.
@@ -42,9 +43,10 @@ class Recipe {
   const std::vector<RecipePtr>& inputs() const { return inputs_; }
   const Recipe& input() const { return *inputs_.front(); }
 
-  virtual std::string text() const = 0;                 // of this stage alone: "batch(32)"; threads are no part of it
-  virtual int64_t size() const = 0;                     // as Dataset::size
-  virtual int64_t most_size() const { return size(); }  // a bound where only that is known
+  virtual std::string text() const = 0;  // of this stage alone: "batch(32)"; threads are no part of it
+  virtual std::string identity() const { return text(); }  // in which a source tells its contents instead of its path
+  virtual int64_t size() const = 0;                        // as Dataset::size
+  virtual int64_t most_size() const { return size(); }     // a bound where only that is known
   virtual bool is_random_access() const { return false; }  // its stream is indexed
   virtual Holding holding() const { return {}; }
   virtual int64_t wanted_rows() const { return 1; }  // rows to pull at once, so that the threads of a map have work
@@ -79,7 +81,7 @@ ElementSpec checked(ElementSpec spec);
 // ranks; `stage` is for its text.
 ElementSpec common_spec(const ElementSpec& a, const ElementSpec& b, const std::string& stage);
 
-// Whether it has random access, or is maps over such: stages that choose or order elements may go below those maps.
+// True for random access, also below maps: stages that choose or order elements may go below those maps.
 bool can_be_ordered(const Recipe& recipe);
 // Adds a stage that only chooses or orders elements below the maps at the end of a chain with random access, so that
 // maps compute only chosen elements, and the threads of a map see many rows at once.
@@ -87,6 +89,8 @@ RecipePtr below_maps(const RecipePtr& recipe, const std::function<RecipePtr(cons
 
 // The whole chain as text.
 std::string chain_text(const Recipe& recipe);
+// A number by which a state or a cache knows the data and stages that it belongs to. Reads some of the data.
+uint64_t chain_identity(const Recipe& recipe);
 // Every stage, from the source on.
 void for_each_stage(const Recipe& recipe, const std::function<void(const Recipe& stage)>& visit);
 

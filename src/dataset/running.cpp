@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "base/random.h"
 
 namespace plimsoll::dataset {
 namespace {
@@ -35,6 +34,12 @@ Bytes useful_bytes(const Recipe& recipe, Bytes room) {
   return bytes;
 }
 
+Bytes kept_bytes(const Recipe& recipe) {
+  Bytes bytes = 0;
+  for_each_stage(recipe, [&](const Recipe& stage) { bytes += stage.holding().kept_bytes; });
+  return bytes;
+}
+
 std::vector<StageReport> planned_stages(const Recipe& recipe) {
   std::vector<StageReport> stages;
   for_each_stage(recipe, [&](const Recipe& stage) {
@@ -45,13 +50,16 @@ std::vector<StageReport> planned_stages(const Recipe& recipe) {
   return stages;
 }
 
-Running::Running(RecipePtr recipe, MemoryLine& line, Bytes most)
-    : recipe_(std::move(recipe)), share_(line.share(Tag::Data, useful_bytes(*recipe_, most))), tuned_(Clock::now()) {
+Running::Running(RecipePtr recipe, MemoryLine& line, Bytes most, Reservation kept)
+    : recipe_(std::move(recipe)),
+      kept_(std::move(kept)),
+      share_(line.share(Tag::Data, useful_bytes(*recipe_, most))),
+      tuned_(Clock::now()) {
   Build build{share_, meters_, tunable_};
   stream_ = recipe_->start(build);
   if (!recipe_->lends()) handed_out_.emplace(recipe_->element(), recipe_->wanted_rows(), share_);
   busy_before_.resize(tunable_.size());
-  state_.dataset = hash_text(chain_text(*recipe_));
+  state_.dataset = chain_identity(*recipe_);
 }
 
 const ElementView* Running::next() {

@@ -14,7 +14,10 @@ namespace plimsoll::dataset {
 // What an iteration can use of `room` bytes; at least what its stages need.
 Bytes useful_bytes(const Recipe& recipe, Bytes room);
 
-// Each stage, and last the element that is handed out, where no stage lends it.
+// Of all stages: see Holding.
+Bytes kept_bytes(const Recipe& recipe);
+
+// A row per stage, plus the output slot if any.
 std::vector<StageReport> planned_stages(const Recipe& recipe);
 
 // What a dataset may take of the free bytes of a line, unless the caller of Dataset::on gives another bound.
@@ -22,10 +25,11 @@ constexpr Bytes kPartForTuning = 8;  // an eighth
 
 class Running {
  public:
-  // `most`: of the line, unless the stages need more.
-  Running(RecipePtr recipe, MemoryLine& line, Bytes most);
+  // `most`: of the line, unless the stages need more. `kept`: what the description holds, counted against that line.
+  Running(RecipePtr recipe, MemoryLine& line, Bytes most, Reservation kept = {});
 
   const Recipe& recipe() const { return *recipe_; }
+  Bytes kept_bytes() const { return kept_.bytes(); }
   const ElementView* next();
   DatasetState state() const { return state_; }
   void seek(const DatasetState& state);
@@ -37,6 +41,7 @@ class Running {
   void tune(Clock::time_point asked);
 
   const RecipePtr recipe_;
+  const Reservation kept_;
   MemoryLine share_;
   std::deque<Meter> meters_;
   std::vector<Stream*> tunable_;

@@ -7,8 +7,10 @@
 
 #include <plimsoll/dataset.h>
 #include <plimsoll/error.h>
+#include "base/random.h"
 #include "data/held_source.h"
 #include "data/label_source.h"
+#include "data/sampled_hash.h"
 #include "data/source.h"
 #include "dataset/labelled_files.h"
 #include "dataset/origin.h"
@@ -59,6 +61,18 @@ class ArraysOrigin final : public dataset::Origin {
   const ElementSpec& element() const override { return element_; }
   int64_t count() const override { return count_; }
   std::string text() const override { return fmt::format("slices({} of {})", count_, to_string(element_)); }
+  std::string identity() const override {
+    uint64_t hash = 0;
+    for (const NamedArray& array : arrays_)
+      hash = mix_bits(
+          hash, data::hash_sampled({static_cast<const std::byte*>(array.data), static_cast<size_t>(array.bytes)}));
+    return fmt::format("{} {:016x}", text(), hash);
+  }
+  Bytes kept_bytes() const override {
+    Bytes kept = 0;
+    for (const NamedArray& array : arrays_) kept += array.owner != nullptr ? array.bytes : 0;
+    return kept;
+  }
   void read(int64_t first, const Rows& rows) const override {
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const Bytes bytes = element_[i].bytes();
@@ -124,6 +138,11 @@ class FilesOrigin final : public dataset::Origin {
   const ElementSpec& element() const override { return element_; }
   int64_t count() const override { return count_; }
   std::string text() const override { return fmt::format("files({})", paths_); }
+  std::string identity() const override {
+    uint64_t hash = 0;
+    for (const auto& source : sources_) hash = mix_bits(hash, source->contents());
+    return fmt::format("files({} of {}, {:016x})", count_, to_string(element_), hash);
+  }
   Bytes bytes() const override { return held_bytes_; }
   bool is_slow_out_of_order() const override { return !all_held_; }
   void read(int64_t first, const Rows& rows) const override {

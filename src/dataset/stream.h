@@ -66,7 +66,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 
-  // Fills rows from the front and returns how many: at least one, fewer than all for whatever reason, 0 at the end.
+  // Fills rows from the front and returns how many: at least one, maybe fewer than asked; 0 at the end.
   // An Error belongs to the element that would have come next: the next pull goes on after it.
   int64_t pull(const Rows& rows);
   // Pulls until the rows are full or the end is reached.

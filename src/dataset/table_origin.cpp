@@ -21,6 +21,9 @@ class TableOrigin final : public Origin {
   const ElementSpec& element() const override { return element_; }
   int64_t count() const override { return table_->elements(); }
   std::string text() const override { return text_; }
+  std::string identity() const override {
+    return fmt::format("table({} elements, {:016x})", table_->elements(), table_->contents());
+  }
   Bytes bytes() const override { return table_->held_bytes(); }
   const std::vector<std::string>* classes() const override { return &table_->classes(); }
   void read(int64_t first, const Rows& rows) const override {

@@ -26,7 +26,8 @@ void Workers::start(std::function<void()> work) {
   const Bytes needed = (count() + 1) * memory::kSmallThreadBytes;
   if (needed > held_.bytes()) held_.resize(needed);
   Thread& thread = threads_.emplace_back(Thread{.work = std::move(work)});
-  const int failure = memory::start_small_thread(&thread.id, &Workers::run, &thread);
+  const int failure = memory::start_small_thread(&thread.id, &Workers::run, &thread,
+                                                 "a function of the input (map, filter, a generator)");
   if (failure == 0) return;
   threads_.pop_back();
   throw Error(fmt::format("no thread for the input: {}; ask for fewer threads", std::strerror(failure)),

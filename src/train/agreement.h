@@ -11,7 +11,7 @@
 
 namespace plimsoll::train {
 
-// What all ranks throw together: one of them has to say it.
+// Thrown on all ranks; one prints it.
 class AgreedError : public Error {
  public:
   using Error::Error;

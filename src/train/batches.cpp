@@ -71,6 +71,18 @@ BatchCount count_batches(const Dataset& dataset) {
   return count;
 }
 
+bool holds_batches(const Dataset& dataset) {
+  const dataset::RecipePtr last = dataset::recipe_of(dataset);
+  for (const dataset::Recipe* stage = last.get(); stage->inputs().size() == 1; stage = &stage->input()) {
+    const ElementSpec &element = stage->element(), &before = stage->input().element();
+    if (element.empty() || before.empty()) return false;
+    const auto grown = static_cast<int64_t>(element[0].shape.rank()) - static_cast<int64_t>(before[0].shape.rank());
+    const std::string text = stage->text();
+    if (grown != 0) return grown == 1 && (text.starts_with("batch(") || text.starts_with("padded_batch("));
+  }
+  return false;
+}
+
 bool lie_aligned(const Dataset& dataset) {
   return std::ranges::any_of(dataset.element(), [](const Component& c) { return c.bytes() >= kAlignment; });
 }

@@ -25,6 +25,9 @@ struct BatchCount {
 // Throws Error(Usage) for elements that are no batches, or batches of different shapes.
 BatchCount count_batches(const Dataset& dataset);
 
+// Whether the elements of a dataset are what its stage `batch` makes, as far as that is known.
+bool holds_batches(const Dataset& dataset);
+
 // Whether a step may read the batches where they lie: slots of a few bytes are not aligned.
 bool lie_aligned(const Dataset& dataset);
 

@@ -25,10 +25,16 @@ class CheckpointWriter final : public Callback {
                               "give numbers that are not negative, and keep 1 or more",
                               options.every_steps, options.every_epochs, options.every_seconds, options.keep),
                   ErrorKind::Usage);
+    if (!options.save_best_only && options.monitor != CheckpointOptions().monitor)
+      throw Error(fmt::format("checkpoint: '{}' is watched with save_best_only alone; set that too", options.monitor),
+                  ErrorKind::Usage);
     if (options.every_steps == 0 && options.every_epochs == 0 && options.every_seconds == 0) options_.every_epochs = 1;
   }
 
   std::string name() const override { return "checkpoint"; }
+  std::vector<std::string> watches() const override {
+    return options_.save_best_only ? std::vector{options_.monitor} : std::vector<std::string>();
+  }
   bool runs_last() const override { return true; }  // the state of the others is part of what is saved
   // The best number, exactly.
   std::string state() const override { return fmt::format("{:a}", monitored_.best()); }
@@ -88,8 +94,7 @@ class CheckpointWriter final : public Callback {
 
   void save(FitRun& run) {
     if (options_.save_best_only) {
-      // Only after an epoch are all numbers there, so only then is a missing one an error.
-      const std::optional<double> now = run.is_epoch_over() ? monitored_.read(run) : run.log(options_.monitor);
+      const std::optional<double> now = run.log(options_.monitor);
       if (!now || !monitored_.is_better(*now)) return;
       monitored_.set_best(*now);
     }

@@ -16,6 +16,7 @@
 #include "session/weights_file.h"
 #include "session/weights_parts.h"
 #include "train/agreement.h"
+#include "train/data_names.h"
 #include "train/pipeline_weights.h"
 
 namespace plimsoll::train {
@@ -111,7 +112,8 @@ CheckpointFile save_part(Training& training, const std::string& folder, const St
     file.bytes += static_cast<Bytes>(bytes.size());
     file.checksum = crc32c(bytes, file.checksum);
   };
-  const session::SaveOptions options{.part = part.part, .watch = watch, .slices = &training.slices};
+  const session::SaveOptions options{
+      .part = part.part, .watch = watch, .data_names = data_names_text(training.model), .slices = &training.slices};
   const std::string path = path_in(folder, file.name);
   if (others != nullptr)
     session::save_part(*training.session, training.graph, path, options, list_own_part(training, part.part, elsewhere));

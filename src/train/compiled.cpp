@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -12,10 +11,11 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "memory/file.h"
-#include "memory/output_file.h"
+#include "dataset/running.h"
 #include "model/model_state.h"
 #include "model/rewrite.h"
+#include "session/file_weights.h"
+#include "session/finite.h"
 #include "session/weights_file.h"
 #include "train/inputs.h"
 #include "train/model_file.h"
@@ -34,16 +34,13 @@ bool has_component(const ElementSpec& batches, const Component& wanted) {
   return std::any_of(batches.begin(), batches.end(), [&](const Component& c) { return same_samples(c, wanted); });
 }
 
-// In constant memory; a crash leaves the old file or the new one.
-void copy_file(const std::string& from, const std::string& to) {
-  const memory::File source = memory::File::open(from);
-  memory::OutputFile target(to);
-  std::array<char, 16 * KiB> part;
-  for (Bytes at = 0, count = 1; count > 0; at += count) {
-    count = source.read_some(at, std::ssize(part), part.data(), from);
-    target.write(part.data(), count);
-  }
-  target.finish();
+// The numbers of a weight, checked on their way to a file.
+void write_weight(const graph::ModelWeight& weight, const std::string& name, const session::PutBytes& put) {
+  weight.read([&](std::span<const std::byte> piece) {
+    if (!session::is_finite(weight.type().dtype, piece))
+      throw Error(fmt::format("'{}' holds NaN or infinity and is not saved", name), ErrorKind::BadNumbers);
+    put(piece);
+  });
 }
 
 // Steps of validation are fed like those of training.
@@ -75,6 +72,8 @@ Compiled& compiled_of(const Model& model) {
   std::shared_ptr<Compiled>& compiled = model.state()->compiled;
   if (!compiled) {
     const Model copy(model.name(), model.inputs(), model.outputs(), model.state()->function);
+    copy.state()->weights = model.state()->weights;
+    copy.state()->called_with = model.state()->called_with;
     copy.state()->stored = model.state()->stored;
     copy.state()->starts_fresh = model.state()->starts_fresh;
     compiled = std::make_shared<Compiled>(copy);
@@ -83,6 +82,8 @@ Compiled& compiled_of(const Model& model) {
 }
 
 Compiled::Compiled(Model model) : model_(std::move(model)) {}
+
+Compiled::~Compiled() { model_.state()->weights->disown(); }  // so that the session keeps nothing for it
 
 Compiled::Turn::Turn(Compiled& compiled) : compiled_(compiled) {
   if (compiled.is_busy_.exchange(true))
@@ -109,9 +110,10 @@ void Compiled::prune(const Pruning& pruning) {
 Spec Compiled::spec_for(const SessionNeed& need) const {
   const Dataset& main = need.main_data();
   Spec spec;
-  spec.own_model = std::make_shared<const ModelSpec>(
-      need.purpose == Purpose::Predict ? make_inference_spec(model_, main.element())
-                                       : make_model_spec(model_, options_, main.element(), need.weights));
+  spec.own_model =
+      std::make_shared<const ModelSpec>(need.purpose == Purpose::Predict ? make_inference_spec(model_, main.element())
+                                        : is_compiled_ ? make_model_spec(model_, options_, main.element(), need.weights)
+                                                       : make_stored_spec(model_, main.element()));
   if (need.data.train && need.data.test) expect_same_samples(*spec.own_model, need);
   spec.batch = count_batches(main).batch;
   spec.optimiser = options_.optimiser;
@@ -126,7 +128,7 @@ Spec Compiled::spec_for(const SessionNeed& need) const {
   spec.predicts = need.shards == 0 && !need.stages.is_set() &&
                   !need.communicator;  // a session of replicas or ranks is not used after the training
   spec.loads_weights = true;
-  if (need.purpose == Purpose::Predict && !is_in_file_) spec.weights_file = given_weights_;
+  if (need.purpose == Purpose::Predict && state_ != State::InFile) spec.weights_file = given_weights_;
   spec.batches = need.data;
   spec.own_line = need.line;
   spec.levers = options_.levers;
@@ -164,7 +166,8 @@ bool Compiled::serves(const SessionNeed& need) const {
   if (need.purpose == Purpose::Evaluate && can == Purpose::Predict) return false;
   for (const std::optional<Dataset>& dataset : {need.data.train, need.data.test}) {
     if (!dataset) continue;
-    if (count_batches(*dataset).batch != training_->batch || dataset->bytes() > training_->data_bytes) return false;
+    const Bytes taken = dataset->bytes() - dataset::kept_bytes(*dataset::recipe_of(*dataset));
+    if (count_batches(*dataset).batch != training_->batch || taken > training_->data_bytes) return false;
     if (training_->reads_in_place && !lie_aligned(*dataset)) return false;
     // Inputs alone are enough to predict.
     const size_t inputs = training_->passes.inputs.size();
@@ -184,23 +187,26 @@ bool Compiled::serves(const SessionNeed& need) const {
 Training& Compiled::ready(const SessionNeed& need) {
   if (need.purpose == Purpose::Train) remember(need);
   if (!serves(need)) {
-    release();
+    release_all();
     training_ = make_training(spec_for(need));
     made_for_.emplace(need);
     training_->session->open();
-    // Nothing is in the file before the first training: initial values come from the seed.
-    if (is_in_file_) load(file_.path());
+    if (state_ == State::InFile) load_state(file_->path());
     if ((has_other_state_ || has_other_masks_) && need.purpose == Purpose::Train) {
       reset_state(has_other_state_ ? "" : "pruning/");
-      has_other_state_ = has_other_masks_ = is_in_file_ = false;
+      has_other_state_ = has_other_masks_ = false;
+      state_ = State::InSession;
     }
+    // A stage of a pipeline changes a part of the weights, which count when all ranks have theirs: see keep_stages.
+    if (training_->place.stages > 1)
+      session::copy_weights_in(*training_->session, training_->graph.body(), training_->seed);
+    else
+      training_->session->link_weights(true, [this] { return make_room(); });
   }
-  if (!given_weights_.empty()) {
-    take(std::exchange(given_weights_, {}));  // a file that is refused is forgotten
-  }
+  if (!given_weights_.empty()) take_state(std::exchange(given_weights_, {}));
   if (given_change_) {
     std::exchange(given_change_, {})(*training_);
-    is_in_file_ = false;
+    state_ = State::InSession;
   }
   return *training_;
 }
@@ -214,25 +220,35 @@ void Compiled::remember(const SessionNeed& need) {
   last_->shares_batches = false;
 }
 
-void Compiled::load(const std::string& path) { session::load_weights(*training_->session, training_->graph, path); }
+void Compiled::load_state(const std::string& path) {
+  session::load_weights(*training_->session, training_->graph, path,
+                        {.part = session::WeightsPart::Optimiser, .may_miss = [](std::string_view) { return true; }});
+}
 
-void Compiled::take(const std::string& path) {
+void Compiled::take_state(const std::string& path) {
   const Bytes more = session::WeightsReader::bytes_to_read(path) - training_->weights_file_bytes;
   Reservation to_read;  // another file than the one that the plan has room for
   if (more > 0 && training_->line->covers_process()) to_read = training_->line->reserve(Tag::Runtime, more);
-  const session::LoadedWeights loaded =
-      session::load_weights(*training_->session, training_->graph, path, {.may_miss = training_->starts_fresh});
-  is_in_file_ = false;
+  load_state(path);
+  state_ = State::InSession;
+  if (made_for_->purpose == Purpose::Train) return;
   // A session that trains nothing has no place for the optimiser's state: a later fit finds it in the file.
-  if (loaded.left == 0 || made_for_->purpose == Purpose::Train) return;
+  const session::FileWeights file(path);
+  const std::vector<session::StoredTensor> state = file.list_others(*model_.state()->weights, model_.name() + "/");
+  if (state.empty()) return;
   make_file();
-  copy_file(path, file_.path());
-  is_in_file_ = true;
+  session::write_weights_file(
+      file_->path(), session::list_of(state),
+      [&](const session::StoredTensor& tensor, const session::PutBytes& put) { file.read_all(tensor, put); },
+      {.steps = file.steps()});
+  state_ = State::InFile;
   has_other_state_ = false;
 }
 
+// Another file each time: models may still have their numbers in the last one.
 void Compiled::make_file() {
-  if (file_.path().empty()) file_.create(made_for_->scratch, "plimsoll-weights");
+  file_ = std::make_shared<memory::TemporaryFile>();
+  file_->create(made_for_->scratch, "plimsoll-weights");
 }
 
 // Sets the optimiser's state as when the session opened: all elements of a state start as one number.
@@ -251,34 +267,92 @@ void Compiled::reset_state(std::string_view prefix) {
 
 void Compiled::keep_stages() {
   make_file();
-  save_stage_weights(*training_, file_.path(), true);
-  is_in_file_ = true;
+  save_stage_weights(*training_, file_->path(), true);
+  state_ = State::InFile;
+  model_.state()->weights->load(
+      {std::make_shared<const session::FileWeights>(file_->path(), file_), model_.name() + "/", {}, file_->path()});
+}
+
+// The session is written as a whole, so models that have their newest numbers in it alone find them in the file.
+void Compiled::write_session() {
+  make_file();
+  session::save_weights(*training_->session, training_->graph, file_->path());
+  state_ = State::InFile;
+  const auto source = std::make_shared<const session::FileWeights>(file_->path(), file_);
+  for (const graph::Variable& variable : training_->graph.body().variables())
+    if (const auto& weight = variable.stored->weight; weight != nullptr && !weight->is_kept())
+      weight->keep(source, variable.stored->name);
 }
 
 void Compiled::release() {
   if (!training_) return;
   // A stage of a pipeline has only a part of the weights: the newest whole ones are those before the training.
   const bool is_part = training_->place.stages > 1;
-  if (training_->session->is_open() && !is_in_file_ && !is_part) {
-    make_file();
-    session::save_weights(*training_->session, training_->graph, file_.path());
-    is_in_file_ = true;
-  }
+  if (training_->session->is_open() && state_ == State::InSession && !is_part) write_session();
   training_.reset();
 }
 
-void Compiled::save_weights(const std::string& path) {
-  if (training_ && given_weights_.empty() && !is_in_file_)
-    return session::save_weights(*training_->session, training_->graph, path);
-  copy_file(newest_weights(), path);
+void Compiled::release_all() {
+  release();
+  graph::ModelWeights& weights = *model_.state()->weights;
+  session::keep_in_file(session::list_held(weights));
+  before_.clear();
+  weights.for_each([&](const graph::ModelWeights::Member& member) {
+    member.weight->call_in();
+    if (member.weight->is_kept()) before_.emplace_back(member.weight, member.weight->place());
+  });
+  state_before_ = state_;
 }
 
-const std::string& Compiled::newest_weights() const {
-  const std::string& newest = given_weights_.empty() ? file_.path() : given_weights_;
-  if (newest.empty() || (given_weights_.empty() && !is_in_file_))
-    throw Error(fmt::format("model '{}' has no weights to save yet; call fit or load_weights first", model_.name()),
+void Compiled::drop() {
+  if (training_) training_->session->unlink_weights();
+  training_.reset();
+  for (const auto& [weight, place] : before_) weight->put(place.source, place.name);
+  state_ = state_before_;
+}
+
+bool Compiled::make_room() {
+  if (!training_ || is_busy_) return false;
+  const Turn turn(*this);
+  release();
+  return true;
+}
+
+const graph::ModelWeights& Compiled::weights() const {
+  bool has_numbers = false;
+  graph::ModelWeights& weights = *model_.state()->weights;
+  if (const auto& stored = model_.state()->stored) add_weights(weights, *stored->traced);
+  weights.for_each([&](const graph::ModelWeights::Member& member) { has_numbers |= member.weight->has_numbers(); });
+  if (!has_numbers && given_weights_.empty())
+    throw Error(fmt::format("model '{}' has no weights to save yet; call it, fit or load_weights first", model_.name()),
                 ErrorKind::Usage);
-  return newest;
+  return weights;
+}
+
+// Where the session does not have the newest state of the optimiser, a file has it, if there is any.
+void Compiled::save_weights(const std::string& path) {
+  if (training_ && given_weights_.empty() && state_ != State::InFile && training_->place.stages <= 1)
+    return session::save_weights(*training_->session, training_->graph, path);
+  const graph::ModelWeights& own = weights();
+  const std::string prefix = model_.name() + "/";
+  const std::string others = !given_weights_.empty() ? given_weights_ : state_ == State::InFile ? file_->path() : "";
+  std::optional<session::FileWeights> file;
+  if (!others.empty()) file.emplace(others);
+  std::vector<session::StoredTensor> tensors;
+  own.for_each([&](const graph::ModelWeights::Member& member) {
+    tensors.push_back({prefix + member.name, member.weight->type().dtype, at_batch(member.weight->type().shape, 1)});
+  });
+  if (file)
+    for (session::StoredTensor& tensor : file->list_others(own, prefix)) tensors.push_back(std::move(tensor));
+  session::write_weights_file(path, session::list_of(tensors),
+                              [&](const session::StoredTensor& tensor, const session::PutBytes& put) {
+                                const auto weight = tensor.name.starts_with(prefix)
+                                                        ? own.find(std::string_view(tensor.name).substr(prefix.size()))
+                                                        : nullptr;
+                                if (weight == nullptr) return file->read_all(tensor, put);
+                                write_weight(*weight, tensor.name, put);
+                              },
+                              {.steps = file ? file->steps() : 0});
 }
 
 // The spec that it was trained with, else the one it was loaded with, else that of the last call.
@@ -292,6 +366,12 @@ ModelSpec Compiled::spec_to_save() const {
     return model::replay_spec(spec, stored->traced);
   }
   if (made_for_) return spec_of_need(*made_for_);
+  if (!model_.state()->called_with->empty()) {
+    ModelSpec spec;
+    spec.model = model_;
+    spec.inputs = *model_.state()->called_with;
+    return spec;
+  }
   throw Error(fmt::format("model '{}' has not seen its inputs yet; call fit, evaluate or predict before it is saved",
                           model_.name()),
               ErrorKind::Usage);
@@ -300,21 +380,40 @@ ModelSpec Compiled::spec_to_save() const {
 void Compiled::save_model(const std::string& path, const Preprocessing& preprocessing) {
   ModelSpec spec = spec_to_save();
   spec.preprocessing = preprocessing;
+  if (spec.preprocessing.class_names.empty() && last_ && last_->data.train)
+    spec.preprocessing.class_names = last_->data.train->class_names();
   if (last_ || made_for_)
     spec.batch = std::max<int64_t>(1, count_batches((last_ ? *last_ : *made_for_).main_data()).batch);
   const model::TracedModel traced = model::trace(spec, spec.can_train ? model::Passes::All : model::Passes::Inference);
-  const bool is_live = training_ && given_weights_.empty();
-  train::save_model(path, spec, traced, is_live ? weights_of(*training_) : weights_of_file(newest_weights(), traced));
+  if (training_ && training_->place.stages <= 1) return train::save_model(path, spec, traced, weights_of(*training_));
+  const graph::ModelWeights& own = weights();
+  const std::vector<session::StoredTensor> tensors = list_weights(traced);
+  const size_t prefix = model_.name().size() + 1;
+  const WeightsSource source{
+      session::list_of(tensors),
+      [&](const session::StoredTensor& tensor, const session::PutBytes& put) {
+        const auto weight = own.find(std::string_view(tensor.name).substr(prefix));
+        if (weight == nullptr)
+          throw Error(fmt::format("model '{}' has no weight '{}' yet; call it, fit or load_weights first",
+                                  model_.name(), tensor.name),
+                      ErrorKind::Usage);
+        write_weight(*weight, tensor.name, put);
+      },
+      !given_weights_.empty()   ? session::WeightsReader(given_weights_).steps()
+      : state_ == State::InFile ? session::WeightsReader(file_->path()).steps()
+                                : 0};
+  train::save_model(path, spec, traced, source);
 }
 
 void Compiled::load_weights(const std::string& path) {
   if (::access(path.c_str(), R_OK) != 0)
     throw Error(fmt::format("can't read '{}': {}", path, std::generic_category().message(errno)), ErrorKind::BadData);
-  if (!training_) {
+  model_.state()->weights->load(
+      {std::make_shared<const session::FileWeights>(path), model_.name() + "/", model_.state()->starts_fresh, path});
+  if (training_)
+    take_state(path);
+  else
     given_weights_ = path;
-    return;
-  }
-  take(path);
 }
 
 }  // namespace plimsoll::train

@@ -6,11 +6,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <plimsoll/train.h>
+#include "graph/model_weights.h"
+#include "memory/temporary_file.h"
 #include "train/batches.h"
+#include "train/model_file.h"
 #include "train/own_model.h"
-#include "train/temporary_file.h"
 #include "train/training.h"
 
 namespace plimsoll::train {
@@ -34,10 +38,14 @@ struct SessionNeed {
   const Dataset& main_data() const { return data.train ? *data.train : *data.test; }
 };
 
-// The newest weights are in the open session, or in a file after it was released.
+// The weights are those of the model (graph/model_weights.h), which the open session shares with all others who use the
+// model. Beside them, a session has the optimiser's state: it goes to a file when the session is released.
 class Compiled {
  public:
   explicit Compiled(Model model);
+  ~Compiled();  // with its model
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
 
   const CompileOptions& options() const { return options_; }
   // Sets the options of training from now on: weights stay, the optimiser starts anew.
@@ -53,9 +61,12 @@ class Compiled {
   Training* open_training() { return training_.get(); }
   bool serves(const SessionNeed& need) const;
   void release();
-  void keep_stages();                 // after a pipeline: each rank writes the weights of all stages to its file
-  void drop() { training_.reset(); }  // loses the session's weights: the newest are then those before it
-  void set_trained() { is_in_file_ = false; }
+  // Also of others who hold weights of the model: all of them are in files then, and take no memory.
+  void release_all();
+  void keep_stages();  // after a pipeline: each rank writes the weights of all stages to its file
+  // Loses the session's weights: the newest are then those of the last release_all.
+  void drop();
+  void set_trained() { state_ = State::InSession; }
 
   void save_weights(const std::string& path);
   ModelSpec spec_to_save() const;  // throws Error(Usage) when the types of its inputs are not known
@@ -81,10 +92,12 @@ class Compiled {
 
  private:
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
-  void load(const std::string& path);
-  void take(const std::string& path);  // loads the caller's file
+  void load_state(const std::string& path);
+  void take_state(const std::string& path);  // of the caller's file
   void make_file();
-  const std::string& newest_weights() const;  // the file; throws Error(Usage) when there is none
+  void write_session();  // to the file
+  bool make_room();
+  const graph::ModelWeights& weights() const;  // of the model; throws Error(Usage) where it has no numbers yet
   void reset_state(std::string_view prefix);
 
   const Model model_;  // a copy that shares nothing with the model that owns this
@@ -94,11 +107,15 @@ class Compiled {
   std::atomic<bool> is_busy_ = false;
   std::unique_ptr<Training> training_;
   std::optional<SessionNeed> made_for_, last_;
-  TemporaryFile file_;
-  bool is_in_file_ = false;                      // the newest weights
+  std::shared_ptr<memory::TemporaryFile> file_ = std::make_shared<memory::TemporaryFile>();
+  enum class State { Initial, InSession, InFile };
+  State state_ = State::Initial;  // where the newest state of the optimiser is
+  // What drop goes back to.
+  std::vector<std::pair<std::shared_ptr<graph::ModelWeight>, graph::ModelWeight::Place>> before_;
+  State state_before_ = State::Initial;
   bool has_other_state_ = false;                 // the file has the state of another optimiser
   bool has_other_masks_ = false;                 // the file has the masks of another pruning
-  std::string given_weights_;                    // to be loaded before the next call
+  std::string given_weights_;                    // whose state is to be loaded before the next call
   std::function<void(Training&)> given_change_;  // to be applied after that
 };
 

@@ -32,6 +32,10 @@ struct Pipeline {
   std::vector<float> mean = {}, deviation = {};
 };
 
+// Why these can't be used; empty: they can. Numbers are finite, deviations above 0 and not so small that the result
+// overflows.
+std::string normalisation_fault(const std::vector<float>& mean, const std::vector<float>& deviation);
+
 // Where the data is.
 struct DataSpec {
   std::string path = {};        // a file or a folder of any kind that is known
@@ -54,11 +58,14 @@ struct Data {
   std::optional<Samples> train, test;
   // For people.
   std::string path, kind;
-  std::vector<std::string> classes;
+  // Names, where there are any: of classes, of the columns that are inputs and of that with the labels.
+  std::vector<std::string> classes, columns;
+  std::string label;
   bool is_empty() const { return !train && !test; }
 };
 
-// Bounded memory; reads as much as an index of the elements needs. Throws Error(BadData) for what is damaged, is no
+// Bounded memory; reads as much as an index of the elements needs. Classes and columns have the numbers that the model
+// knows, else those of the half that trains: names decide, not places. Throws Error(BadData) for what is damaged, is no
 // data, or is not what the model takes.
 Data open_data(const DataSpec& spec, const ModelSpec& model);
 

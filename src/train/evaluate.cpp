@@ -17,13 +17,6 @@ double Score::value(std::string_view name) const {
   return find_log(values, name).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-void plan_last_batch(Training& training, const Inputs& inputs) {
-  if (training.shards.is_cut) return;  // planned with the others
-  const int64_t rest = inputs.last_batch().value_or(0);
-  if (training.place.is_set()) return plan_last_micro_batch(training, rest);
-  if (rest > 0) training.session->plan(evaluate_request(training.passes, rest));
-}
-
 namespace {
 
 std::span<const View> evaluate_batch(Training& training, std::span<const Feed> feeds, int64_t first, int64_t samples) {

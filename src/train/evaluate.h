@@ -15,9 +15,6 @@ struct Score {
   double value(std::string_view name) const;  // NaN: the model has no such metric
 };
 
-// Plans the step for what is left when the samples are no multiple of the batch; the session must not be open yet.
-void plan_last_batch(Training& training, const Inputs& inputs);
-
 struct EvaluateOptions {
   StopQuestion is_stop_asked = never_stops;  // between batches
   int64_t most_steps = 0;                    // 0: all

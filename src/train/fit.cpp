@@ -9,6 +9,7 @@
 #include <plimsoll/error.h>
 #include <plimsoll/forecast.h>
 #include <plimsoll/train.h>
+#include "data/class_names.h"
 #include "train/compiled.h"
 #include "train/evaluate.h"
 #include "train/fit_together.h"
@@ -41,6 +42,9 @@ void check(const FitOptions& options) {
   expect_option(options.validation_split >= 0 && options.validation_split < 1,
                 "validation_split is a part of the samples: at least 0 and below 1");
   for (const auto& callback : options.callbacks) expect_option(callback != nullptr, "a callback is null");
+  const bool validates = options.validation || options.validation_split > 0;
+  expect_option(validates || (options.validation_steps == 0 && options.validation_frequency == 1),
+                "validation_steps and validation_frequency need validation data, or a split");
   expect_option(options.validation_split == 0 || !options.validation, "give validation data or a split, not both");
   expect_option(options.validation_split == 0 || options.batch > 0,
                 "validation_split needs a dataset of samples and the size of a batch: give batch, and leave out "
@@ -53,6 +57,10 @@ Dataset batched(const Dataset& samples, const FitOptions& options) {
 
 // The last samples become the validation data, before any shuffling.
 BatchedData split_and_batch(const Dataset& samples, const FitOptions& options) {
+  const bool are_batches = holds_batches(samples) || (options.validation && holds_batches(*options.validation));
+  expect_option(!are_batches,
+                "batch is given for a dataset whose elements are batches already: leave out one of "
+                "Dataset::batch and this option");
   Dataset train = samples;
   BatchedData data;
   if (options.validation) data.test = batched(*options.validation, options);
@@ -86,6 +94,16 @@ bool has_component(const std::optional<Dataset>& dataset, const std::string& nam
 constexpr int64_t kMostEpochsPlanned = 10'000;
 constexpr Bytes kBytesOfEpoch = 400;
 
+// Sources number the names of their own classes.
+void expect_same_classes(const std::vector<std::string>& known, const Dataset& dataset, const std::string& who) {
+  const std::vector<std::string>& here = dataset.class_names();
+  if (known.empty() || here.empty() || known == here) return;
+  throw Error(fmt::format("the dataset has the classes {} but {} has {}; give its source these names, in "
+                          "CsvOptions::classes or ImageOptions::classes",
+                          data::shown_names(here), who, data::shown_names(known)),
+              ErrorKind::BadData);
+}
+
 SessionNeed need_of(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) {
   check(options);
   SessionNeed need{
@@ -95,6 +113,7 @@ SessionNeed need_of(const Dataset& dataset, const MemoryLine& line, const FitOpt
   need.weights = {options.class_weight, options.sample_weight, has_component(need.data.test, options.sample_weight)};
   const BatchCount train = count_batches(*need.data.train);
   if (need.data.test) {
+    expect_same_classes(need.data.train->class_names(), *need.data.test, "the training data");
     const BatchCount test = count_batches(*need.data.test);
     expect_option(test.batch == train.batch || (test.batches == 1 && test.batch < train.batch),
                   "the validation data must have batches of the same size as the training data");
@@ -141,7 +160,7 @@ Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOp
   compiled.remember(need);
   if (options.strategy.contents().kind != train::StrategyKind::Alone)
     return train::plan_together(compiled, need, options.strategy.contents());
-  compiled.release();  // frees what its session holds: the planned one replaces it
+  compiled.release_all();  // frees what its session holds: the planned one replaces it
   return train::forecast(compiled.spec_for(need));
 }
 
@@ -170,8 +189,10 @@ History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOpti
 }
 
 Evaluation Model::evaluate(const Dataset& dataset, const MemoryLine& line) {
-  train::Compiled& compiled = train::expect_compiled(*this);
+  train::Compiled& compiled =
+      train::compiled_of(*this);  // where it is not compiled: by the objective it was saved with
   const train::Compiled::Turn turn(compiled);
+  train::expect_same_classes(preprocessing().class_names, dataset, "the model");
   train::Training& training =
       compiled.ready({.purpose = train::Purpose::Evaluate, .line = line, .data = {{}, dataset}});
   train::Inputs inputs(training, dataset);
@@ -200,7 +221,7 @@ std::string Model::summary(int64_t batch) const {
     spec.last_batches = {};
   }
   const train::Compiled::Turn turn(compiled);
-  compiled.release();  // as for plan
+  compiled.release_all();  // as for plan
   return train::summarise(spec);
 }
 
@@ -212,7 +233,7 @@ std::string Model::summary(const Dataset& dataset, const MemoryLine& line) const
 void Model::release() {
   train::Compiled& compiled = train::compiled_of(*this);
   const train::Compiled::Turn turn(compiled);
-  compiled.release();
+  compiled.release_all();
 }
 
 void Model::save_weights(const std::string& path) const { train::compiled_of(*this).save_weights(path); }

@@ -189,14 +189,14 @@ History fit_as_rank(Compiled& compiled, SessionNeed need, const StrategyContents
 
 History fit_together(Compiled& compiled, SessionNeed need, const StrategyContents& strategy, LoopOptions options,
                      Callbacks callbacks) {
-  compiled.release();
+  compiled.release_all();
   if (strategy.kind == StrategyKind::Mirrored)
     return MirroredFit(compiled, std::move(need), strategy).run(options, std::move(callbacks));
   return fit_as_rank(compiled, std::move(need), strategy, std::move(options), std::move(callbacks));
 }
 
 Forecast plan_together(Compiled& compiled, SessionNeed need, const StrategyContents& strategy) {
-  compiled.release();
+  compiled.release_all();
   const KeptThreads kept;
   if (strategy.kind != StrategyKind::Mirrored) {
     const RankPlace place(need, strategy);

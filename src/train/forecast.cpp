@@ -1,5 +1,7 @@
 #include "train/forecast.h"
 
+#include <algorithm>
+
 #include "report/forecast.h"
 #include "train/batch_search.h"
 
@@ -7,13 +9,13 @@ namespace plimsoll::train {
 namespace {
 
 // Planning under an impossible line gives the smallest one that works.
-Bytes find_smallest_line(const Spec& spec, const Training& training, const StopQuestion& is_stop_asked) {
+Bytes find_smallest_line(const Spec& spec, const StopQuestion& is_stop_asked) {
   Spec low = spec;
   low.line = 1;
-  low.batch = training.batch;
-  low.finds_batch = false;
+  if (spec.own_line) low.line += spec.own_line->used() - spec.own_line->process_bytes();  // others hold that
   const Attempt tried = attempt(low, is_stop_asked);
-  return tried.refusal ? verify_smallest_line(low, *tried.refusal, is_stop_asked).smallest_line : 0;
+  if (!tried.refusal || tried.refusal->smallest_line > spec.planning_line) return spec.planning_line;
+  return std::min(spec.planning_line, verify_smallest_line(low, *tried.refusal, is_stop_asked).smallest_line);
 }
 
 }  // namespace
@@ -26,14 +28,19 @@ std::vector<report::RemedyRow> remedy_rows(const Spec& spec, const std::vector<P
   return rows;
 }
 
-Forecast forecast(const Spec& spec, const ForecastOptions& options) {
+// Each planning ends before the next begins, so that all of them together stay within the line.
+Forecast forecast(const Spec& asked, const ForecastOptions& options) {
+  Spec spec = asked;
+  spec.planning_line = resolve_line(asked).bytes;
+  const Bytes peak_before = peak_resident_bytes();
+  const Bytes smallest_line = options.finds_smallest_line ? find_smallest_line(spec, options.is_stop_asked) : 0;
   const Attempt tried = attempt(spec, options.is_stop_asked);
   if (tried.training) {
     report::PlanFacts facts = plan_facts(*tried.training);
-    if (options.finds_smallest_line) {
-      facts.lower_bound = find_lower_bound(*tried.training);
-      facts.smallest_line = find_smallest_line(spec, *tried.training, options.is_stop_asked);
-    }
+    facts.smallest_line = smallest_line;
+    if (options.finds_smallest_line) facts.lower_bound = find_lower_bound(*tried.training);
+    if (const Bytes peak = peak_resident_bytes(); tried.training->line->covers_process() && peak > peak_before)
+      facts.peak_bytes = std::max(facts.peak_bytes, std::min(round_up(peak, kProcessQuantum), spec.planning_line));
     return report::make_forecast(facts);
   }
   // No smallest line: the machine has less memory than the line, so no other line helps.
@@ -41,8 +48,10 @@ Forecast forecast(const Spec& spec, const ForecastOptions& options) {
   const Refusal refusal =
       options.finds_smallest_line ? verify_smallest_line(spec, *tried.refusal, options.is_stop_asked) : *tried.refusal;
   if (!options.finds_remedies) return report::make_forecast(refusal);
-  const auto remedies = find_remedies(spec, refusal, options.may_go_on, options.is_stop_asked);
-  return report::make_forecast(refusal, remedy_rows(spec, remedies));
+  std::vector<std::string> not_tried;
+  const MayGoOn may_go_on = options.may_go_on ? options.may_go_on : within_seconds(kSecondsOfRemedies);
+  const auto remedies = find_remedies(spec, refusal, may_go_on, options.is_stop_asked, &not_tried);
+  return report::make_forecast(refusal, remedy_rows(spec, remedies), not_tried);
 }
 
 }  // namespace plimsoll::train

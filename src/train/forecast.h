@@ -7,10 +7,12 @@
 
 namespace plimsoll::train {
 
+constexpr double kSecondsOfRemedies = 1.5;
+
 struct ForecastOptions {
   bool finds_smallest_line = true;  // also when the spec fits: by planning once more
   bool finds_remedies = true;       // when it does not fit
-  MayGoOn may_go_on = always_goes_on;
+  MayGoOn may_go_on = {};           // unset: the search for remedies ends within kSecondsOfRemedies
   StopQuestion is_stop_asked = never_stops;
 };
 

@@ -5,8 +5,6 @@
 #include <optional>
 #include <string>
 
-#include <plimsoll/callback.h>
-
 namespace plimsoll::train {
 
 class Improvement {
@@ -16,9 +14,6 @@ class Improvement {
   Improvement(std::string monitor, double min_delta, const std::string& mode);
 
   void reset() { best_ = std::numeric_limits<double>::quiet_NaN(); }
-  // The number of this epoch; unset where it was not measured (validation has a frequency). Throws Error(Usage) when
-  // the run never has it.
-  std::optional<double> read(const FitRun& run);
   bool is_better(double value) const { return is_better(value, best_); }
   bool is_better(double value, double than) const;  // NaN: anything is better
   void set_best(double value) { best_ = value; }

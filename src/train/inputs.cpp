@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "base/random.h"
 #include "data/convert.h"
 #include "dataset/blocks.h"
+#include "dataset/recipe.h"
 #include "train/roles.h"
 
 namespace plimsoll::train {
@@ -146,10 +146,12 @@ InputOptions with_shards(InputOptions options, const Shards& shards) {
   return options;
 }
 
+uint64_t identity_of(const Dataset& dataset) { return dataset::chain_identity(*dataset::recipe_of(dataset)); }
+
 uint64_t hash_of_whole(const Training& training, const Samples& samples, InputOptions options) {
   options.shards = {};
-  return hash_text(to_string(
-      make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch, options)));
+  return identity_of(
+      make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch, options));
 }
 
 }  // namespace
@@ -198,6 +200,7 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
       batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch,
                             with_shards(options, training.shards))) {
   whole_ = hash_of_whole(training, samples, options);
+  path_ = samples.paths.front();
   if (options.trains && training.batch > samples_)
     throw Error(fmt::format("{} has {} samples, fewer than a batch of {}; give a smaller batch", samples.paths.front(),
                             samples_, training.batch),
@@ -221,7 +224,7 @@ void Inputs::start_epoch(int64_t epoch) {
   if (!reads()) return;
   stop();
   position_ = 0;
-  iteration_.emplace(batches_.on(share_, share_.free()));
+  iteration_.emplace(dataset::start_iteration(batches_, share_));
   iteration_->start_epoch(static_cast<uint64_t>(epoch));
 }
 
@@ -229,12 +232,22 @@ void Inputs::start_at(const DatasetState& state) {
   if (!reads()) return;
   stop();
   position_ = state.position;
-  iteration_.emplace(batches_.on(share_, share_.free()));
+  iteration_.emplace(dataset::start_iteration(batches_, share_));
   DatasetState own = state;
   // A rank may have no sample of the last batch.
   if (reads_part_ && batches_.size() >= 0) own.position = std::min(own.position, batches_.size());
   if (whole_ != 0 && state.dataset == whole_) own.dataset = iteration_->state().dataset;
   iteration_->seek(own);
+}
+
+void Inputs::expect_same_data(const DatasetState& state) const {
+  if (!reads() || state.dataset == 0 || state.dataset == (whole_ != 0 ? whole_ : identity_of(batches_))) return;
+  throw Error(
+      fmt::format(
+          "the training that is resumed had another dataset than {}: another number of samples, other contents or "
+          "other stages; give the data and the options that it began with",
+          path_.empty() ? to_string(batches_) : "'" + path_ + "'"),
+      ErrorKind::Usage);
 }
 
 DatasetState Inputs::state() const { return iteration_ ? shared(iteration_->state()) : stopped_at_; }
@@ -305,6 +318,19 @@ std::vector<DType> fed_types(const Data& data, const ModelSpec& model) {
 
 namespace {
 
+// The halves of the data as Inputs of this training read them: with the stage that takes a rank's part of each batch.
+std::vector<Dataset> halves_of(const Training& training, bool repeats) {
+  std::vector<Dataset> halves;
+  const auto add = [&](const std::optional<Samples>& half, const InputOptions& options) {
+    if (half)
+      halves.push_back(make_batches(*half, training.model, training.pipeline, fed_types(training.passes),
+                                    training.batch, with_shards(options, training.shards)));
+  };
+  add(training.data.train, {.trains = true, .repeats = repeats});
+  add(training.data.test, {});
+  return halves;
+}
+
 // Stages of the dataset that takes more; the two are never read at the same time. Bytes scale with the batch size.
 std::vector<report::StageRow> planned_stages(const BatchedData& data, int64_t batch) {
   std::vector<report::StageRow> most;
@@ -320,38 +346,31 @@ std::vector<report::StageRow> planned_stages(const BatchedData& data, int64_t ba
 
 }  // namespace
 
-std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch) {
-  if (!spec.batches.is_empty()) return planned_stages(spec.batches, batch);
-  const std::vector<DType> fed = fed_types(spec.data, model);
-  const auto stages = [&](const Samples& samples, bool trains) {
-    return rows_of(make_batches(samples, model, spec.pipeline, fed, batch, {.trains = trains}).stages());
-  };
-  if (spec.data.is_empty()) return stages(widest_samples(model), false);
+std::vector<report::StageRow> planned_stages(const Spec& spec, const Training& training) {
+  if (!spec.batches.is_empty()) return planned_stages(spec.batches, training.batch);
+  if (spec.data.is_empty())
+    return rows_of(make_batches(widest_samples(training.model), training.model, spec.pipeline,
+                                fed_types(training.passes), training.input_batch(), {})
+                       .stages());
   // The two halves are never read at the same time.
   std::vector<report::StageRow> most;
-  if (spec.data.train) most = stages(*spec.data.train, true);
-  if (!spec.data.test) return most;
-  const std::vector<report::StageRow> test = stages(*spec.data.test, false);
-  return bytes_of(test) > bytes_of(most) ? test : most;
+  for (const Dataset& half : halves_of(training, spec.purpose == Purpose::Profile)) {
+    std::vector<report::StageRow> stages = rows_of(half.stages());
+    if (most.empty() || bytes_of(stages) > bytes_of(most)) most = std::move(stages);
+  }
+  return most;
 }
 
-bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch) {
-  BatchedData batches = spec.batches;
-  const std::vector<DType> fed = fed_types(spec.data, model);
-  if (spec.data.train)
-    batches.train = make_batches(*spec.data.train, model, spec.pipeline, fed, batch, {.trains = true});
-  if (spec.data.test) batches.test = make_batches(*spec.data.test, model, spec.pipeline, fed, batch, {});
-  return (!batches.train || lie_aligned(*batches.train)) && (!batches.test || lie_aligned(*batches.test));
+bool lie_aligned(const Spec& spec, const Training& training) {
+  const auto is_aligned = [](const std::optional<Dataset>& half) { return !half || lie_aligned(*half); };
+  return is_aligned(spec.batches.train) && is_aligned(spec.batches.test) &&
+         std::ranges::all_of(halves_of(training, false), [](const Dataset& half) { return lie_aligned(half); });
 }
 
 Bytes useful_bytes(const Training& training, Bytes room) {
-  const auto useful = [&](const std::optional<Samples>& half, bool trains) -> Bytes {
-    if (!half) return 0;
-    return make_batches(*half, training.model, training.pipeline, fed_types(training.passes), training.input_batch(),
-                        {.trains = trains})
-        .useful_bytes(room);
-  };
-  return std::max(useful(training.data.train, true), useful(training.data.test, false));
+  Bytes useful = 0;
+  for (const Dataset& half : halves_of(training, false)) useful = std::max(useful, half.useful_bytes(room));
+  return useful;
 }
 
 Bytes bytes_of(const std::vector<report::StageRow>& stages) {

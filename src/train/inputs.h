@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <plimsoll/dataset.h>
@@ -44,6 +45,8 @@ class Inputs {
   // The next batch where several ranks or shards share it. All ranks know how many batches an epoch has.
   BatchPart next_part();
   void stop();
+  // Throws Error(Usage) for a state of other data, wherever that lies.
+  void expect_same_data(const DatasetState& state) const;
   // After the last batch that was handed out.
   DatasetState state() const;
 
@@ -72,6 +75,7 @@ class Inputs {
   bool reads_part_ = false;
   int64_t position_ = 0;
   uint64_t whole_ = 0;
+  std::string path_;
   ranks::Communicator* sharer_ = nullptr;  // replicas of one process, of which the first reads for all
   std::optional<int64_t> last_batch_;
   Dataset batches_;
@@ -85,10 +89,10 @@ class Inputs {
 std::vector<DType> fed_types(const Data& data, const ModelSpec& model);
 
 // What Inputs of the spec's data take at most under the line.
-std::vector<report::StageRow> planned_stages(const Spec& spec, const ModelSpec& model, int64_t batch);
+std::vector<report::StageRow> planned_stages(const Spec& spec, const Training& training);
 Bytes bytes_of(const std::vector<report::StageRow>& stages);
 // Whether a step may read all batches of the spec's data where they lie.
-bool lie_aligned(const Spec& spec, const ModelSpec& model, int64_t batch);
+bool lie_aligned(const Spec& spec, const Training& training);
 // What Inputs have a use for when they may take so much.
 Bytes useful_bytes(const Training& training, Bytes room);
 

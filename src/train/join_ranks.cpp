@@ -39,7 +39,7 @@ JoinedRanks join_ranks(double timeout_s, const std::function<bool()>& is_end_ask
   joined.communicator = ranks::open_mpi(timeout, is_end_asked);
   memory::drop_code_pages();
   joined.network = ranks::measure_network(*joined.communicator);
-  joined.bytes = round_up(std::max<Bytes>(0, bytes_beside_heap() - before), kQuantum);
+  joined.bytes = round_up(std::max(kBytesBesideHeap, bytes_beside_heap() - before), kQuantum);
   const auto launch = own_launch();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   joined.threads = std::max(1, cores / (launch ? launch->local_size : 1));

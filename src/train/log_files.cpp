@@ -30,14 +30,6 @@ report::MetricsRow metrics_row(const FitRun& run, double seconds) {
   return row;
 }
 
-class FailingCallback : public Callback {
- public:
-  const std::optional<Error>& failure() const { return failure_; }
-
- protected:
-  std::optional<Error> failure_;  // why the file was given up
-};
-
 // A file that a training writes to: opened anew for each training, and given up when it can't be written.
 template <class File>
 class LogCallback : public FailingCallback {
@@ -86,7 +78,7 @@ class CsvLog final : public LogCallback<report::MetricsCsv> {
   void open(FitRun& run, std::optional<report::MetricsCsv>& file) override {
     const bool keeps = options_.append || run.is_resumed();
     file.emplace(path_, keeps ? Content::Kept : Content::Dropped, options_.separator);
-    if (run.is_resumed()) file->truncate_after(run.steps());
+    if (run.is_resumed()) file->truncate_after(run.steps(), run.epoch());
   }
   void write_epoch(FitRun& run, report::MetricsCsv& file) override { file.append(metrics_row(run, seconds())); }
 
@@ -103,7 +95,7 @@ class JsonLog final : public LogCallback<report::MetricsJson> {
  private:
   void open(FitRun& run, std::optional<report::MetricsJson>& file) override {
     file.emplace(path_, append_ || run.is_resumed() ? Content::Kept : Content::Dropped);
-    if (run.is_resumed()) file->truncate_after(run.steps());
+    if (run.is_resumed()) file->truncate_after(run.steps(), run.epoch());
   }
   void write_epoch(FitRun& run, report::MetricsJson& file) override { file.append(metrics_row(run, seconds())); }
 
@@ -135,7 +127,9 @@ class EventLog final : public LogCallback<report::EventFile> {
 
   void open(FitRun& run, std::optional<report::EventFile>& file) override {
     written_ = flushed_ = Clock::now();
-    file.emplace(folder_, run.is_resumed() ? std::optional(run.steps()) : std::nullopt);
+    // An epoch that is still to be ended writes its numbers again, maybe at this step.
+    const int64_t kept = run.epoch_steps() > 0 ? run.steps() - 1 : run.steps();
+    file.emplace(folder_, run.is_resumed() ? std::optional(kept) : std::nullopt);
     for (const auto& [title, text] : options_.texts) file->add_text(title, run.steps(), text);
     file->flush();
   }

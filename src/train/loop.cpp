@@ -5,9 +5,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
 #include "session/bad_data.h"
+#include "train/data_names.h"
 
 namespace plimsoll::train {
 namespace {
@@ -54,10 +56,23 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
   logs_.push_back({"learning_rate"});
   if (test_)
     for (const std::string& name : sums_.names()) logs_.push_back({"val_" + name});
+  expect_watched();
+}
+
+void TrainingLoop::expect_watched() const {
+  const bool validates =
+      test_ && options_.epochs / options_.validation_frequency > options_.initial_epoch / options_.validation_frequency;
+  std::vector<std::string> known;
+  for (size_t i = 0; i < (validates ? logs_.size() : training_logs()); ++i) known.push_back(logs_[i].name);
+  for (const auto& callback : callbacks_)
+    for (const std::string& watched : callback->watches())
+      if (std::ranges::find(known, watched) == known.end())
+        throw Error(fmt::format("{}: there is no '{}' to watch; this training has {}{}", callback->name(), watched,
+                                fmt::join(known, ", "), validates ? "" : ", and nothing of validation data"),
+                    ErrorKind::Usage);
 }
 
 void TrainingLoop::open() {
-  if (test_) plan_last_batch(training_, *test_);
   training_.session->open();
   initialize_slices(training_);
 }
@@ -68,6 +83,7 @@ void TrainingLoop::restore(const RunState& state, std::string checkpoint) {
     throw Error(
         fmt::format("the training that is resumed has seed {}, not {}; give the same seed", state.seed, options_.seed),
         ErrorKind::Usage);
+  train_.expect_same_data(state.data);
   resumed_ = state;
   resumed_from_ = std::move(checkpoint);
 }
@@ -310,7 +326,8 @@ const session::VariableSlices* TrainingLoop::slices_for(const std::string& path)
 }
 
 void TrainingLoop::save_weights(const std::string& path) {
-  session::save_weights(*training_.session, training_.graph, path, {.slices = slices_for(path)});
+  session::save_weights(*training_.session, training_.graph, path,
+                        {.data_names = data_names_text(training_.model), .slices = slices_for(path)});
 }
 
 void TrainingLoop::load_weights(const std::string& path) {

@@ -79,6 +79,7 @@ class TrainingLoop final : public FitRun {
 
  private:
   using Event = void (Callback::*)(FitRun&);
+  void expect_watched() const;  // a number that no epoch has would be missed after the work is done
   void tell(Event event);
   void begin();
   void run_epoch();

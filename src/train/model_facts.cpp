@@ -10,6 +10,7 @@
 #include <plimsoll/error.h>
 #include "base/crc32c.h"
 #include "graph/names.h"
+#include "train/data.h"
 #include "train/model_folder.h"
 
 namespace plimsoll::train {
@@ -101,10 +102,7 @@ std::vector<StoredMetric> to_metrics(const FactsJson& list) {
 
 std::vector<float> to_floats(const FactsJson& list) {
   std::vector<float> numbers;
-  for (const FactsJson& number : list) {
-    numbers.push_back(number.get<float>());
-    if (!std::isfinite(numbers.back())) throw Error("a mean or deviation is not finite");
-  }
+  for (const FactsJson& number : list) numbers.push_back(number.get<float>());
   return numbers;
 }
 
@@ -115,8 +113,9 @@ Preprocessing to_preprocessing(const FactsJson& json) {
   facts.deviation = to_floats(json.at("deviation"));
   facts.byte_scale = json.at("byte_scale").get<float>();
   if (!(facts.byte_scale > 0) || !std::isfinite(facts.byte_scale)) throw Error("the scale of bytes makes no sense");
-  for (const float deviation : facts.deviation)
-    if (!(deviation > 0)) throw Error("a deviation is not above 0");
+  if (const std::string fault = normalisation_fault(facts.mean, facts.deviation); !fault.empty()) throw Error(fault);
+  if (json.contains("columns")) facts.columns = json.at("columns").get<std::vector<std::string>>();
+  if (json.contains("label")) facts.label = json.at("label").get<std::string>();
   return facts;
 }
 
@@ -157,6 +156,9 @@ StoredFacts to_facts(const FactsJson& json) {
 }  // namespace
 
 std::string facts_text(const StoredFacts& facts) {
+  const Preprocessing& preprocessing = facts.preprocessing;
+  if (const std::string fault = normalisation_fault(preprocessing.mean, preprocessing.deviation); !fault.empty())
+    throw Error(fault + "; a model with it could not be used", ErrorKind::Usage);
   try {
     FactsJson json = {{"format", kFormat},
                       {"version", kFormatVersion},
@@ -165,10 +167,12 @@ std::string facts_text(const StoredFacts& facts) {
                       {"batch", facts.batch},
                       {"steps", facts.steps},
                       {"preprocessing",
-                       {{"class_names", facts.preprocessing.class_names},
-                        {"mean", facts.preprocessing.mean},
-                        {"deviation", facts.preprocessing.deviation},
-                        {"byte_scale", facts.preprocessing.byte_scale}}},
+                       {{"class_names", preprocessing.class_names},
+                        {"mean", preprocessing.mean},
+                        {"deviation", preprocessing.deviation},
+                        {"byte_scale", preprocessing.byte_scale},
+                        {"columns", preprocessing.columns},
+                        {"label", preprocessing.label}}},
                       {"metrics", from_metrics(facts.metrics)},
                       {"inference", from_pass(facts.inference)},
                       {"notes", from_names(facts.notes)},
@@ -177,7 +181,7 @@ std::string facts_text(const StoredFacts& facts) {
     json["crc32c"] = checksum_of_facts(json);
     return json.dump(1) + "\n";
   } catch (const FactsJson::exception&) {
-    throw Error("a name of the model or of a class is not UTF-8 and can't be saved; give another name",
+    throw Error("a name of the model, of a class or of a column is not UTF-8 and can't be saved; give another name",
                 ErrorKind::Usage);
   }
 }

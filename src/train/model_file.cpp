@@ -278,6 +278,18 @@ WeightsSource weights_of(Training& training) {
           session::write_variables(*training.session, training.graph), training.session->step_count()};
 }
 
+void add_weights(graph::ModelWeights& weights, const model::TracedModel& traced) {
+  const size_t prefix = traced.name.size() + 1;
+  for (const model::TracedPass* pass : {&traced.inference, traced.training ? &*traced.training : nullptr}) {
+    if (pass == nullptr) continue;
+    for (const graph::Variable& variable : pass->graph->body().variables()) {
+      const std::string name = variable.stored->name.substr(prefix);
+      if (variable.role() != VariableRole::Optimiser && weights.find(name) == nullptr)
+        weights.put(name, std::make_shared<graph::ModelWeight>(*variable.stored));
+    }
+  }
+}
+
 std::vector<session::StoredTensor> list_weights(const model::TracedModel& traced) {
   std::vector<session::StoredTensor> tensors;
   std::map<std::string_view, bool> known;

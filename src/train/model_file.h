@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <plimsoll/model.h>
+#include "graph/model_weights.h"
 #include "model/rewrite.h"
 #include "session/weights_writer.h"
 #include "train/model_folder.h"
@@ -56,6 +57,8 @@ WeightsSource weights_of(Training& training);
 // out.
 // Throws Error(BadData).
 WeightsSource weights_of_file(const std::string& path, const model::TracedModel& traced);
+// Weights of the trace that the model does not know yet: they have names before it is called.
+void add_weights(graph::ModelWeights& weights, const model::TracedModel& traced);
 // The names and types that a weights file of that model has.
 std::vector<session::StoredTensor> list_weights(const model::TracedModel& traced);
 

@@ -11,19 +11,6 @@
 namespace plimsoll::train {
 namespace {
 
-// Operators of forward passes. Each checks in its rule all that its kernel relies on, whatever the shapes and settings:
-// gradients and updates of optimisers leave some of it to the code that builds them, and are not among these.
-constexpr std::string_view kStorable =
-    " abs add argmax attention average_pool batch_norm batch_norm_inference batch_norm_statistics"
-    " binary_cross_entropy broadcast_to cast clip concat conv2d conv2d_transpose cross_entropy dequantise div dropout"
-    " equal erf exp gather gelu gelu_tanh greater greater_equal group_norm huber int8_add int8_average_pool"
-    " int8_conv2d int8_dense int8_max_pool int8_rescale layer_norm leaky_relu less"
-    " less_equal linear_cross_entropy log log_softmax matmul max_pool maximum mean_absolute_error"
-    " mean_squared_error minimum mul neg not_equal one_hot pad pow quantise reduce_max reduce_mean reduce_min"
-    " reduce_sum relu reshape resize rsqrt scale sigmoid silu slice softmax sparse_cross_entropy sparse_expand"
-    " sparse_matmul split sqrt stop_gradient"
-    " sub tanh tile transpose where ";
-
 // A graph of a million lines takes some hundred MiB; models have some hundreds.
 constexpr graph::TextLimits kLimits{.lines = 1'000'000, .elements = int64_t{1} << 40};
 constexpr int64_t kLargestSetting = int64_t{1} << 32;  // of a whole number
@@ -32,7 +19,7 @@ constexpr int64_t kLargestSetting = int64_t{1} << 32;  // of a whole number
 
 const graph::Op* find_storable(std::string_view name) {
   const graph::Op* op = ops::find_op(name);
-  if (op != nullptr && !is_storable(name))
+  if (op != nullptr && !op->storable)
     refuse_graph(
         fmt::format("operator '{}' is no part of a model: gradients and updates are made when it is trained", name));
   return op;
@@ -139,16 +126,26 @@ void expect_objective(const graph::Body& graph, const model::NamedValues& output
   if (outputs.empty()) refuse_graph("an objective has no loss");
 }
 
-}  // namespace
-
-bool is_storable(std::string_view op) {
-  return op.find(' ') == std::string_view::npos && kStorable.find(fmt::format(" {} ", op)) != std::string_view::npos;
+// A pass reads its inputs, variables, constants, and what its own nodes have made.
+void expect_known_values(const model::TracedPass& pass) {
+  const graph::Body& graph = pass.graph->body();
+  for (NodeId id = pass.begin.nodes; id < pass.end.nodes; ++id)
+    for (const ValueId input : graph.inputs(graph.node(id))) {
+      const graph::ValueKind kind = graph.value(input).kind;
+      const bool is_input = std::ranges::any_of(pass.inputs, [&](const auto& named) { return named.second == input; });
+      const bool is_made = kind != graph::ValueKind::Placeholder && input >= pass.begin.values;
+      if (!is_input && !is_made && kind != graph::ValueKind::Variable && kind != graph::ValueKind::Constant)
+        refuse_graph(fmt::format("'{}' reads '{}', which is neither made in its pass nor an input of it",
+                                 graph.name(graph.node(id)), graph.name(graph.value(input))));
+    }
 }
+
+}  // namespace
 
 StoredPass describe_pass(const model::TracedPass& pass, const std::optional<model::TracedPass>& objective) {
   const graph::Body& graph = pass.graph->body();
   for (const graph::Node& node : graph.nodes())
-    if (!is_storable(node.op->name))
+    if (!node.op->storable)
       throw Error(fmt::format("the model has '{}', an operator {} that no file of a model can hold", graph.name(node),
                               node.op->name),
                   ErrorKind::Usage);
@@ -178,11 +175,13 @@ ParsedPass parse_pass(std::string_view text, const StoredPass& stored, const std
   ParsedPass parsed{{graph, scope, inputs, find_values(body, stored.outputs), {}, middle}, std::nullopt};
   for (const auto& [name, id] : parsed.forward.outputs)
     if (id >= middle.values) refuse_graph(fmt::format("output '{}' is made by the objective", name));
+  expect_known_values(parsed.forward);
   if (!stored.objective) return parsed;
   model::TracedPass objective{graph,  scope, parsed.forward.outputs, find_values(body, stored.objective->outputs),
                               middle, end};
   for (const auto& [name, id] : targets) objective.inputs.emplace_back(model::kTargetPrefix + name, id);
   expect_objective(body, objective.outputs);
+  expect_known_values(objective);
   parsed.objective = std::move(objective);
   return parsed;
 }

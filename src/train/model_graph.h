@@ -37,7 +37,4 @@ struct ParsedPass {
 };
 ParsedPass parse_pass(std::string_view text, const StoredPass& stored, const std::string& scope);
 
-// Whether an operator of that name may stand in the file of a model.
-bool is_storable(std::string_view op);
-
 }  // namespace plimsoll::train

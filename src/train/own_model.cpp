@@ -295,6 +295,45 @@ ModelSpec make_model_spec(const Model& model, const CompileOptions& options, con
   return spec;
 }
 
+ModelSpec make_stored_spec(const Model& model, const ElementSpec& batches) {
+  const auto& stored = model.state()->stored;
+  if (stored == nullptr || !stored->traced->objective)
+    refuse(fmt::format("model '{}' is not compiled; call compile with a loss first", model.name()));
+  const Wiring wiring = wire(model, batches, {}, true);
+  ModelSpec spec;
+  add_inputs(spec, wiring, model);
+  const ModelSpec replayed = model::replay_spec({}, stored->traced);
+  std::vector<const Component*> left = wiring.targets;
+  const auto find_left = [&](const std::string& name) {
+    return std::find_if(left.begin(), left.end(), [&](const Component* c) { return c->name == name; });
+  };
+  // By name, or all by their place, as inputs are.
+  const bool by_name = std::all_of(replayed.targets.begin(), replayed.targets.end(),
+                                   [&](const NamedType& target) { return find_left(target.name) != left.end(); });
+  if (left.size() < replayed.targets.size())
+    refuse(fmt::format("model '{}' was saved with {} targets but the dataset has {}", model.name(),
+                       replayed.targets.size(), to_string(batches)));
+  for (const NamedType& target : replayed.targets) {
+    const auto at = by_name ? find_left(target.name) : left.begin();
+    spec.targets.push_back(type_of(**at, target.name));
+    spec.components.push_back((*at)->name);
+    left.erase(at);
+  }
+  spec.objective = [objective = replayed.objective, types = replayed.targets](const NamedTensors& outputs,
+                                                                              const NamedTensors& targets) {
+    NamedTensors cast_targets;
+    for (const NamedType& target : types) {
+      const Tensor given = targets[target.name];
+      cast_targets.add(target.name, given.dtype() == target.type.dtype ? given : cast(given, target.type.dtype));
+    }
+    return objective(outputs, cast_targets);
+  };
+  spec.metrics = stored->metrics;
+  spec.classes = stored->classes;
+  spec.can_train = false;
+  return spec;
+}
+
 ModelSpec make_inference_spec(const Model& model, const ElementSpec& batches) {
   ModelSpec spec;
   add_inputs(spec, wire(model, batches, {}, false), model);

@@ -20,6 +20,10 @@ struct SampleWeights {
 ModelSpec make_model_spec(const Model& model, const CompileOptions& options, const ElementSpec& batches,
                           const SampleWeights& weights = {});
 
+// Of a loaded model: inputs, targets and the objective that were saved with it. Throws Error(Usage) for a model that
+// was saved without one.
+ModelSpec make_stored_spec(const Model& model, const ElementSpec& batches);
+
 // The inputs alone, for prediction: no target and no objective.
 ModelSpec make_inference_spec(const Model& model, const ElementSpec& batches);
 

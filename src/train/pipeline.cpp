@@ -62,19 +62,14 @@ model::StagePlace place_in_pipeline(const Spec& spec, int64_t batch) {
   return place;
 }
 
-std::vector<session::Request> list_stage_requests(Training& training, const Spec& spec) {
+std::vector<session::Request> list_stage_requests(Training& training, int64_t last_batch) {
   const model::StageGraph& stage = training.stage;
-  const int64_t samples = training.place.samples, rest = spec.last_batches.evaluate % samples;
+  const int64_t samples = training.place.samples, rest = last_batch % samples;
   training.evaluate_step = 1;
   std::vector<session::Request> requests{{stage.fetches, stage.passes.updates.nodes, samples},
                                          {stage.eval_fetches, stage.eval_exchanges, samples}};
   if (rest > 0) requests.push_back({stage.eval_fetches, stage.eval_exchanges, rest});
   return requests;
-}
-
-void plan_last_micro_batch(Training& training, int64_t rest) {
-  const int64_t samples = rest % training.place.samples;
-  if (samples > 0) training.session->plan({training.stage.eval_fetches, training.stage.eval_exchanges, samples});
 }
 
 bool micro_batches_lie_aligned(const Training& training) {

@@ -14,10 +14,8 @@ namespace plimsoll::train {
 // what a pipeline can't be combined with.
 model::StagePlace place_in_pipeline(const Spec& spec, int64_t batch);
 
-// The steps of a stage: training first, then evaluation.
-std::vector<session::Request> list_stage_requests(Training& training, const Spec& spec);
-// The evaluation of a last micro-batch, where a batch of so many samples ends with one that is not full.
-void plan_last_micro_batch(Training& training, int64_t rest);
+// The steps of a stage: training first, then evaluation, also of a last batch of so many samples.
+std::vector<session::Request> list_stage_requests(Training& training, int64_t last_batch);
 
 // Whether each micro-batch begins, in the slot of its batch, where a step may read it; true without a pipeline.
 bool micro_batches_lie_aligned(const Training& training);

@@ -10,6 +10,7 @@
 
 #include <plimsoll/error.h>
 #include "session/weights_file.h"
+#include "train/data_names.h"
 
 namespace plimsoll::train {
 namespace {
@@ -127,7 +128,7 @@ void save_stage_weights(Training& training, const std::string& path, bool on_all
                                     all, [&](const OwnedTensor& o) { return o.tensor.name == tensor.name; });
                                 at->rank == rank ? give(training, tensor, receivers, put) : receive(training, *at, put);
                               },
-                              {.steps = training.session->step_count()});
+                              {.steps = training.session->step_count(), .data_names = data_names_text(training.model)});
 }
 
 std::set<std::string> list_held_before(Training& training) {

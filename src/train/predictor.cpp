@@ -8,6 +8,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
+#include "model/model_state.h"
 #include "session/weights_file.h"
 #include "train/folded_norms.h"
 #include "train/model_file.h"
@@ -28,6 +29,7 @@ struct Predictor::Loaded {
     if (options.folds_norms) folds.emplace(stored.traced->inference);
     const bool has_folds = folds && !folds->is_empty();
     const Model net = has_folds ? model::replay_model(stored.traced, folds->rewrite()) : stored.spec.model;
+    net.state()->weights->detach();  // numbers may be folded here, and belong to nobody else
     std::vector<Tensor> fetched;
     for (const auto& [name, tensor] : net(fed)) fetched.push_back(tensor);
     session.emplace(graph, line);

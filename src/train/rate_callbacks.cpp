@@ -23,6 +23,7 @@ class PlateauCallback final : public Callback {
           ErrorKind::Usage);
   }
   std::string name() const override { return "reduce_on_plateau"; }
+  std::vector<std::string> watches() const override { return {options_.monitor}; }
 
   void before_training(FitRun&) override {
     improvement_.reset();
@@ -30,7 +31,7 @@ class PlateauCallback final : public Callback {
   }
 
   void after_epoch(FitRun& run) override {
-    const std::optional<double> value = improvement_.read(run);
+    const std::optional<double> value = run.log(options_.monitor);
     if (!value) return;
     if (cooldown_ > 0) {
       --cooldown_;

@@ -1,4 +1,7 @@
 #include "train/remedies.h"
+#include "memory/temporary_file.h"
+
+#include <time.h>
 
 #include <algorithm>
 #include <tuple>
@@ -9,6 +12,7 @@
 #include "data/inflate.h"
 #include "report/words.h"
 #include "train/batch_search.h"
+#include "train/training_passes.h"
 
 namespace plimsoll::train {
 namespace {
@@ -21,8 +25,9 @@ constexpr double kLargestDiskShare = 0.9;
 
 class RemedySearch {
  public:
-  RemedySearch(const Spec& spec, const Refusal& refused, const MayGoOn& may_go_on, const StopQuestion& is_stop_asked)
-      : spec_(spec), refused_(refused), may_go_on_(may_go_on), is_stop_asked_(is_stop_asked) {
+  RemedySearch(const Spec& spec, const Refusal& refused, const MayGoOn& may_go_on, const StopQuestion& is_stop_asked,
+               std::vector<std::string>* not_tried)
+      : spec_(spec), refused_(refused), may_go_on_(may_go_on), is_stop_asked_(is_stop_asked), not_tried_(not_tried) {
     batch_ = spec.batch > 0 ? spec.batch : model_of(spec).batch;
   }
 
@@ -47,7 +52,13 @@ class RemedySearch {
   }
 
  private:
-  bool has_time(double share = 1) const { return !is_stop_asked_() && may_go_on_(share); }
+  // `what` is said to be not tried when there is none.
+  bool has_time(const char* what, double share = 1) {
+    if (is_stop_asked_()) return false;
+    if (may_go_on_(share)) return true;
+    if (not_tried_ != nullptr && (not_tried_->empty() || not_tried_->back() != what)) not_tried_->emplace_back(what);
+    return false;
+  }
   Attempt plan(const Spec& spec) const { return attempt(spec, is_stop_asked_); }
 
   void keep(const Spec& spec, const Training& training, std::string what, bool changes_results) {
@@ -62,7 +73,7 @@ class RemedySearch {
   }
 
   bool try_line(Spec spec, Bytes line, const std::string& what) {
-    for (int i = 0; i < kLineTries && has_time(); ++i) {
+    for (int i = 0; i < kLineTries && has_time("a larger line"); ++i) {
       spec.line = line;
       const Attempt tried = plan(spec);
       if (tried.training) {
@@ -89,7 +100,7 @@ class RemedySearch {
     Spec all = spec_;
     all.levers = {};
     all.masks = true;
-    if ((spec_.levers == all.levers && spec_.masks) || !has_time()) return;
+    if ((spec_.levers == all.levers && spec_.masks) || !has_time("all levers")) return;
     const Attempt tried = plan(all);
     if (tried.training) return keep(all, *tried.training, "all levers switched on", false);
     if (tried.refusal->smallest_line < smallest_line_)
@@ -97,7 +108,7 @@ class RemedySearch {
   }
 
   void allow_more_disk() {
-    if (spec_.scratch_folder.empty() || !spec_.disk_limit.is_given() || !has_time()) return;
+    if (spec_.scratch_folder.empty() || !spec_.disk_limit.is_given() || !has_time("a larger scratch file")) return;
     Spec more = spec_;
     more.disk_limit = {.share = kLargestDiskShare};
     const Attempt tried = plan(more);
@@ -105,9 +116,9 @@ class RemedySearch {
   }
 
   void use_a_disk() {
-    if (!spec_.scratch_folder.empty() || !spec_.levers.spill || !has_time()) return;
+    if (!spec_.scratch_folder.empty() || !spec_.levers.spill || !has_time("a scratch file")) return;
     Spec disk = spec_;
-    disk.scratch_folder = data::choose_scratch_dir("");
+    disk.scratch_folder = memory::choose_scratch_dir("");
     try {
       const Attempt tried = plan(disk);
       if (tried.training)
@@ -126,7 +137,8 @@ class RemedySearch {
 
   void drop_state() {
     const Optimiser& optimiser = spec_.optimiser;
-    if ((optimiser.kind == Optimiser::Kind::Sgd && optimiser.momentum == 0) || !has_time()) return;
+    if ((optimiser.kind == Optimiser::Kind::Sgd && optimiser.momentum == 0) || !has_time("an optimiser without state"))
+      return;
     Spec plain = spec_;
     plain.optimiser = Optimiser::sgd();
     plain.optimiser.clip_norm = optimiser.clip_norm;
@@ -139,7 +151,7 @@ class RemedySearch {
   }
 
   void split_norms() {
-    if (!spec_.split_ops.empty() || !spec_.levers.micro_batch || !has_time()) return;
+    if (!spec_.split_ops.empty() || !spec_.levers.micro_batch || !has_time("batch norm by micro-batches")) return;
     Spec split = spec_;
     split.split_ops = {"batch_norm"};
     const Attempt tried = plan(split);
@@ -156,7 +168,7 @@ class RemedySearch {
     for (const auto& [values, state] : {std::pair{false, true}, std::pair{true, false}, std::pair{true, true}}) {
       const bool adds = (values && !has_values) || (state && !has_state);
       const bool drops = (has_values && !values) || (has_state && !state);
-      if (!adds || drops || (state && !can_have_state) || !has_time()) continue;
+      if (!adds || drops || (state && !can_have_state) || !has_time("16 bits")) continue;
       Spec half = spec_;
       if (values && !has_values) half.policy = Policy::mixed_bfloat16();
       if (state && !has_state) half.optimiser.state_bits = 16;
@@ -174,7 +186,7 @@ class RemedySearch {
   void keep_frozen_smaller() {
     if (spec_.freeze.is_empty()) return;
     for (const DType type : {DType::BF16, DType::I8}) {
-      if (size_of(type) >= size_of(spec_.freeze.type) || !has_time()) continue;
+      if (size_of(type) >= size_of(spec_.freeze.type) || !has_time("frozen weights in fewer bits")) continue;
       Spec smaller = spec_;
       smaller.freeze.type = type;
       const Attempt tried = plan(smaller);
@@ -186,20 +198,35 @@ class RemedySearch {
   }
 
   void lower_batch() {
-    const auto in_time = [&] { return has_time(kShareOfBatches); };
-    if (batch_ <= 1 || spec_.finds_batch || !in_time()) return;
+    if (batch_ <= 1 || spec_.finds_batch || !has_time("a smaller batch", kShareOfBatches)) return;
+    const auto in_time = [&] { return !is_stop_asked_() && may_go_on_(kShareOfBatches); };
     const LargestBatch found = find_largest_batch(spec_, batch_ - 1, in_time, is_stop_asked_);
     if (found.batch == 0) return;
     Spec smaller = spec_;
     smaller.batch = found.batch;
     const Attempt tried = plan(smaller);
     if (tried.training) keep(smaller, *tried.training, "the largest batch found that fits: other results", true);
+    if (tried.training && trains(spec_)) find_batch_at_once(found.batch, in_time);
+  }
+
+  // As Spec::finds_batch does it: without micro-batches, so that the batch may be smaller.
+  void find_batch_at_once(int64_t at_most, const std::function<bool()>& in_time) {
+    Spec at_once = spec_;
+    at_once.levers.micro_batch = false;
+    at_once.batch = find_largest_batch(at_once, at_most, in_time, is_stop_asked_).batch;
+    const Attempt tried = at_once.batch > 0 ? plan(at_once) : Attempt();
+    if (!tried.training) return;
+    Spec finds = spec_;
+    finds.finds_batch = true;
+    keep(finds, *tried.training,
+         fmt::format("finds the largest batch that fits at once, here {}: other results", at_once.batch), true);
   }
 
   const Spec& spec_;
   const Refusal& refused_;
   const MayGoOn& may_go_on_;
   const StopQuestion& is_stop_asked_;
+  std::vector<std::string>* const not_tried_;
   int64_t batch_ = 0;
   double baseline_ns_ = 0;                        // for a sample
   Bytes smallest_line_ = MemoryLine::kUnlimited;  // that works as asked
@@ -210,6 +237,22 @@ class RemedySearch {
 }  // namespace
 
 bool always_goes_on(double) { return true; }
+
+double seconds_of_thread() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+MayGoOn within_seconds(double seconds) {
+  const double began = seconds_of_thread();
+  return [=, last = began, longest = 0.0](double share) mutable {
+    const double now = seconds_of_thread();
+    longest = std::max(longest, now - last);
+    last = now;
+    return now + longest - began <= share * seconds;
+  };
+}
 
 Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuestion& is_stop_asked) {
   Spec at = spec;
@@ -232,8 +275,8 @@ Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuesti
 }
 
 std::vector<PlannedRemedy> find_remedies(const Spec& spec, const Refusal& refused, const MayGoOn& may_go_on,
-                                         const StopQuestion& is_stop_asked) {
-  return RemedySearch(spec, refused, may_go_on, is_stop_asked).run();
+                                         const StopQuestion& is_stop_asked, std::vector<std::string>* not_tried) {
+  return RemedySearch(spec, refused, may_go_on, is_stop_asked, not_tried).run();
 }
 
 }  // namespace plimsoll::train

@@ -23,13 +23,18 @@ struct PlannedRemedy {
 // Asked before each planning whether it may start: within the first `share` (0 to 1) of the time that the search has.
 using MayGoOn = std::function<bool(double share)>;
 bool always_goes_on(double share);
+// Says no once another planning, if it takes as long as the longest so far, would end after so many seconds from now.
+// They are seconds of computation of this thread, so that other programs on the machine change nothing.
+MayGoOn within_seconds(double seconds);
+double seconds_of_thread();  // of computation, so far
 
 // The same refusal with a smallest line that a plan was made under: what is named is accepted.
 Refusal verify_smallest_line(const Spec& spec, Refusal refusal, const StopQuestion& is_stop_asked = never_stops);
 
-// Remedies that keep results first, then by price.
+// Remedies that keep results first, then by price. `not_tried` gets the words for those that there was no time for.
 std::vector<PlannedRemedy> find_remedies(const Spec& spec, const Refusal& refused,
                                          const MayGoOn& may_go_on = always_goes_on,
-                                         const StopQuestion& is_stop_asked = never_stops);
+                                         const StopQuestion& is_stop_asked = never_stops,
+                                         std::vector<std::string>* not_tried = nullptr);
 
 }  // namespace plimsoll::train

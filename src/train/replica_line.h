@@ -10,6 +10,9 @@
 
 namespace plimsoll::train {
 
+// What a replica takes beside its plan, for plans of replicas that do not run: threads, and what they exchange.
+constexpr Bytes kBytesOfReplica = 2 * MiB;
+
 // While a replica plans, the parts of those planned later are held.
 class ReplicaLine {
  public:

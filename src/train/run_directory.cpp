@@ -1,9 +1,5 @@
 #include "train/run_directory.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -24,13 +20,6 @@ namespace fs = std::filesystem;
   throw Error(fmt::format("run folder '{}': {}", path, why), ErrorKind::Usage);
 }
 
-// The nearest folder above that is there: the first one to be made is made in it.
-fs::path existing_above(fs::path path) {
-  std::error_code failure;
-  while (!path.empty() && !fs::exists(path, failure)) path = path.parent_path();
-  return path.empty() ? fs::path(".") : path;
-}
-
 void write_file(const std::string& path, const std::string& text) {
   memory::OutputFile file(path);
   file.write(text);
@@ -48,11 +37,7 @@ RunDirectory::RunDirectory(const std::string& path, bool resumes) : path_(path) 
   if (holds_run && !resumes) refuse_folder(path, "holds a run already; give another folder, or --resume to go on");
   if (!holds_run && resumes)
     refuse_folder(path, "holds no run that could be resumed; leave --resume away to start one");
-  const fs::path above = existing_above(path);
-  std::error_code failure;
-  if (!fs::is_directory(above, failure)) refuse_folder(path, fmt::format("'{}' is no folder", above.string()));
-  if (::access(above.c_str(), W_OK | X_OK) != 0)
-    refuse_folder(path, fmt::format("nothing can be written in '{}': {}", above.string(), std::strerror(errno)));
+  if (const std::string fault = memory::find_folder_fault(path); !fault.empty()) refuse_folder(path, fault);
 }
 
 RunTexts::RunTexts(const report::Config& of, const Training& training) : config(report::config_json(of)) {

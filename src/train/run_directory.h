@@ -1,9 +1,11 @@
 // The folder of one run: config, plan, metrics, event files and checkpoints, to be read later.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <plimsoll/callback.h>
+#include <plimsoll/error.h>
 #include "report/config_file.h"
 #include "train/training.h"
 
@@ -12,8 +14,21 @@ namespace plimsoll::train {
 // What the log files of a run take while it trains.
 Bytes run_log_bytes();
 
-// Throws the Error for which one of these callbacks, made by csv_log, json_log or event_files, stopped the training.
+// A callback that writes a file and stops the training in order when it can't, so that its weights are kept.
+class FailingCallback : public Callback {
+ public:
+  const std::optional<Error>& failure() const { return failure_; }
+
+ protected:
+  std::optional<Error> failure_;  // why the file was given up
+};
+
+// Throws the Error for which one of these callbacks, made by csv_log, json_log, event_files or best_weights, stopped
+// the training.
 void expect_logs_written(const Callbacks& callbacks);
+
+// Keeps the weights of the epoch with the best of these numbers in the folder of a run, as best.safetensors.
+std::shared_ptr<Callback> best_weights(const std::string& folder, const std::string& monitor);
 
 // What the files hold. To be made before the session opens, which frees the details of the plan.
 struct RunTexts {

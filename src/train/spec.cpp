@@ -8,6 +8,7 @@
 
 #include <plimsoll/error.h>
 #include "memory/process.h"
+#include "model/model_state.h"
 #include "train/model_file.h"
 
 namespace plimsoll::train {
@@ -46,13 +47,23 @@ bool is_model_path(const std::string& name) {
   return name.find_first_of("/.") != std::string::npos || std::filesystem::exists(name, ignored);
 }
 
-ModelSpec model_of(const Spec& spec) {
-  if (spec.own_model) return *spec.own_model;
+namespace {
+
+ModelSpec find_or_read_model(const Spec& spec) {
   if (!spec.stored_model && !is_model_path(spec.model)) return find_model(spec.model, spec.model_options);
   if (spec.model_options != ModelOptions{})
     throw Error(fmt::format("'{}' is a stored model: its sizes and its dropout can't be set", spec.model),
                 ErrorKind::Usage);
   return spec.stored_model ? spec.stored_model->spec : read_model(spec.model).spec;
+}
+
+}  // namespace
+
+ModelSpec model_of(const Spec& spec) {
+  if (spec.own_model) return *spec.own_model;
+  ModelSpec found = find_or_read_model(spec);
+  found.model.state()->weights->detach();  // each training of it has weights of its own
+  return found;
 }
 
 bool never_stops() { return false; }
@@ -100,6 +111,7 @@ ScratchRoom resolve_scratch(const Spec& spec) {
 std::string describe_difference(const Spec& before, const Spec& after) {
   std::vector<std::string> changes;
   if (after.batch != before.batch) changes.push_back(fmt::format("batch {}", after.batch));
+  if (after.finds_batch && !before.finds_batch) changes.emplace_back("the largest batch that fits");
   if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum)
     changes.push_back("optimiser " + describe_kind(after.optimiser));
   if (after.levers != before.levers || after.masks != before.masks)

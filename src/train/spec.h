@@ -48,6 +48,8 @@ struct StageOptions {
   bool operator==(const StageOptions&) const = default;
 };
 
+constexpr int kMostThreads = 1024;  // each has a stack and workspace of its own
+
 struct Spec {
   // The step.
   std::string model;  // a built-in one, or the directory of a stored one
@@ -94,6 +96,7 @@ struct Spec {
   // What it may use.
   Bytes line = 0;  // of the whole process; 0: `own_line`, else what the machine and its limits allow
   std::optional<MemoryLine> own_line = {};  // of the caller, with what others hold on it
+  Bytes planning_line = 0;                  // that planning stays within where another one is tried; 0: `line`
   int threads = 0;                          // 0: all
   Levers levers = {};
   bool masks = true;                // one bit an element is kept instead of the output of relu or clip

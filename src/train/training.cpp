@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "dataset/running.h"
+#include "graph/body.h"
 #include "graph/init.h"
 #include "lower/frozen.h"
 #include "model/freeze.h"
@@ -14,6 +16,7 @@
 #include "session/variables.h"
 #include "session/weights_file.h"
 #include "train/checkpoint_store.h"
+#include "train/data_names.h"
 #include "train/inputs.h"
 #include "train/no_samples.h"
 #include "train/pipeline.h"
@@ -61,6 +64,29 @@ void allow_split(Graph& graph, const std::vector<std::string>& ops) {
   }
 }
 
+// A step that can't be planned is refused while its graph grows, before that takes long or passes the line: planning
+// takes so much for each operator that has no kernel yet. Smaller graphs are planned under any line, to name the
+// smallest that works.
+void limit_size(Graph& graph, Bytes line) {
+  constexpr Bytes kLeastForNode = session::kBytesOfTask + session::kBytesOfAction;
+  constexpr Bytes kPlannedAnyway = 80'000, kMost = 150'000;
+  const Bytes within_line = std::max(kPlannedAnyway, line / kLeastForNode);
+  const Bytes most = std::min(within_line, kMost);
+  graph.body().limit_nodes(static_cast<size_t>(most), [=] {
+    if (most == kMost)
+      throw Error(
+          fmt::format("a step of more than {} operators can't be planned: give a model with fewer layers", most),
+          ErrorKind::Usage);
+    Refusal refusal;
+    refusal.line = line;
+    refusal.need = (most + 1) * kLeastForNode;
+    throw DoesNotFit(refusal,
+                     fmt::format("does not fit: to plan more than {} operators takes more than {}, and the line "
+                                 "is {}; give a larger line, or a model with fewer layers",
+                                 most, format_bytes(refusal.need), format_bytes(line)));
+  });
+}
+
 // The larger of what reading weights takes and what writing them takes.
 Bytes weights_file_bytes(const Spec& spec) {
   const Bytes to_write = 2 * memory::OutputFile::kBufferBytes;
@@ -84,11 +110,11 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   if (training.needs_all_ranks()) options.caller_bytes += ZeroSample::bytes_of(training.fed);
   options.finds_bad_numbers = spec.finds_bad_numbers;
   if (spec.finds_bad_numbers) options.caller_step_bytes += session::NumberWatch::kBytesOfAction;
-  options.later_plans = profiles || spec.own_model ? 0 : 1;  // the last batch of the test data may be smaller
+  // Without data, the last batch of the test data may be smaller; with data it is planned with the others.
+  options.later_plans = profiles || spec.own_model || !spec.data.is_empty() ? 0 : 1;
   options.data_bytes = training.data_bytes;
   // Slots of the last stage are aligned, shards within them are not.
-  options.reads_feeds_in_place = lie_aligned(spec, training.model, training.input_batch()) &&
-                                 micro_batches_lie_aligned(training) &&
+  options.reads_feeds_in_place = lie_aligned(spec, training) && micro_batches_lie_aligned(training) &&
                                  (!training.shards.is_cut || (spec.batches.is_empty() && training.shards.own == 1));
   options.seed = spec.seed;
   if (training.place.is_set())
@@ -132,6 +158,13 @@ void take_line(Training& training, const Spec& spec) {
     training.others = training.line->reserve(Tag::Runtime, spec.own_line->used() - spec.own_line->process_bytes());
 }
 
+// Data that is given as vectors takes its memory before there is a plan.
+void hold_kept(Training& training, Bytes more) {
+  const Bytes kept = training.kept_data.bytes() + more;
+  training.kept_data = {};
+  training.kept_data = training.line->reserve(Tag::Data, kept);
+}
+
 // Each kind of step for all sizes that shards have, on every rank: so all have the same list.
 std::vector<session::Request> list_shard_requests(Training& training, const Spec& spec) {
   const model::TrainingGraph& passes = training.passes;
@@ -166,10 +199,21 @@ std::vector<session::Request> list_shard_requests(Training& training, const Spec
   return requests;
 }
 
-// The step that needs the most comes first.
+// Where the data is known, steps for its last batches are planned with the others: what is accepted or refused then
+// does not change later.
+LastBatches last_batches_of(const Spec& spec, int64_t batch) {
+  LastBatches last = spec.last_batches;
+  if (spec.pipeline.most_corrupt > 0) return last;
+  if (spec.data.train && spec.purpose == Purpose::Train) last.train = spec.data.train->elements.size() % batch;
+  if (spec.data.test) (spec.predicts ? last.predict : last.evaluate) = spec.data.test->elements.size() % batch;
+  return last;
+}
+
+// The step that needs the most memory comes first: Training::main_step().
 std::vector<session::Request> list_requests(Training& training, const Spec& spec) {
   if (training.shards.is_cut && spec.purpose == Purpose::Train) return list_shard_requests(training, spec);
-  if (training.place.is_set()) return list_stage_requests(training, spec);
+  const LastBatches last = last_batches_of(spec, training.batch);
+  if (training.place.is_set()) return list_stage_requests(training, last.evaluate);
   const model::TrainingGraph& passes = training.passes;
   std::vector<session::Request> requests;
   const auto add = [&](session::Request (*make)(const model::TrainingGraph&, int64_t), int64_t last_batch) {
@@ -178,9 +222,6 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
     if (last_batch > 0) requests.push_back(make(passes, last_batch));
     return number;
   };
-  LastBatches last = spec.last_batches;
-  if (spec.data.train && spec.purpose == Purpose::Train && spec.pipeline.most_corrupt == 0)
-    last.train = spec.data.train->elements.size() % training.batch;
   if (trains(spec)) add(training.shards.is_cut ? last_shard_request : train_request, last.train);
   if (spec.purpose != Purpose::Predict) training.evaluate_step = add(evaluate_request, last.evaluate);
   if (spec.predicts || spec.purpose == Purpose::Predict) training.predict_step = add(predict_request, last.predict);
@@ -315,8 +356,12 @@ Optimiser optimiser_of(const Spec& spec) {
 std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked) {
   expect_not_stopped(is_stop_asked);
   auto training = std::make_unique<Training>();
+  if (spec.threads > kMostThreads)
+    throw Error(fmt::format("{} threads are more than there can be: give 1 to {}", spec.threads, kMostThreads),
+                ErrorKind::Usage);
   if (spec.threads > 0) omp_set_num_threads(spec.threads);
   training->model = model_of(spec);
+  training->model.preprocessing = preprocessing_of(spec, training->model);
   if (!training->model.can_train && (spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile))
     throw Error(
         fmt::format("model '{}' was made for inference and can't be trained; train the model that it was made of",
@@ -338,6 +383,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->shared = {spec.sharding, spec.communicator ? spec.communicator->size() : 1};
   training->sharding_reason = spec.sharding_reason;
   training->seed = spec.seed;
+  limit_size(training->graph, resolve_line(spec).bytes);
   training->passes = build_shared_passes(*training, spec);
   training->slices = list_slices(*training);
   if (spec.pruning && trains(spec)) add_pruning(*training, spec);
@@ -346,16 +392,19 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->line_origin = resolve_line(spec);
   take_line(*training, spec);
 
-  if (!spec.shares_batches || spec.communicator->rank() == 0)
-    training->data_stages = planned_stages(spec, training->model, training->input_batch());
+  if (!spec.shares_batches || spec.communicator->rank() == 0) training->data_stages = planned_stages(spec, *training);
   training->data_bytes = bytes_of(training->data_stages);
+  if (!training->line->covers_process() && (!spec.shares_batches || spec.communicator->rank() == 0))
+    for (const std::optional<Dataset>& half : {spec.batches.train, spec.batches.test})
+      if (half) hold_kept(*training, dataset::kept_bytes(*dataset::recipe_of(*half)));
   training->weights_file_bytes = weights_file_bytes(spec);
   const std::vector<session::Request> requests = list_requests(*training, spec);
   const SessionOptions options = session_options(spec, *training);
   training->scratch_folder = options.scratch_folder;
   training->plans_other_batches = options.plans_other_batches;
   training->reads_in_place = options.reads_feeds_in_place;
-  training->session = std::make_unique<session::Engine>(training->graph, *training->line, requests, options);
+  training->session =
+      std::make_unique<session::Engine>(training->graph, *training->line, requests, options, spec.planning_line);
   training->session->set_network(spec.communicator.get());
   give_rest_to_data(*training);
   expect_not_stopped(is_stop_asked);
@@ -406,18 +455,21 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.accumulate = training.accumulate;
   facts.mask_bytes = model::mask_bytes(training.graph);
   facts.limit_bytes = step.limits.bytes;
+  facts.other = step.other;
   return facts;
 }
 
-report::LowerBound find_lower_bound(const Training& training) {
+std::optional<report::LowerBound> find_lower_bound(const Training& training) {
+  plan::Limits limits = training.main_step().limits;
+  limits.search_bytes = training.session->room_for_problems(0);
+  if (limits.search_bytes == 0) return std::nullopt;
   const Ways ways(training);
-  const plan::Limits& limits = training.main_step().limits;
   const plan::Floor floor = plan::LineSearch(ways.problems.front(), ways.pointers, limits).floor();
   const plan::Problem& problem = ways.problems[floor.problem];
   const int64_t samples = problem.micro_batch > 0 ? problem.micro_batch : limits.batch;
   std::string reason = report::needs_text(problem, floor.task, samples, 4);
   if (samples < limits.batch) reason += fmt::format(", in micro-batches of {}", samples);
-  return {floor.bytes + training.session->runtime_bytes() + training.data_bytes, reason};
+  return report::LowerBound{floor.bytes + training.session->runtime_bytes() + training.data_bytes, reason};
 }
 
 report::Curve plan_curve(const Spec& spec, int points, const StopQuestion& is_stop_asked) {

@@ -40,6 +40,7 @@ struct Training {
   std::vector<FedTensor> fed;
   std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
   Bytes data_bytes = 0;                       // of all these
+  Reservation kept_data;                      // what descriptions of data hold, on a line that does not measure it
   Bytes weights_file_bytes = 0;               // held for reading and writing weights
   Bytes data_more_bytes = 0;                  // that the line had left, and the data has a use for
   bool plans_other_batches = false;           // while the session is open
@@ -65,7 +66,6 @@ struct Training {
   std::function<bool(std::string_view)> starts_fresh;  // see Model::State
   report::ResultChanges changes;                       // those of the requested ones that affect this step
 
-  // The step that needs the most: training where there is any.
   int64_t step_batch() const { return shards.samples; }  // of a run of the session
   // Samples that the input hands out at once.
   int64_t input_batch() const { return shards.is_cut && batches.is_empty() ? shards.own_size(batch) : batch; }
@@ -74,6 +74,7 @@ struct Training {
     return shared.ranks > 1 && (shared.sharding >= Sharding::Gradients || shared.synchronises_norms);
   }
   const Graph& whole_graph() const { return place.is_set() ? *stage.whole : graph; }  // of all ranks
+  // The step that needs the most memory: training where there is any.
   const session::PlannedStep& main_step() const { return session->steps().front(); }
 };
 
@@ -98,8 +99,9 @@ Optimiser optimiser_of(const Spec& spec);
 report::InputFacts data_facts(const Training& training);
 // What the text and the JSON of its plan are made from.
 report::PlanFacts plan_facts(const Training& training);
-// Considers micro-batches too, also where the plan of the whole batch fits.
-report::LowerBound find_lower_bound(const Training& training);
+// Considers micro-batches too, also where the plan of the whole batch fits. Nothing where the line has no room for
+// that.
+std::optional<report::LowerBound> find_lower_bound(const Training& training);
 
 // Plans at lines from the smallest feasible to unconstrained; the line of the spec does not matter.
 report::Curve plan_curve(const Spec& spec, int points, const StopQuestion& is_stop_asked = never_stops);

@@ -7,11 +7,13 @@
 
 #include <plimsoll/error.h>
 #include "data/files.h"
+#include "data/formats/csv_guess.h"
 #include "data/permutation.h"
 
 namespace plimsoll::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -125,6 +127,25 @@ TEST_F(Csv, RefusesAndNamesFileRowAndColumn) {
   EXPECT_THAT(testing::refusal([&] { open("a,b\n1,2\n", {.label = "c"}); }, ErrorKind::Usage),
               HasSubstr("there is no column 'c'; the first of 2 are a, b"));
   EXPECT_THAT(refused(testing::gzip("a,b\n1,2\n").substr(0, 20), {.scratch_dir = dir_.path()}), HasSubstr("cut off"));
+}
+
+TEST_F(Csv, KnownClassesHaveTheirNumbers) {
+  const CsvOptions options{.label = "y", .classes = {"dog", "cat", "bird"}};
+  const auto table = open("x,y\n1,cat\n2,dog\n3,cat\n", options);
+  EXPECT_THAT(read_all(*table).y, ElementsAre(1, 0, 1));
+  EXPECT_THAT(table->classes(), ElementsAre("dog", "cat", "bird"));
+  const CsvOptions numbers{.label = "y", .classes = {"3", "7"}};
+  EXPECT_THAT(read_all(*open("x,y\n1,7\n2,3\n", numbers)).y, ElementsAre(1, 0));
+  EXPECT_THAT(refused("x,y\n1,cat\n2,fish\n", options),
+              AllOf(HasSubstr("row 3"), HasSubstr("'fish' is none of the known classes dog, cat, bird")));
+}
+
+TEST_F(Csv, GuessesNamesAsTheTableHasThem) {
+  const std::string path = dir_.write("marked.csv", "\xef\xbb\xbfkind, size\na,1\nb,2\n");
+  const CsvOptions guessed = guess_csv(path);
+  EXPECT_EQ(guessed.columns[0].column, "kind");
+  EXPECT_EQ(guessed.columns[1].column, "size");
+  EXPECT_EQ(open_csv(path, guessed)->elements(), 2);
 }
 
 }  // namespace

@@ -59,9 +59,37 @@ TEST(Image, JpegColours) {
   for (const uint8_t value : read<uint8_t>(jpeg(inks), as_it_is(inks))) EXPECT_EQ(value, 255);
 }
 
+// Over white, rounded.
+uint8_t composed(const Picture& from, int64_t y, int64_t x, int channel) {
+  const int colour = from.at(y, x, channel), alpha = from.at(y, x, from.channels - 1);
+  return static_cast<uint8_t>((colour * alpha + 255 * (255 - alpha) + 127) / 255);
+}
+
+// What is transparent is white, also below colours that nobody sees.
+TEST(Image, AlphaIsComposedOverWhite) {
+  for (const bool interlaced : {false, true})
+    for (const int channels : {2, 4}) {
+      Picture from = picture(19, 23, channels);
+      for (size_t i = 0; i < 60; ++i)
+        from.pixels[i * static_cast<size_t>(channels) + size_t(channels) - 1] = i < 30 ? 0 : 255;
+      const std::vector<uint8_t> rgb = read<uint8_t>(png(from, interlaced), as_it_is(from));
+      for (int64_t i = 0; i < 19 * 23; ++i)
+        for (int c = 0; c < 3; ++c)
+          ASSERT_NEAR(rgb[static_cast<size_t>(i * 3 + c)], composed(from, i / 23, i % 23, channels < 3 ? 0 : c), 1)
+              << i << " of " << channels;
+      EXPECT_EQ(rgb[0], 255);
+      EXPECT_EQ(rgb[3 * 40], from.at(40 / 23, 40 % 23, 0));
+      const std::vector<uint8_t> gray = read<uint8_t>(png(from, interlaced), as_it_is(from, 1));
+      EXPECT_EQ(gray[0], 255);
+      if (channels > 2) continue;
+      for (int64_t i = 0; i < 19 * 23; ++i)
+        ASSERT_NEAR(gray[static_cast<size_t>(i)], composed(from, i / 23, i % 23, 0), 1) << i;
+    }
+}
+
 TEST(Image, PngIsExact) {
   for (const bool interlaced : {false, true})
-    for (const int channels : {1, 2, 3, 4}) {
+    for (const int channels : {1, 3}) {
       const Picture from = picture(19, 23, channels);
       const std::vector<uint8_t> rgb = read<uint8_t>(png(from, interlaced), as_it_is(from));
       for (int64_t y = 0; y < 19; ++y)

@@ -115,5 +115,21 @@ TEST_F(ImageFolder, HoldsAFewBytesForEachFile) {
   EXPECT_LE(table->held_bytes(), 100'000 * 40);  // 30 of them are the name
 }
 
+TEST_F(ImageFolder, KnownClassesHaveTheirNumbers) {
+  add("cat/a.png", 1);
+  add("dog/b.png", 1);
+  ImageOptions known = small_;
+  known.classes = {"eel", "dog", "ape", "cat"};
+  EXPECT_THAT(read_all(*open_image_folder(dir_.path(), known)).labels, ElementsAre(3, 1));
+  const std::string list = dir_.write("list", "cat/a.png,cat\ndog/b.png,dog\ncat/a.png,eel\n");
+  EXPECT_THAT(read_all(*open_image_list(list, known)).labels, ElementsAre(3, 1, 0));
+  known.classes = {"eel", "cat"};
+  EXPECT_THAT(testing::refusal([&] { open_image_folder(dir_.path(), known); }),
+              HasSubstr("'dog' is none of the known classes eel, cat; the classes here are cat, dog"));
+  EXPECT_THAT(testing::refusal([&] { open_image_list(list, known); }), HasSubstr("'dog' is none of the known"));
+  const std::string numbers = dir_.write("numbers", "cat/a.png,1\n");
+  EXPECT_THAT(testing::refusal([&] { open_image_list(numbers, known); }), HasSubstr("'1' is none of the known"));
+}
+
 }  // namespace
 }  // namespace plimsoll::data

@@ -10,6 +10,7 @@
 #include "data/files.h"
 #include "data/source.h"
 #include "memory/process.h"
+#include "memory/temporary_file.h"
 
 namespace plimsoll::data {
 namespace {
@@ -58,8 +59,8 @@ TEST(Inflate, SaysHowMuchAFullDiskLacks) {
 }
 
 TEST(Inflate, PrefersTheAskedDirectoryThenADisk) {
-  EXPECT_EQ(choose_scratch_dir("/asked"), "/asked");
-  EXPECT_FALSE(choose_scratch_dir("").empty());
+  EXPECT_EQ(memory::choose_scratch_dir("/asked"), "/asked");
+  EXPECT_FALSE(memory::choose_scratch_dir("").empty());
 }
 
 }  // namespace

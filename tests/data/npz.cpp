@@ -75,5 +75,38 @@ TEST(Npz, RefusesDamage) {
   EXPECT_THAT(refused(damaged), HasSubstr("lies behind the end of the file"));
 }
 
+TEST(Npz, AStoredMemberMustHaveItsChecksum) {
+  const testing::TemporaryDirectory dir;
+  const std::string whole = testing::zip({kArrays[0], kArrays[2]}, false);
+  const size_t end_of_x = whole.find("PK\x03\x04", 4);
+  for (size_t back = 1; back <= 24; ++back) {  // the numbers of x
+    std::string damaged = whole;
+    damaged[end_of_x - back] ^= 0x10;
+    const std::string path = dir.write("flip.npz", damaged);
+    std::vector<float> row(6);
+    const auto x = open_npz(path, "x");
+    for (int again = 0; again < 2; ++again)
+      EXPECT_THAT(testing::refusal([&] { x->read(0, 1, row.data()); }), HasSubstr("flip.npz:x: its checksum is wrong"));
+    open_npz(path, "wide")->read(0, 1, row.data());
+    EXPECT_EQ(row[0], 0.5F);
+  }
+}
+
+TEST(Npz, IsKnownByItsContentWhateverItsName) {
+  const testing::TemporaryDirectory dir;
+  const std::string path = dir.write("good.dat", testing::zip(kArrays, false));
+  EXPECT_EQ(open_source(path + ":x")->samples(), 3);
+  EXPECT_EQ(split_npz_path(path + ":x")->second, "x");
+  EXPECT_FALSE(split_npz_path(dir.write("text.dat", "no archive") + ":x"));
+  EXPECT_FALSE(split_npz_path(path));
+}
+
+TEST(Npz, RefusesTwoArraysOfOneName) {
+  const testing::TemporaryDirectory dir;
+  const std::string path = dir.write("twice.npz", testing::zip({kArrays[0], {"x", kArrays[0].content}}, false));
+  EXPECT_THAT(testing::refusal([&] { list_npz(path); }), HasSubstr("two arrays 'x'"));
+  EXPECT_THAT(testing::refusal([&] { open_npz(path, "x"); }), HasSubstr("two arrays 'x'"));
+}
+
 }  // namespace
 }  // namespace plimsoll::data

@@ -244,5 +244,15 @@ TEST_F(BadSource, NoScratchDirectory) {
               HasSubstr("give another scratch directory"));
 }
 
+TEST(Source, TheShapeOfSamplesIsInTheFront) {
+  const testing::TemporaryDirectory dir;
+  const std::string array = testing::npy("'<f4'", "(3, 2, 5)", std::string(120, 'a'));
+  for (const std::string& path : {dir.write("a.npy", array), dir.write("a.npy.gz", testing::gzip(array)),
+                                  dir.write("a.npz", testing::zip({{"x.npy", array}}, true)) + ":x"})
+    EXPECT_THAT(read_sample_shape(path), ::testing::ElementsAre(2, 5)) << path;
+  EXPECT_THAT(testing::refusal([&] { read_sample_shape(dir.write("b.npy", "no array")); }),
+              ::testing::HasSubstr("b.npy"));
+}
+
 }  // namespace
 }  // namespace plimsoll::data

@@ -63,5 +63,29 @@ TEST(TfTable, NamesTheRecordOfABadImage) {
   EXPECT_THAT(refusal([&] { open_tf_records({path}, {}); }, ErrorKind::Usage), HasSubstr("no feature is wanted"));
 }
 
+TEST(TfTable, ALabelOutsideOfTheClassesIsNamedByItsRecord) {
+  const testing::TemporaryDirectory dir;
+  std::string records;
+  for (const int64_t label : {0, 1, 5})
+    records +=
+        testing::tf_record(testing::example({{"x", testing::float_list({1, 2})}, {"y", testing::int64_list({label})}}));
+  const std::string path = dir.write("a.tfrecord", records);
+  std::vector<TfFeature> features = guess_features(path);
+  features[1].is_label = true;
+  const auto open = [&](const LabelBound& bound) {
+    return open_tf_records({path}, features, SparseIndex::kBytes, "", bound);
+  };
+  const auto table = open({4});
+  float x[2];
+  int64_t y = 0;
+  std::byte* const into[] = {reinterpret_cast<std::byte*>(x), reinterpret_cast<std::byte*>(&y)};
+  const auto reader = table->open_reader();
+  reader->read(1, into);
+  EXPECT_THAT(testing::refusal([&] { reader->read(2, into); }), ::testing::HasSubstr("record 2"));
+  EXPECT_THAT(testing::refusal([&] { reader->read(2, into); }), ::testing::HasSubstr("label 5 is not in [0, 4)"));
+  open({6})->open_reader()->read(2, into);
+  EXPECT_EQ(y, 5);
+}
+
 }  // namespace
 }  // namespace plimsoll::data

@@ -20,6 +20,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kElements = 23;
 
+int64_t changed_element = -1;  // has another first number than the others
+
+int64_t number_of(int64_t i) { return i == changed_element ? 99 : i; }
+
 // Element i has the label i and an x whose first number is i.
 struct FileSource {
   const char* name;
@@ -29,14 +33,14 @@ struct FileSource {
 
 std::string write_csv(const TemporaryDirectory& dir) {
   std::string text = "a,b,y\n";
-  for (int64_t i = 0; i < kElements; ++i) text += std::to_string(i) + ",0.5," + std::to_string(i) + "\n";
+  for (int64_t i = 0; i < kElements; ++i) text += std::to_string(number_of(i)) + ",0.5," + std::to_string(i) + "\n";
   return dir.write("a.csv", text);
 }
 
 std::string write_records(const TemporaryDirectory& dir) {
   std::string text;
   for (int64_t i = 0; i < kElements; ++i)
-    text += tf_record(example({{"x", float_list({float(i), 1})}, {"y", int64_list({i})}}));
+    text += tf_record(example({{"x", float_list({float(number_of(i)), 1})}, {"y", int64_list({i})}}));
   return dir.write("a.tfrecord", text);
 }
 
@@ -44,7 +48,7 @@ std::string write_list(const TemporaryDirectory& dir) {
   std::string list;
   for (int64_t i = 0; i < kElements; ++i) {
     const std::string name = std::to_string(i) + (i % 2 == 0 ? ".png" : ".jpg");
-    const Picture plain{16, 16, 1, std::vector<uint8_t>(256, uint8_t(i))};
+    const Picture plain{16, 16, 1, std::vector<uint8_t>(256, uint8_t(number_of(i)))};
     dir.write(name, i % 2 == 0 ? png(plain) : jpeg(plain));
     list += name + "," + std::to_string(i) + "\n";
   }
@@ -56,7 +60,7 @@ std::string write_folder(const TemporaryDirectory& dir) {
   for (int64_t i = 0; i < kElements; ++i) {
     const std::string name = "folder/class" + std::to_string(100 + i);
     std::filesystem::create_directories(dir.path() + "/" + name);
-    dir.write(name + "/a.png", png({16, 16, 1, std::vector<uint8_t>(256, uint8_t(i))}));
+    dir.write(name + "/a.png", png({16, 16, 1, std::vector<uint8_t>(256, uint8_t(number_of(i)))}));
   }
   return dir.path() + "/folder";
 }
@@ -65,7 +69,7 @@ std::string write_npz(const TemporaryDirectory& dir) {
   std::vector<float> x;
   std::vector<int64_t> y;
   for (int64_t i = 0; i < kElements; ++i) {
-    x.insert(x.end(), {float(i), 1});
+    x.insert(x.end(), {float(number_of(i)), 1});
     y.push_back(i);
   }
   return dir.write("a.npz",
@@ -141,6 +145,26 @@ TEST_P(FileSources, GoesOnWhereItStopped) {
       whole.next();
     }
   }
+}
+
+TEST_P(FileSources, AStateBelongsToTheContentsWhereverTheyLie) {
+  namespace fs = std::filesystem;
+  const TemporaryDirectory elsewhere;
+  fs::copy(dir_.path(), elsewhere.path(), fs::copy_options::recursive);
+  const std::string moved = elsewhere.path() + path_.substr(dir_.path().size());
+  const auto state_of = [](const Dataset& samples) {
+    MemoryLine line;
+    return samples.shuffle({.seed = 5}).batch(4).on(line).state().dataset;
+  };
+  const uint64_t here = state_of(open(1));
+  EXPECT_EQ(state_of(GetParam().open(moved, 1)), here);
+  EXPECT_NE(state_of(open(1).take(20)), here);
+  // One number or pixel of some file is another one.
+  const TemporaryDirectory other;
+  changed_element = 7;
+  const std::string changed = GetParam().write(other);
+  changed_element = -1;
+  EXPECT_NE(state_of(GetParam().open(changed, 1)), here);
 }
 
 TEST_P(FileSources, CountsWhatItHolds) {

@@ -128,6 +128,15 @@ const Chain kChains[] = {
 INSTANTIATE_TEST_SUITE_P(Chains, DatasetResume, ::testing::ValuesIn(kChains),
                          [](const auto& chain) { return chain.param.name; });
 
+TEST(DatasetState, OfOtherNumbersInMemoryIsRefused) {
+  const auto state_of = [](const std::vector<float>& numbers) {
+    MemoryLine line;
+    return Dataset::slices({{"x", numbers}}).batch(2).on(line).state();
+  };
+  EXPECT_EQ(state_of({1, 2, 3, 4}), state_of({1, 2, 3, 4}));
+  EXPECT_NE(state_of({1, 2, 3, 4}), state_of({1, 2, 3, 5}));
+}
+
 TEST(DatasetState, OfAnotherDatasetOrPlaceIsRefused) {
   MemoryLine line;
   Iteration iteration = Dataset::range(5).on(line);

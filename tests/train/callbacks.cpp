@@ -121,10 +121,36 @@ TEST(EarlyStopping, GoesOnFromItsState) {
 TEST(EarlyStopping, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_of([] { early_stopping({.patience = -1}); }), HasSubstr("can't be negative"));
   EXPECT_THAT(error_of([] { early_stopping({.mode = "most"}); }), HasSubstr("mode 'most' is unknown"));
-  EXPECT_THAT(error_of([] {
-                stopped_at({.monitor = "los"}, {1, 2});
-              }),
-              HasSubstr("no 'los' to watch; this training has"));
+}
+
+TEST(Watching, WhatNoEpochHasIsRefusedBeforeTheFirstStep) {
+  const std::vector<float> x(64, 1);
+  MemoryLine line;
+  Model net = sequential({layers::dense(1)});
+  net.compile({.optimiser = Optimiser::sgd(), .loss = "mse"});
+  const Dataset data = Dataset::slices({{"x", x, {32, 2}}, {"y", borrow(std::span(x).first(32))}}).batch(16);
+  int steps = 0;
+  const auto count = custom_callback({.after_step = [&](FitRun&) { ++steps; }});
+  const auto refusal = [&](const std::shared_ptr<Callback>& watching, FitOptions options) {
+    options.callbacks = {count, watching};
+    return error_of([&] { net.fit(data, line, options); });
+  };
+  EXPECT_THAT(
+      refusal(early_stopping({.monitor = "los"}), {}),
+      HasSubstr("early_stopping: there is no 'los' to watch; this training has loss, learning_rate, and nothing"));
+  EXPECT_THAT(refusal(early_stopping(), {}), HasSubstr("no 'val_loss' to watch"));
+  EXPECT_THAT(refusal(reduce_on_plateau({.monitor = "x"}), {}), HasSubstr("reduce_on_plateau: there is no 'x'"));
+  const std::string folder = ::testing::TempDir() + "watching";
+  EXPECT_THAT(refusal(checkpoint(folder, {.save_best_only = true}), {}),
+              HasSubstr("checkpoint: there is no 'val_loss'"));
+  // Validation that comes after the last epoch measures nothing.
+  const FitOptions late{.epochs = 3, .validation = data, .validation_frequency = 4};
+  EXPECT_THAT(refusal(early_stopping(), late), HasSubstr("no 'val_loss' to watch"));
+  EXPECT_EQ(steps, 0);
+  EXPECT_THAT(error_of([] { early_stopping({.folder = "x"}); }), HasSubstr("set restore_best_weights too"));
+  EXPECT_THAT(error_of([] { checkpoint("x", {.monitor = "loss"}); }), HasSubstr("watched with save_best_only alone"));
+  EXPECT_EQ(refusal(early_stopping(), {.epochs = 3, .validation = data, .validation_frequency = 3}), "no error");
+  EXPECT_EQ(steps, 6);
 }
 
 TEST(ReduceOnPlateau, LowersTheRate) {
@@ -145,7 +171,7 @@ TEST(LearningRateSchedule, SetsTheRateOfEachEpoch) {
   MemoryLine line;
   Model net = sequential({layers::dense(1)});
   net.compile({.optimiser = Optimiser::sgd(4), .loss = "mse"});
-  const Dataset data = Dataset::slices({{"x", x, {32, 2}}, {"y", std::span(x).first(32)}}).batch(16);
+  const Dataset data = Dataset::slices({{"x", x, {32, 2}}, {"y", borrow(std::span(x).first(32))}}).batch(16);
   const auto halve = learning_rate_schedule([](int64_t epoch, double rate) { return epoch == 0 ? 1e-3 : rate / 2; });
   EXPECT_THAT(net.fit(data, line, {.epochs = 3, .callbacks = {halve}})["learning_rate"],
               ElementsAre(DoubleNear(1e-3, 1e-8), DoubleNear(5e-4, 1e-8), DoubleNear(2.5e-4, 1e-8)));
@@ -156,7 +182,7 @@ TEST(Schedule, IsFollowedByUpdates) {
   MemoryLine line;
   Model net = sequential({layers::dense(1)});
   net.compile({.optimiser = Optimiser::sgd(), .loss = "mse", .schedule = RateSchedule::piecewise({2}, {1e-3, 1e-4})});
-  const Dataset data = Dataset::slices({{"x", x, {32, 2}}, {"y", std::span(x).first(32)}}).batch(16);
+  const Dataset data = Dataset::slices({{"x", x, {32, 2}}, {"y", borrow(std::span(x).first(32))}}).batch(16);
   // Updates 0 to 2 are below the boundary, also where the third is one of a second fit.
   EXPECT_THAT(net.fit(data, line)["learning_rate"], ElementsAre(DoubleNear(1e-3, 1e-8)));
   EXPECT_THAT(net.fit(data, line)["learning_rate"], ElementsAre(DoubleNear(1e-4, 1e-8)));

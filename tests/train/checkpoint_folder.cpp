@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -20,6 +21,23 @@ using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
 using testing::TemporaryDirectory;
+
+// The effective user while it lives: not root, who may write everywhere.
+class PlainUser {
+ public:
+  PlainUser() {
+    if (was_ == 0 && ::seteuid(kNobody) != 0) ADD_FAILURE() << "the effective user can't be changed";
+  }
+  ~PlainUser() {
+    if (was_ == 0 && ::seteuid(was_) != 0) std::abort();
+  }
+  PlainUser(const PlainUser&) = delete;
+  PlainUser& operator=(const PlainUser&) = delete;
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  const uid_t was_ = ::geteuid();
+};
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -110,9 +128,15 @@ TEST(CheckpointFolder, WhatCanNotBeWrittenIsRefusedAtOnce) {
   const std::string file = temporary.write("file", "text");
   for (const std::string& path : {std::string(), file, file + "/below", std::string("/proc/self/checkpoints")})
     EXPECT_THROW(CheckpointFolder{path}, Error) << path;
-  if (::geteuid() == 0) return;  // root may write everywhere
+}
+
+TEST(CheckpointFolder, AFolderWithoutPermissionIsRefusedAtOnce) {
+  const TemporaryDirectory temporary;
   fs::permissions(temporary.path(), fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_THAT(error_of([&] { CheckpointFolder{temporary.path()}; }), HasSubstr("Permission denied"));
+  {
+    const PlainUser user;
+    EXPECT_THAT(error_of([&] { CheckpointFolder{temporary.path()}; }), HasSubstr("Permission denied"));
+  }
   fs::permissions(temporary.path(), fs::perms::owner_all);
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -277,6 +278,13 @@ TEST(Fit, RefusesWhatMakesNoSense) {
   const auto refusal = [&](const FitOptions& options) { return error_of([&] { net.fit(data, line, options); }); };
   EXPECT_THAT(error_of([&] { net.fit(points.dataset(), line); }), HasSubstr("add .batch(32) to the dataset"));
   EXPECT_THAT(refusal({.validation_split = 0.5}), HasSubstr("needs a dataset of samples"));
+  EXPECT_THAT(refusal({.batch = 16}), HasSubstr("batch is given for a dataset whose elements are batches already"));
+  const Dataset stages = points.dataset().batch(16).prefetch(2);
+  EXPECT_THAT(error_of([&] { net.fit(stages, line, {.batch = 2}); }), HasSubstr("whose elements are batches already"));
+  EXPECT_EQ(error_of([&] { net.fit(points.dataset().batch(16).unbatch(), line, {.batch = 16, .shuffle = false}); }),
+            "no error");
+  EXPECT_THAT(refusal({.validation_steps = 3}), HasSubstr("need validation data"));
+  EXPECT_THAT(refusal({.validation_frequency = 3}), HasSubstr("need validation data"));
   EXPECT_THAT(refusal({.validation = points.dataset().batch(8)}), HasSubstr("batches of the same size"));
   EXPECT_THAT(
       refusal({.validation = Dataset::slices({{"x", points.x, {64, 2}}}).batch(16)}),
@@ -323,6 +331,32 @@ TEST(Fit, AModelThatIsTrainedCanNotBeUsedByItsCallbacks) {
   EXPECT_EQ(net.fit(data, line).epochs.size(), 1U) << "and can be used again after that";
   // The last handle of a model may be destroyed while the model is trained.
   EXPECT_EQ(error_in_callback([&] { net = Model(); }), "no error");
+}
+
+TEST(Fit, ClassesOfTheHalvesHaveTheSameNumbers) {
+  const testing::TemporaryDirectory dir;
+  std::string all = "a,b,y\n", some = "a,b,y\n";
+  for (int i = 0; i < 30; ++i) {
+    all += fmt::format("{},{},{}\n", i % 3, i % 2, i % 3 == 0 ? "ape" : i % 3 == 1 ? "bat" : "cat");
+    if (i % 3 != 0) some += fmt::format("{},{},{}\n", i % 3, i % 2, i % 3 == 1 ? "bat" : "cat");
+  }
+  const std::string test_path = dir.write("b.csv", some);
+  const Dataset train = Dataset::csv(dir.write("a.csv", all), {.label = "y"});
+  MemoryLine line(64 * MiB);
+  Model net = classifier();
+  net.compile(plain());
+  const Dataset own = Dataset::csv(test_path, {.label = "y"}).batch(10);
+  EXPECT_THAT(error_of([&] { net.fit(train.batch(10), line, {.validation = own}); }),
+              HasSubstr("has the classes bat, cat but the training data has ape, bat, cat"));
+  const Dataset same = Dataset::csv(test_path, {.label = "y", .classes = train.class_names()}).batch(10);
+  const History history = net.fit(train.batch(10), line, {.epochs = 60, .validation = same});
+  EXPECT_GT(history["val_accuracy"].back(), 0.9);
+  net.save(dir.path() + "/m");
+  Model loaded = Model::load(dir.path() + "/m");
+  EXPECT_EQ(loaded.preprocessing().class_names, train.class_names());
+  loaded.compile(plain());
+  EXPECT_THAT(error_of([&] { loaded.evaluate(own, line); }), HasSubstr("but the model has ape, bat, cat"));
+  EXPECT_GT(loaded.evaluate(same, line)["accuracy"], 0.9);
 }
 
 }  // namespace

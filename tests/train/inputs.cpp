@@ -210,8 +210,9 @@ TEST(Inputs, LabelsThatTheModelCannotTakeAreRefused) {
     spec.data = open_data({.path = forms.dir.write("rows.csv", text)}, find_model(spec.model, spec.model_options));
     losses_of(spec);
   };
-  EXPECT_THAT(error_of([&] { train_rows("3"); }), HasSubstr("rows.csv': label 3 is not in [0, 3)"));
-  EXPECT_THAT(error_of([&] { train_rows("1099511627776"); }), HasSubstr("1099511627776 does not fit into i32"));
+  EXPECT_THAT(error_of([&] { train_rows("3"); }),
+              HasSubstr("rows.csv: row 13, column 'label': label 3 is not in [0, 3)"));
+  EXPECT_THAT(error_of([&] { train_rows("1099511627776"); }), HasSubstr("label 1099511627776 is not in [0, 3)"));
   train_rows("2");
 }
 

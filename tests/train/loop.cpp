@@ -134,7 +134,6 @@ TEST(Evaluate, AShortLastBatchCountsByItsSamples) {
     spec.batch = batch;
     const auto training = make_training(spec);
     Inputs test(*training, *spec.data.test);
-    plan_last_batch(*training, test);
     training->session->open();
     return evaluate(*training, test);
   };
@@ -167,7 +166,6 @@ TEST(Evaluate, StopsWhenAsked) {
   spec.purpose = Purpose::Evaluate;
   const auto training = make_training(spec);
   Inputs test(*training, *spec.data.test);
-  plan_last_batch(*training, test);
   training->session->open();
   int asked = 0;
   const Score score = evaluate(*training, test, {.is_stop_asked = [&] { return ++asked > 1; }});

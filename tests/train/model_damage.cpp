@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <plimsoll/error.h>
+#include <plimsoll/ops.h>
 #include "base/crc32c.h"
 #include "train/model_file.h"
 
@@ -202,6 +203,23 @@ TEST_F(DamagedModels, FactsThatMakeNoSenseAreRefused) {
   }
   write_all(file(kModelFacts), std::string(100'000, '[') + std::string(100'000, ']'));
   EXPECT_THAT(read(), HasSubstr("truncated or damaged"));
+}
+
+// Found when the model is read, not when its graph is built.
+TEST_F(DamagedModels, APassThatReadsWhatItIsNotGivenIsRefused) {
+  ModelSpec spec = tiny_spec();
+  spec.targets = {{"labels", {DType::I32, {Dim::batch()}}}};
+  spec.objective = [](const NamedTensors& outputs, const NamedTensors& targets) {
+    return Objective{ops::sparse_cross_entropy(outputs.only(), targets.only())};
+  };
+  const model::TracedModel traced = model::trace(spec);
+  const std::vector<session::StoredTensor> tensors = list_weights(traced);
+  save_model(path(), spec, traced, source(tensors, 0.5F));
+  ASSERT_EQ(read(), "no error");
+  change_facts([](nlohmann::json& json) {
+    for (const char* pass : {"inference", "training"}) json[pass]["outputs"][0][1] = "net/dense/matmul";
+  });
+  EXPECT_THAT(read(), HasSubstr("reads 'net/dense_1/matmul', which is neither made in its pass nor an input of it"));
 }
 
 TEST_F(DamagedModels, GraphsThatNoModelHasAreRefused) {

@@ -142,6 +142,12 @@ TEST(Remedies, StartNothingWhenTheTimeIsOver) {
   spec.line = MiB;
   const Refusal refusal = attempt(spec).refusal.value();
   EXPECT_TRUE(find_remedies(spec, refusal, [](double) { return false; }).empty());
+  std::vector<std::string> not_tried;
+  EXPECT_TRUE(find_remedies(spec, refusal, within_seconds(0), never_stops, &not_tried).empty());
+  EXPECT_THAT(not_tried, ::testing::IsSupersetOf({"a larger line", "a smaller batch", "16 bits"}));
+  not_tried.clear();
+  find_remedies(spec, refusal, always_goes_on, never_stops, &not_tried);
+  EXPECT_TRUE(not_tried.empty());
   int asked = 0;
   const auto some = find_remedies(spec, refusal, [&](double) { return ++asked <= 1; });
   EXPECT_LE(some.size(), 1U);

@@ -11,17 +11,20 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/random.h"
+#include "data/class_names.h"
 #include "data/formats/csv_number.h"
 #include "data/formats/csv_walk.h"
 #include "data/formats/sparse_index.h"
 #include "data/inflate.h"
+#include "data/sampled_hash.h"
 #include "memory/file.h"
+#include "memory/temporary_file.h"
 
 namespace plimsoll::data {
 namespace {
 
 constexpr Bytes kWindowBytes = 64 * KiB;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // The field that a column is written to.
 struct Target {
@@ -30,15 +33,16 @@ struct Target {
   size_t field = 0;
   int64_t place = 0;  // within the field
   bool is_label = false;
-  std::vector<std::string> categories = {};
+  ClassNames categories = {};
 };
 
 class CsvTable final : public Table {
  public:
-  CsvTable(const std::string& path, const CsvOptions& options)
+  CsvTable(const std::string& path, const CsvOptions& options, const LabelBound& bound)
       : path_(path),
         options_(options),
-        file_(open_unpacked(path, choose_scratch_dir(options.scratch_dir))),
+        bound_(bound),
+        file_(open_unpacked(path, memory::choose_scratch_dir(options.scratch_dir))),
         index_(options.index_bytes) {
     scan();
   }
@@ -48,8 +52,16 @@ class CsvTable final : public Table {
   const std::vector<TableField>& fields() const override { return fields_; }
   const std::vector<std::string>& classes() const override {
     for (const Target& target : targets_)
-      if (target.is_label) return target.categories;
+      if (target.is_label) return target.categories.names();
     return Table::classes();
+  }
+  uint64_t contents() const override {
+    uint64_t hash = hash_sampled(file_, 0, file_.size(), path_);
+    for (const Target& target : targets_) {
+      hash = mix_bits(hash, target.column);
+      for (const std::string& name : target.categories.names()) hash = mix_bits(hash, hash_text(name));
+    }
+    return hash;
   }
   Bytes held_bytes() const override { return index_.bytes() + category_bytes_; }
   Bytes reader_bytes() const override { return 2 * window_bytes_; }  // the window, and fields without quotes
@@ -79,13 +91,20 @@ class CsvTable final : public Table {
     }
     if (elements() == 0) throw Error(fmt::format("{}: holds a header and no row", path_), ErrorKind::BadData);
     for (size_t i = 0; i < targets_.size(); ++i)
-      targets_[i].categories.assign(categories[i].begin(), categories[i].end());
+      if (targets_[i].categories.is_empty())
+        targets_[i].categories = ClassNames({categories[i].begin(), categories[i].end()});
     window_bytes_ = std::max(kWindowBytes, walk.longest_row() + 1);
   }
 
   void add_category(const CsvWalk& walk, const Target& target, std::set<std::string, std::less<>>& names) {
     const std::string_view text = trimmed(walk.fields()[target.column]);
     if (text.empty()) walk.refuse(shown(target), "a category is empty");
+    if (const std::vector<std::string>& known = target.categories.names(); !known.empty()) {
+      if (target.categories.find(text) < 0)
+        walk.refuse(shown(target),
+                    fmt::format("'{}' is none of the known classes {}", text.substr(0, 40), shown_names(known)));
+      return;
+    }
     if (names.find(text) != names.end()) return;
     category_bytes_ += static_cast<Bytes>(text.size() + sizeof(std::string));
     if (category_bytes_ > options_.category_bytes)
@@ -127,8 +146,15 @@ class CsvTable final : public Table {
     const bool is_chosen =
         std::any_of(targets_.begin(), targets_.end(), [](const Target& one) { return one.is_label; });
     if (label < header_.size() && !is_chosen) {
-      const CsvType type = options_.label_type ? *options_.label_type : guess_type(start, label);
+      const CsvType guessed = options_.label_type ? *options_.label_type : guess_type(start, label);
+      const CsvType type = options_.classes.empty() ? guessed : CsvType::Category;
       add_target({.column = label, .type = type, .is_label = true}, options_.columns.empty() ? "y" : "", true);
+    }
+    for (Target& target : targets_) {
+      if (!target.is_label || target.type != CsvType::Category) continue;
+      target.categories = ClassNames(options_.classes);
+      for (const std::string& name : options_.classes)
+        category_bytes_ += static_cast<Bytes>(name.size() + sizeof(std::string));
     }
     if (targets_.empty()) throw Error(fmt::format("{}: no column is wanted", path_), ErrorKind::Usage);
   }
@@ -165,6 +191,7 @@ class CsvTable final : public Table {
 
   const std::string path_;
   const CsvOptions options_;
+  const LabelBound bound_;
   const memory::File file_;
   SparseIndex index_;
   std::vector<std::string> header_;
@@ -217,16 +244,19 @@ class CsvReader final : public TableReader {
 
   int64_t whole(const Target& target, std::string_view text) const {
     int64_t value = 0;
-    if (parse_number(text, value)) return value;
+    if (parse_number(text, value)) {
+      if (target.is_label && !table_.bound_.allows(value))
+        walk_.refuse(table_.shown(target), table_.bound_.refusal(value));
+      return value;
+    }
     if (!trimmed(text).empty()) refuse(target, text, "is no integer; give the column another type");
     return static_cast<int64_t>(missing(target));
   }
 
   int64_t category(const Target& target, std::string_view text) const {
-    const auto found = std::lower_bound(target.categories.begin(), target.categories.end(), trimmed(text));
-    if (found == target.categories.end() || *found != trimmed(text))
-      refuse(target, text, "was no category when the file was opened");
-    return found - target.categories.begin();
+    const int64_t number = target.categories.find(trimmed(text));
+    if (number < 0) refuse(target, text, "was no category when the file was opened");
+    return number;
   }
 
   double missing(const Target& target) const {
@@ -249,8 +279,8 @@ std::unique_ptr<TableReader> CsvTable::open_reader() const { return std::make_un
 
 }  // namespace
 
-std::unique_ptr<Table> open_csv(const std::string& path, const CsvOptions& options) {
-  return std::make_unique<CsvTable>(path, options);
+std::unique_ptr<Table> open_csv(const std::string& path, const CsvOptions& options, const LabelBound& bound) {
+  return std::make_unique<CsvTable>(path, options, bound);
 }
 
 }  // namespace plimsoll::data

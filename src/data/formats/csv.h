@@ -5,12 +5,13 @@
 #include <string>
 
 #include <plimsoll/formats.h>
+#include "data/label_source.h"
 #include "data/table.h"
 
 namespace plimsoll::data {
 
 // Reads the file once: every row has as many fields as the first. Throws Error(BadData) that names file, row (the
 // header is row 1) and column; Error(Usage) for columns that are not there.
-std::unique_ptr<Table> open_csv(const std::string& path, const CsvOptions& options = {});
+std::unique_ptr<Table> open_csv(const std::string& path, const CsvOptions& options = {}, const LabelBound& bound = {});
 
 }  // namespace plimsoll::data

@@ -9,6 +9,7 @@
 #include "data/formats/csv_number.h"
 #include "data/formats/csv_walk.h"
 #include "data/inflate.h"
+#include "memory/temporary_file.h"
 
 namespace plimsoll::data {
 namespace {
@@ -34,13 +35,15 @@ bool is_number(std::string_view text) {
 }  // namespace
 
 CsvOptions guess_csv(const std::string& path, const std::string& scratch_dir) {
-  const memory::File file = open_unpacked(path, choose_scratch_dir(scratch_dir));
+  const memory::File file = open_unpacked(path, memory::choose_scratch_dir(scratch_dir));
   CsvOptions options;
   options.scratch_dir = scratch_dir;
   options.syntax.separator = guess_separator(file, path, options.longest_row);
   CsvWalk walk(file, path, options.syntax, options.longest_row);
   if (!walk.next()) throw Error(fmt::format("{}: holds no row", path), ErrorKind::BadData);
-  const std::vector<std::string> first(walk.fields().begin(), walk.fields().end());
+  std::vector<std::string> first;
+  for (const std::string_view name : walk.fields()) first.emplace_back(trimmed(name));
+  if (first[0].starts_with(kByteOrderMark)) first[0].erase(0, kByteOrderMark.size());
   options.has_header = std::none_of(first.begin(), first.end(), is_number);
   std::vector<CsvTypeGuess> guesses(first.size());
   for (size_t i = 0; i < first.size() && !options.has_header; ++i) guesses[i].add(first[i]);

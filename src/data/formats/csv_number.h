@@ -9,6 +9,8 @@
 
 namespace plimsoll::data {
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 inline std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

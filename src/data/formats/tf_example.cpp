@@ -11,6 +11,7 @@
 #include <plimsoll/error.h>
 #include "base/element.h"
 #include "data/formats/wire.h"
+#include "data/label_source.h"
 
 namespace plimsoll::data {
 namespace {
@@ -207,6 +208,11 @@ std::string put_numbers(const Feature& feature, const List& list, std::byte* int
       std::memcpy(&value, into + 4 * i, 4);
       if (std::isnan(value)) return "a label is not a number (NaN)";
     }
+  for (int64_t i = 0; feature.classes > 0 && field.dtype == DType::I64 && i < wanted; ++i) {
+    int64_t label;
+    std::memcpy(&label, into + 8 * i, sizeof label);
+    if (const LabelBound bound{feature.classes}; !bound.allows(label)) return bound.refusal(label);
+  }
   return fault;
 }
 

@@ -20,6 +20,7 @@ struct Feature {
   std::optional<double> fallback = std::nullopt;  // every number of a feature that a record lacks
   bool is_encoded = false;
   bool refuses_nan = false;  // for labels
+  int64_t classes = 0;       // that labels of whole numbers stand for; 0: any
 };
 
 // Where a feature goes: its numbers, or for encoded features the place of its bytes within the record.

@@ -10,9 +10,12 @@
 #include <plimsoll/error.h>
 #include "base/crc32c.h"
 #include "base/little_endian.h"
+#include "base/random.h"
 #include "data/inflate.h"
 #include "data/refuse.h"
+#include "data/sampled_hash.h"
 #include "data/stored_array.h"
+#include "memory/temporary_file.h"
 
 namespace plimsoll::data {
 namespace {
@@ -62,7 +65,7 @@ TfRecords::RecordFile TfRecords::unpack_if_packed(const std::string& path, const
   if (!is_gzip(std::span(front).first(static_cast<size_t>(file.read_some(0, sizeof front, front, path)))))
     return {path};
   const std::string shown = path + " (unpacked)";
-  return {shown, inflate_to_scratch(file, path, choose_scratch_dir(scratch_dir), [&](auto unpacked) {
+  return {shown, inflate_to_scratch(file, path, memory::choose_scratch_dir(scratch_dir), [&](auto unpacked) {
             record_length(unpacked, shown, 0, std::numeric_limits<Bytes>::max());
             return std::numeric_limits<Bytes>::max();
           })};
@@ -140,6 +143,25 @@ TfRecord TfRecordCursor::read(int64_t record) {
                   ErrorKind::BadData);
     return found;
   }
+}
+
+uint64_t TfRecords::contents() const {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < files_.size(); ++i) {
+    const RecordFile& of = files_[i];
+    const Bytes bytes = starts_[i + 1] - starts_[i];
+    // Many files are sampled too; of the others the length counts.
+    const size_t every = files_.size() / static_cast<size_t>(kHashedPieces) + 1;
+    hash = mix_bits(hash, static_cast<uint64_t>(bytes));
+    if (i % every != 0) continue;
+    try {
+      hash = mix_bits(hash, of.unpacked ? hash_sampled(*of.unpacked, 0, bytes, of.path)
+                                        : hash_sampled(memory::File::open(of.path), 0, bytes, of.path));
+    } catch (const Error&) {
+      hash = mix_bits(hash, 1);  // reading it says what is wrong
+    }
+  }
+  return hash;
 }
 
 }  // namespace plimsoll::data

@@ -27,6 +27,7 @@ class TfRecords {
   Bytes longest_record() const { return longest_record_; }
   const std::string& name() const { return files_.front().path; }
   Bytes held_bytes() const;
+  uint64_t contents() const;  // hash_sampled of the files
 
  private:
   friend class TfRecordCursor;

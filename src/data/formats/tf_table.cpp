@@ -11,17 +11,17 @@
 namespace plimsoll::data {
 namespace {
 
-Feature plain_feature(const TfFeature& feature) {
+Feature plain_feature(const TfFeature& feature, int64_t classes = 0) {
   const TableField field = feature.image ? ImageReader::field(feature.name, *feature.image)
                                          : TableField{feature.name, feature.dtype, feature.shape};
-  return {field, feature.fallback, feature.image.has_value(), feature.is_label};
+  return {field, feature.fallback, feature.image.has_value(), feature.is_label, feature.is_label ? classes : 0};
 }
 
 class TfTable final : public Table {
  public:
   TfTable(const std::vector<std::string>& paths, std::vector<TfFeature> features, Bytes index_bytes,
-          const std::string& scratch_dir)
-      : records_(paths, index_bytes, scratch_dir), features_(std::move(features)) {
+          const std::string& scratch_dir, const LabelBound& bound)
+      : records_(paths, index_bytes, scratch_dir), features_(std::move(features)), bound_(bound) {
     for (const TfFeature& feature : features_) fields_.push_back(plain_feature(feature).field);
     if (features_.empty())
       throw Error(fmt::format("{}: no feature is wanted; name one that the records have", name()), ErrorKind::Usage);
@@ -30,6 +30,7 @@ class TfTable final : public Table {
   const std::string& name() const override { return records_.name(); }
   int64_t elements() const override { return records_.count(); }
   const std::vector<TableField>& fields() const override { return fields_; }
+  uint64_t contents() const override { return records_.contents(); }
   Bytes held_bytes() const override { return records_.held_bytes(); }
   Bytes reader_bytes() const override {
     Bytes bytes = TfRecordCursor::bytes(records_);
@@ -40,24 +41,24 @@ class TfTable final : public Table {
   std::unique_ptr<TableReader> open_reader() const override;
 
   const TfRecords& records() const { return records_; }
+  std::vector<Feature> plain_features() const {
+    std::vector<Feature> plain;
+    for (const TfFeature& feature : features_) plain.push_back(plain_feature(feature, bound_.classes));
+    return plain;
+  }
   const std::vector<TfFeature>& features() const { return features_; }
 
  private:
   const TfRecords records_;
   const std::vector<TfFeature> features_;
+  const LabelBound bound_;
   std::vector<TableField> fields_;
 };
-
-std::vector<Feature> plain_features(const std::vector<TfFeature>& features) {
-  std::vector<Feature> plain;
-  for (const TfFeature& feature : features) plain.push_back(plain_feature(feature));
-  return plain;
-}
 
 class TfReader final : public TableReader {
  public:
   explicit TfReader(const TfTable& table)
-      : cursor_(table.records()), parser_(plain_features(table.features())), targets_(table.features().size()) {
+      : cursor_(table.records()), parser_(table.plain_features()), targets_(table.features().size()) {
     for (const TfFeature& feature : table.features())
       images_.push_back(feature.image ? std::make_unique<ImageReader>(*feature.image) : nullptr);
   }
@@ -105,8 +106,8 @@ std::vector<TfFeature> guess_features(const std::string& path, const ImageOption
 }
 
 std::unique_ptr<Table> open_tf_records(const std::vector<std::string>& paths, const std::vector<TfFeature>& features,
-                                       Bytes index_bytes, const std::string& scratch_dir) {
-  return std::make_unique<TfTable>(paths, features, index_bytes, scratch_dir);
+                                       Bytes index_bytes, const std::string& scratch_dir, const LabelBound& bound) {
+  return std::make_unique<TfTable>(paths, features, index_bytes, scratch_dir, bound);
 }
 
 }  // namespace plimsoll::data

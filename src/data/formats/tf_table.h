@@ -7,6 +7,7 @@
 
 #include "data/formats/sparse_index.h"
 #include "data/image/image.h"
+#include "data/label_source.h"
 #include "data/table.h"
 
 namespace plimsoll::data {
@@ -18,6 +19,7 @@ std::vector<TfFeature> guess_features(const std::string& path, const ImageOption
 
 // Throws Error(BadData) that names file and byte, Error(Usage) for features that cannot be.
 std::unique_ptr<Table> open_tf_records(const std::vector<std::string>& paths, const std::vector<TfFeature>& features,
-                                       Bytes index_bytes = SparseIndex::kBytes, const std::string& scratch_dir = {});
+                                       Bytes index_bytes = SparseIndex::kBytes, const std::string& scratch_dir = {},
+                                       const LabelBound& bound = {});
 
 }  // namespace plimsoll::data

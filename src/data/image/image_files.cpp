@@ -15,8 +15,11 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/random.h"
+#include "data/class_names.h"
 #include "data/formats/csv_walk.h"
 #include "data/refuse.h"
+#include "data/sampled_hash.h"
 #include "memory/file.h"
 
 namespace plimsoll::data {
@@ -88,6 +91,13 @@ class ImageFiles final : public Table {
   int64_t elements() const override { return names_.files(); }
   const std::vector<TableField>& fields() const override { return fields_; }
   const std::vector<std::string>& classes() const override { return classes_; }
+  int64_t label_count() const override {
+    int64_t count = static_cast<int64_t>(classes_.size());
+    for (int64_t file = 0; classes_.empty() && fields_.size() > 1 && file < elements(); ++file)
+      count = std::max(count, int64_t{names_.label(file)} + 1);
+    return count;
+  }
+  uint64_t contents() const override;
   Bytes held_bytes() const override {
     Bytes bytes = names_.bytes();
     for (const std::string& one : classes_) bytes += static_cast<Bytes>(sizeof(std::string) + one.size());
@@ -98,6 +108,19 @@ class ImageFiles final : public Table {
 
  private:
   friend class ImageFileReader;
+  std::string path_of(int64_t element) const {
+    std::string path;
+    write_path(element, path);
+    return path;
+  }
+  // Files of a class are named below its folder. No allocation once the text has had a long path.
+  void write_path(int64_t element, std::string& path) const {
+    const char* const name = names_.name(element);
+    path.clear();
+    if (*name != '/') path.append(folder_).append("/");
+    if (folder_ == path_ && !classes_.empty()) path.append(classes_[names_.label(element)]).append("/");
+    path.append(name);
+  }
   const std::string path_, folder_;
   const ImageOptions options_;
   const FileNames names_;
@@ -110,22 +133,14 @@ class ImageFileReader final : public TableReader {
   explicit ImageFileReader(const ImageFiles& files) : files_(files), reader_(files.options_) {}
 
   void read(int64_t element, std::span<std::byte* const> into) override {
-    const FileNames& names = files_.names_;
-    const char* const name = names.name(element);
-    path_.clear();
-    if (*name != '/') path_.append(files_.folder_).append("/");
-    // Files of a class are named below its folder.
-    if (has_class_folders()) path_.append(files_.classes_[names.label(element)]).append("/");
-    path_.append(name);
+    files_.write_path(element, path_);
     reader_.read(path_, into[0]);
     if (into.size() < 2) return;
-    const int64_t label = names.label(element);
+    const int64_t label = files_.names_.label(element);
     std::memcpy(into[1], &label, sizeof label);
   }
 
  private:
-  bool has_class_folders() const { return files_.folder_ == files_.path_ && !files_.classes_.empty(); }
-
   const ImageFiles& files_;
   ImageReader reader_;
   std::string path_;
@@ -133,14 +148,32 @@ class ImageFileReader final : public TableReader {
 
 std::unique_ptr<TableReader> ImageFiles::open_reader() const { return std::make_unique<ImageFileReader>(*this); }
 
+// All names and labels, and of some files spread evenly what is in them.
+uint64_t ImageFiles::contents() const {
+  uint64_t hash = mix_bits(static_cast<uint64_t>(options_.resize), hash_text(fmt::format("{}", options_.central_crop)));
+  for (int64_t file = 0; file < elements(); ++file)
+    hash = mix_bits(hash ^ hash_text(names_.name(file)), names_.label(file));
+  const int64_t sampled = std::min(elements(), kHashedPieces);
+  for (int64_t i = 0; i < sampled; ++i) {
+    const std::string path = path_of(sampled == 1 ? 0 : i * (elements() - 1) / (sampled - 1));
+    try {
+      const memory::File file = memory::File::open(path);
+      hash = mix_bits(hash, hash_sampled(file, 0, file.size(), path));
+    } catch (const Error&) {
+      hash = mix_bits(hash, 1);  // reading it says what is wrong
+    }
+  }
+  return hash;
+}
+
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 // Calls `use` with the name, relative to `folder`, of each image below it, until that returns false or
 // so many entries were seen.
-void for_each_image(const std::string& folder, int64_t most_entries,
-                    const std::function<bool(const std::string&)>& use) {
+void for_each_image(const std::string& folder, int64_t most_entries, const std::function<bool(const std::string&)>& use,
+                    fs::directory_options options = fs::directory_options::none) {
   std::error_code error;
-  fs::recursive_directory_iterator walk(folder, error);
+  fs::recursive_directory_iterator walk(folder, options, error);
   for (; !error && walk != fs::recursive_directory_iterator() && most_entries-- > 0; walk.increment(error)) {
     const fs::path& path = walk->path();
     if (is_hidden(path)) {
@@ -161,6 +194,14 @@ std::vector<std::string> list_classes(const std::string& path) {
   if (error) refuse(path, error.message());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// Throws for a name that is none of the known classes.
+void expect_known(const std::vector<std::string>& names, const ClassNames& known, const std::string& path) {
+  for (const std::string& name : names)
+    if (known.find(name) < 0)
+      refuse(path, fmt::format("'{}' is none of the known classes {}; the classes here are {}", name,
+                               shown_names(known.names()), shown_names(names)));
 }
 
 // Text of a label as a number, or -1.
@@ -204,15 +245,20 @@ bool is_image_name(const std::string& path) {
 
 bool holds_images(const std::string& folder) {
   bool has_any = false;
-  for_each_image(folder, kMostLookedAt, [&](const std::string&) { return !(has_any = true); });
+  // A folder of the system has others that nobody may read: they don't make it one of data, or an unreadable one.
+  for_each_image(
+      folder, kMostLookedAt, [&](const std::string&) { return !(has_any = true); },
+      fs::directory_options::skip_permission_denied);
   return has_any;
 }
 
 std::unique_ptr<Table> open_image_folder(const std::string& given, const ImageOptions& options) {
   std::string path = given;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  std::vector<std::string> classes = list_classes(path);
+  const std::vector<std::string> classes = list_classes(path);
   const bool has_labels = !classes.empty();
+  const ClassNames known(has_labels && !options.classes.empty() ? options.classes : classes);
+  expect_known(classes, known, path);
   const auto folder_of = [&](const std::string& name) { return has_labels ? path + "/" + name : path; };
   const std::vector<std::string> folders = has_labels ? classes : std::vector<std::string>{""};
   int64_t files = 0;
@@ -229,15 +275,16 @@ std::unique_ptr<Table> open_image_folder(const std::string& given, const ImageOp
                                            : "the folder holds no JPEG or PNG file and no folders of them");
   }
   FileNames names(files, name_bytes, path);
-  for (size_t label = 0; label < folders.size(); ++label) {
+  for (const std::string& folder : folders) {
     const int64_t first = names.files();
-    for_each_image(folder_of(folders[label]), kAll, [&](const std::string& name) {
-      names.add(name, static_cast<uint32_t>(label));
+    const auto label = static_cast<uint32_t>(has_labels ? known.find(folder) : 0);
+    for_each_image(folder_of(folder), kAll, [&](const std::string& name) {
+      names.add(name, label);
       return true;
     });
     names.sort_from(first);
   }
-  return std::make_unique<ImageFiles>(path, path, options, std::move(names), std::move(classes), has_labels);
+  return std::make_unique<ImageFiles>(path, path, options, std::move(names), known.names(), has_labels);
 }
 
 std::unique_ptr<Table> open_image_list(const std::string& path, const ImageOptions& options) {
@@ -260,15 +307,17 @@ std::unique_ptr<Table> open_image_list(const std::string& path, const ImageOptio
     are_numbers = are_numbers && label_number(label) >= 0;
   });
   if (files == 0) refuse(path, "the list is empty");
+  are_numbers = are_numbers && options.classes.empty();
   std::vector<std::string> classes = are_numbers ? std::vector<std::string>{} : list_labels(walk_lines, path);
+  const ClassNames known(options.classes.empty() ? classes : options.classes);
+  expect_known(classes, known, path);
   FileNames names(files, name_bytes, path);
   walk_lines([&](std::string_view name, std::string_view label) {
-    const auto found = std::lower_bound(classes.begin(), classes.end(), label);
-    names.add(name, static_cast<uint32_t>(are_numbers ? label_number(label) : found - classes.begin()));
+    names.add(name, static_cast<uint32_t>(are_numbers ? label_number(label) : known.find(label)));
   });
   const std::string folder = fs::path(path).parent_path().string();
-  return std::make_unique<ImageFiles>(path, folder.empty() ? "." : folder, options, std::move(names),
-                                      std::move(classes), true);
+  return std::make_unique<ImageFiles>(path, folder.empty() ? "." : folder, options, std::move(names), known.names(),
+                                      true);
 }
 
 }  // namespace plimsoll::data

@@ -98,7 +98,11 @@ struct PngDecoder::State {
   void set_up_rows() const {
     ::png_set_scale_16(png);
     ::png_set_expand(png);
-    ::png_set_strip_alpha(png);
+    const bool has_alpha =
+        (::png_get_color_type(png, info) & PNG_COLOR_MASK_ALPHA) != 0 || ::png_get_valid(png, info, PNG_INFO_tRNS) != 0;
+    png_color_16 white{};  // in the depth of the file, which is scaled to 8 bits later
+    white.red = white.green = white.blue = white.gray = ::png_get_bit_depth(png, info) == 16 ? 65535 : 255;
+    if (has_alpha) ::png_set_background(png, &white, PNG_BACKGROUND_GAMMA_SCREEN, 0, 1);
     const bool has_colour = (::png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) != 0;
     if (channels == 3 && !has_colour) ::png_set_gray_to_rgb(png);
     if (channels == 1 && has_colour) ::png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, -1, -1);
