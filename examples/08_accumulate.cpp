@@ -1,5 +1,6 @@
 // Gradients of 4 batches of 256 added up for each update, against batches of 1024: the same losses from less memory.
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "example.h"
@@ -39,7 +40,7 @@ int main() {
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(static_cast<uint32_t>(i * i + i) * 2654435761U) * 0x1p-32F - 0.5F;
   for (size_t r = 0; r < y.size(); ++r) y[r] = x[r * kColumns] + x[r * kColumns + 1] > 0 ? 1 : 0;
-  const Dataset rows = Dataset::slices({{"x", x, {kRows, kColumns}}, {"y", y}});
+  const Dataset rows = Dataset::slices({{"x", std::move(x), {kRows, kColumns}}, {"y", std::move(y)}});
   const Outcome parts = train(rows, line, 256, 4), whole = train(rows, line, 1024, 1);
   double difference = 0;
   for (size_t i = 0; i < whole.losses.size(); ++i)

@@ -1,4 +1,5 @@
 // The same training under the policies float32, mixed_bfloat16 and mixed_float16: memory, time and accuracy of each.
+#include <utility>
 #include <vector>
 
 #include "example.h"
@@ -41,7 +42,7 @@ int main() {
     y[image] = static_cast<int32_t>(image % 2);
     x[i] = 0.5F * noise + ((y[image] == 0 ? row : column) % 6 < 3 ? 0.25F : 0);
   }
-  const Dataset images = Dataset::slices({{"x", x, {kImages, 1, kSize, kSize}}, {"y", y}});
+  const Dataset images = Dataset::slices({{"x", std::move(x), {kImages, 1, kSize, kSize}}, {"y", std::move(y)}});
   double accuracy = 0, half_accuracy = 0;
   const Bytes wide = train(images, line, Policy::float32(), accuracy);
   bool is_fine = accuracy > 0.9;

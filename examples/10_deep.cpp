@@ -1,5 +1,6 @@
 // 5000 dense layers of 100 units, batch 1000: built, planned and trained in far less memory than the step
 // would hold without a line.
+#include <utility>
 #include <vector>
 
 #include "example.h"
@@ -9,7 +10,7 @@ using namespace plimsoll;
 int main() {
   constexpr int kLayers = 5000;
   constexpr int64_t kUnits = 100, kBatch = 1000;
-  MemoryLine line = MemoryLine::process("384MiB");
+  MemoryLine line = MemoryLine::process("400MiB");
 
   // Each layer adds to what it takes, so that gradients reach the first one.
   Model deep("deep", [](Tensor x, bool) {
@@ -24,7 +25,8 @@ int main() {
     x[i] = static_cast<float>(static_cast<uint32_t>(i) * 2654435761U) * 0x1p-32F;
     y[i] = 0.5F;
   }
-  const Dataset batch = Dataset::slices({{"x", x, {kBatch, kUnits}}, {"y", y, {kBatch, kUnits}}}).batch(kBatch);
+  const Dataset batch =
+      Dataset::slices({{"x", std::move(x), {kBatch, kUnits}}, {"y", std::move(y), {kBatch, kUnits}}}).batch(kBatch);
 
   const example::Stopwatch planning;
   const Forecast forecast = deep.plan(batch, line);

@@ -1,4 +1,5 @@
 // 20,000 rows at once against batches of 64: memory and time of each.
+#include <utility>
 #include <vector>
 
 #include "example.h"
@@ -37,7 +38,7 @@ int main() {
   std::vector<int32_t> y(kRows);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<uint32_t>(i) * 2654435761U) * 0x1p-32F;
   for (size_t r = 0; r < y.size(); ++r) y[r] = x[r * kColumns] > 0.5F ? 1 : 0;
-  const Dataset rows = Dataset::slices({{"x", x, {kRows, kColumns}}, {"y", y}});
+  const Dataset rows = Dataset::slices({{"x", std::move(x), {kRows, kColumns}}, {"y", std::move(y)}});
   const Bytes few = train(line, rows, 64), all = train(line, rows, kRows);
   return example::report(line, std::max(few, all));
 }

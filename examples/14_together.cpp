@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "example.h"
@@ -28,8 +29,10 @@ Bytes train_with(MemoryLine& line, const Strategy& strategy, const std::string& 
       {layers::dense(256, {.activation = "relu"}), layers::batch_norm(), layers::dropout(0.2), layers::dense(2)});
   net.compile({.optimiser = Optimiser::adam(), .loss = "sparse_cross_entropy", .metrics = {"accuracy"}});
   // The last batch has 40 samples: each of them is used, and counts as much as any other.
-  const Dataset batches =
-      Dataset::slices({{"x", x, {kSamples, kColumns}}, {"y", y}}).shuffle({.seed = 1}).batch(64).prefetch(1);
+  const Dataset batches = Dataset::slices({{"x", std::move(x), {kSamples, kColumns}}, {"y", std::move(y)}})
+                              .shuffle({.seed = 1})
+                              .batch(64)
+                              .prefetch(1);
   const FitOptions options{.epochs = 5, .strategy = strategy};
   const Bytes planned = net.plan(batches, line, options).peak();
   const History history = net.fit(batches, line, options);

@@ -4,6 +4,7 @@
 //
 //   mpirun -n 2 17_pipeline
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "example.h"
@@ -16,11 +17,11 @@ constexpr int64_t kSamples = 1024, kFeatures = 64, kWidth = 1600;
 
 // Which of four quarters of the plane a point lies in, told by the first two of its numbers.
 Dataset make_data() {
-  static std::vector<float> x(kSamples * kFeatures);
-  static std::vector<int32_t> y(kSamples);
+  std::vector<float> x(kSamples * kFeatures);
+  std::vector<int32_t> y(kSamples);
   for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i * i % 1009));
   for (size_t i = 0; i < y.size(); ++i) y[i] = (x[i * kFeatures] > 0 ? 1 : 0) + (x[i * kFeatures + 1] > 0 ? 2 : 0);
-  return Dataset::slices({{"x", x, {kSamples, kFeatures}}, {"y", y}}).batch(64, true);
+  return Dataset::slices({{"x", std::move(x), {kSamples, kFeatures}}, {"y", std::move(y)}}).batch(64, true);
 }
 
 }  // namespace

@@ -9,18 +9,20 @@
 namespace plimsoll::autodiff {
 namespace {
 
+[[noreturn]] void refuse_setting(const std::string& what) { throw Error("optimiser: " + what, ErrorKind::Usage); }
+
 void expect(bool holds, std::string_view setting, std::string_view what, double value) {
-  if (!holds) throw Error(fmt::format("optimiser: {} must be {} but is {}", setting, what, value));
+  if (!holds) refuse_setting(fmt::format("{} must be {} but is {}", setting, what, value));
 }
 
 void check_state_bits(const Optimiser& o) {
   if (o.state_bits != 32 && o.state_bits != 16 && o.state_bits != 8)
-    throw Error(fmt::format("optimiser: state_bits must be 32, 16 or 8 but is {}", o.state_bits));
+    refuse_setting(fmt::format("state_bits must be 32, 16 or 8 but is {}", o.state_bits));
   const bool has_state = o.kind != Optimiser::Kind::Sgd || o.momentum != 0;
   if (o.state_bits == 8 && has_state && o.kind != Optimiser::Kind::Adam)
-    throw Error("optimiser: only adam keeps its state in 8 bits; set state_bits = 16, or take adam");
+    refuse_setting("only adam keeps its state in 8 bits; set state_bits = 16, or take adam");
   if (o.state_bits != 32 && o.kind == Optimiser::Kind::Adafactor)
-    throw Error("optimiser: adafactor keeps its state, which is small, in 32 bits; set state_bits = 32");
+    refuse_setting("adafactor keeps its state, which is small, in 32 bits; set state_bits = 32");
 }
 
 }  // namespace
@@ -53,10 +55,13 @@ void check(const Optimiser& o) {
          "a positive float", o.initial_loss_scale);
   expect(o.scale_growth_steps > 0, "scale_growth_steps", "positive", static_cast<double>(o.scale_growth_steps));
   const int clips = (o.clip_norm != 0) + (o.clip_value != 0) + (o.global_clip_norm != 0);
-  if (clips > 1) throw Error("optimiser: set at most one of clip_norm, clip_value and global_clip_norm");
+  if (clips > 1) refuse_setting("set at most one of clip_norm, clip_value and global_clip_norm");
   if (o.epsilon_after_correction && o.kind != Optimiser::Kind::Adam)
-    throw Error("optimiser: epsilon_after_correction is a setting of adam alone");
-  if (o.nesterov && o.momentum == 0) throw Error("optimiser: nesterov needs a momentum; set momentum = 0.9");
+    refuse_setting("epsilon_after_correction is a setting of adam alone");
+  if (o.momentum != 0 && o.kind != Optimiser::Kind::Sgd && o.kind != Optimiser::Kind::RmsProp)
+    refuse_setting("momentum is a setting of sgd and rmsprop alone");
+  if (o.nesterov && o.kind != Optimiser::Kind::Sgd) refuse_setting("nesterov is a setting of sgd alone");
+  if (o.nesterov && o.momentum == 0) refuse_setting("nesterov needs a momentum; set momentum = 0.9");
   check_state_bits(o);
 }
 

@@ -4,6 +4,7 @@
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "memory/output_file.h"
 #include "memory/process.h"
 #include "session/weights_file.h"
 #include "shrink/adapter_file.h"
@@ -20,13 +21,14 @@ Arguments unadapted(Arguments arguments) {
 
 }  // namespace
 
+void complete_adapt(Arguments& arguments) {
+  if (arguments.rank == 0 && arguments.adapter.empty()) arguments.rank = AdaptOptions{}.rank;
+}
+
 int run_adapt(const Arguments& arguments) {
-  Arguments adapting = arguments;
-  constexpr int64_t kRank = AdaptOptions{}.rank;
-  if (adapting.rank == 0 && adapting.adapter.empty()) adapting.rank = kRank;
-  if (adapting.output.empty() && adapting.save.empty() && adapting.run.empty())
+  if (arguments.output.empty() && arguments.save.empty() && arguments.run.empty())
     throw Error("adapters would be lost: say where to write them with --output DIR", ErrorKind::Usage);
-  return run_train(adapting);
+  return run_train(arguments);
 }
 
 void load_trained(train::Training& training, const std::string& weights, const Arguments& arguments) {
@@ -36,23 +38,27 @@ void load_trained(train::Training& training, const std::string& weights, const A
 }
 
 int run_merge(const Arguments& arguments) {
-  const Bytes line = line_of(arguments).bytes;
+  MemoryLine line = MemoryLine::process(line_of(arguments).bytes);
   const train::Spec spec = spec_of(unadapted(arguments), train::Purpose::Evaluate);
   const std::string weights = weights_to_load(arguments, spec);
   const ModelSpec model = model_of(spec);
   const model::TracedModel traced = model::trace(model);
-  const int64_t merged = shrink::count_adapted(model, arguments.adapter);
+  const shrink::MergeFacts facts = shrink::merge_facts(model, arguments.adapter);
+  line.expect_training();  // it traces, reads and saves a model
+  line.measure_process();
+  const Reservation held =
+      line.reserve(Tag::Staging, facts.bytes + session::kWeightsFileBytes + 2 * memory::OutputFile::kBufferBytes);
   const train::WeightsSource base = train::weights_of_file(weights, traced);
   train::save_model(arguments.output, model, traced, shrink::merged_weights(model, base, arguments.adapter));
   const Bytes peak = peak_resident_bytes();
   if (arguments.json)
     fmt::print(R"({{"event":"merge","merged_weights":{},"measured_peak_bytes":{},"line_bytes":{}}})"
                "\n",
-               merged, peak, line);
+               facts.weights, peak, line.limit());
   else
-    fmt::print("merged  {} weights with their adapters into {}\npeak    measured {} of a line of {}\n", merged,
-               arguments.output, format_bytes(peak), format_bytes(line));
-  memory::expect_line_kept(line);
+    fmt::print("merged  {} weights with their adapters into {}\npeak    measured {} of a line of {}\n", facts.weights,
+               arguments.output, format_bytes(peak), format_bytes(line.limit()));
+  memory::expect_line_kept(line.limit());
   return 0;
 }
 

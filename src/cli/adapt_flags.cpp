@@ -1,6 +1,6 @@
 #include "cli/adapt_flags.h"
-#include "cli/usage.h"
 
+#include "cli/flag_rules.h"
 #include "cli/help.h"
 
 namespace plimsoll::cli {
@@ -39,20 +39,32 @@ void add_adapter_flags(CLI::App& verb, Arguments& arguments) {
           },
           "", "rank"))
       ->option_text("N");
-  verb.add_option("--alpha", arguments.alpha, "Adapters are scaled by alpha / rank (default: the rank)")
-      ->check(positive_number());
-  add_list(verb, "--targets", arguments.targets,
-           "Layers that get adapters: the end of their path, a pattern, or PEFT's name (default: c_attn of gpt2; "
-           "query,value of bert)",
-           "LAYER,...");
-  verb.add_option("--adapter-dropout", arguments.adapter_dropout, "Dropout rate of what goes into adapters")
-      ->check(CLI::Range(0.0, 0.999));
+  declare(verb, verb.add_option("--alpha", arguments.alpha, "Adapters are scaled by alpha / rank (default: the rank)"),
+          {.needs = {"rank"}});
+  auto* targets =
+      add_list(verb, "--targets", arguments.targets,
+               "Layers that get adapters: the end of their path, a pattern, or PEFT's name (default: c_attn of gpt2; "
+               "query,value of bert)",
+               "LAYER,...");
+  declare(verb, targets, {.needs = {"rank"}});
+  auto* dropout =
+      verb.add_option("--adapter-dropout", arguments.adapter_dropout, "Dropout rate of what goes into adapters");
+  declare(verb, dropout->check(CLI::Range(0.0, 0.999)), {.least = 0, .is_least_refused = false, .needs = {"rank"}});
+}
+
+void expect_adapters(CLI::App& verb) {
+  // The folder of --adapter says what they are; else they have a rank, which has a default.
+  for (const char* flag : {"rank", "alpha", "targets"})
+    declare(verb, verb.get_option(std::string("--") + flag), {.contradicts = {"adapter"}});
+  declare(verb, verb.get_option("--adapter-dropout"),
+          {.least = 0, .is_least_refused = false, .contradicts = {"adapter"}});
 }
 
 void add_trained_adapter_flag(CLI::App& verb, Arguments& arguments) {
   start_group(verb, kRunGroup, Listing::Rare);
-  verb.add_option("--adapter", arguments.adapter, "Adapters of this folder (PEFT's format), beside the weights")
-      ->option_text("DIR");
+  auto* adapter =
+      verb.add_option("--adapter", arguments.adapter, "Adapters of this folder (PEFT's format), beside the weights");
+  declare(verb, adapter->option_text("DIR"), {.path = PathUse::Reads});
 }
 
 }  // namespace plimsoll::cli

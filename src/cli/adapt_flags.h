@@ -10,6 +10,8 @@ namespace plimsoll::cli {
 void add_freeze_flags(CLI::App& verb, Arguments& arguments);
 // --rank and the other settings of adapters; adapters are trained where --rank is given.
 void add_adapter_flags(CLI::App& verb, Arguments& arguments);
+// For a verb that trains adapters in any case and has --adapter.
+void expect_adapters(CLI::App& verb);
 // --adapter: the folder of trained adapters.
 void add_trained_adapter_flag(CLI::App& verb, Arguments& arguments);
 

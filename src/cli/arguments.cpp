@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -10,9 +11,12 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "cli/maps.h"
 #include "memory/output_file.h"
 #include "shrink/adapt.h"
 #include "shrink/adapter_file.h"
+#include "train/data_names.h"
+#include "train/follow_data.h"
 #include "train/model_file.h"
 #include "train/run_directory.h"
 
@@ -125,6 +129,22 @@ std::string without_flag(const train::Spec& after) {
   return flag;
 }
 
+// Sizes of a built-in model that no flag gives: those that its weights were trained with, else what follows from the
+// data. Returns the latter for people.
+std::string follow_data(const train::DataSpec& where, train::Purpose purpose, Arguments& arguments) {
+  if (train::is_model_path(arguments.model)) return "";
+  ModelOptions& options = arguments.model_options;
+  const ModelOptions before = options;
+  std::error_code ignored;  // what is not there is named when it is read, if it is
+  const bool has_weights = std::filesystem::is_regular_file(arguments.weights, ignored);
+  if (has_weights) train::read_model_options(arguments.weights, arguments.model, options);
+  // Data to evaluate on may lack classes that weights of others know.
+  if (!arguments.weights.empty() && purpose == train::Purpose::Evaluate && options == before) return "";
+  const train::FollowedOptions followed = train::follow_data(arguments.model, options, where);
+  options = followed.options;
+  return followed.text;
+}
+
 }  // namespace
 
 train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
@@ -152,8 +172,17 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;
   if (!arguments.run.empty()) spec.log_bytes = train::run_log_bytes();
   set_half_storage(arguments.half_storage, spec);
+  const train::Spec halved = spec;
   if (!arguments.policy.empty()) spec.policy = Policy::named(arguments.policy);
+  if (halved.policy != Policy() && spec.policy != halved.policy)
+    throw Error(
+        fmt::format("--half-storage values and --policy {} contradict each other: give one of them", arguments.policy),
+        ErrorKind::Usage);
   if (arguments.state_bits > 0) spec.optimiser.state_bits = arguments.state_bits;
+  if (halved.optimiser.state_bits < 32 && spec.optimiser.state_bits != halved.optimiser.state_bits)
+    throw Error(fmt::format("--half-storage state and --state-bits {} contradict each other: give one of them",
+                            arguments.state_bits),
+                ErrorKind::Usage);
   spec.accumulate = arguments.accumulate;
   if (!arguments.prune.empty()) spec.pruning = Pruning::parse(arguments.prune);
   if (arguments.prunes) spec.pruning = arguments.pruning;
@@ -174,6 +203,8 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   take_away(arguments.without, spec);
   spec.scratch_folder = arguments.scratch;
   spec.disk_limit = disk_limit_of(arguments);
+  if (spec.disk_limit.is_given() && !spec.levers.spill)
+    throw Error("--disk-limit does nothing with --without spill", ErrorKind::Usage);
   return spec;
 }
 
@@ -192,6 +223,7 @@ AdaptOptions adapt_options_of(const Arguments& arguments) {
 std::string flags_of(const train::Spec& before, const train::Spec& after) {
   std::vector<std::string> flags;
   if (after.batch != before.batch) flags.push_back(fmt::format("--batch {}", after.batch));
+  if (after.finds_batch && !before.finds_batch) flags.emplace_back("--auto-batch");
   if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum) {
     flags.push_back(fmt::format("--optimizer {}", train::name_of(after.optimiser.kind)));
     if (after.optimiser.momentum != before.optimiser.momentum)
@@ -214,18 +246,20 @@ std::string flags_of(const train::Spec& before, const train::Spec& after) {
   return fmt::format("{}", fmt::join(flags, " "));
 }
 
-train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose) {
+train::Spec spec_with_data(const Arguments& given, train::Purpose purpose) {
+  const train::DataSpec where = data_spec_of(given);
+  Arguments arguments = given;
+  const std::string followed = follow_data(where, purpose, arguments);
   train::Spec spec = spec_of(arguments, purpose);
-  const train::DataSpec where = data_spec_of(arguments);
-  const ModelSpec model = model_of(spec);
+  ModelSpec model = model_of(spec);
+  // Trained weights know the classes and columns that they were trained on; training may start from others.
+  if (!arguments.weights.empty() && purpose == train::Purpose::Evaluate)
+    train::read_data_names(arguments.weights, model.preprocessing);
   spec.pipeline = pipeline_of(arguments, model);
   spec.data =
       purpose == train::Purpose::Evaluate ? train::open_test_data(where, model) : train::open_data(where, model);
-  const std::vector<std::string>& known = model.preprocessing.class_names;
-  if (!known.empty() && !spec.data.classes.empty() && known != spec.data.classes && where.needs_labels)
-    throw Error(fmt::format("'{}' has the classes {} but the model was trained on {}; their numbers would not match",
-                            spec.data.path, fmt::join(spec.data.classes, ", "), fmt::join(known, ", ")),
-                ErrorKind::BadData);
+  if (!followed.empty()) spec.data.kind += fmt::format(" (so the model has {})", followed);
+  expect_maps_fit(arguments, model, spec.data);
   return spec;
 }
 
@@ -238,14 +272,6 @@ std::string weights_to_load(const Arguments& arguments, const train::Spec& spec)
                 ErrorKind::Usage);
   train::expect_whole_weights(*spec.stored_model);
   return spec.stored_model->weights_path();
-}
-
-Preprocessing preprocessing_of(const train::Spec& spec, const ModelSpec& model) {
-  Preprocessing facts = model.preprocessing;
-  if (facts.class_names.empty()) facts.class_names = spec.data.classes;
-  facts.mean = spec.pipeline.mean;
-  facts.deviation = spec.pipeline.deviation;
-  return facts;
 }
 
 CheckpointOptions checkpoint_options_of(const Arguments& arguments) {

@@ -80,6 +80,7 @@ struct Arguments {
   std::string output;          // predict: the file to write; adapt and merge: the folder
   std::string run;             // the folder to keep the run in
   int64_t histogram_epochs = 0;
+  std::string which;             // save: "best" or "last" weights of the run; empty: the best it has
   bool resume = false;           // go on with the run of that folder
   double flag_rate = 0;          // the learning rate of the command line itself, not of a config; 0: none
   std::string checkpoint_every;  // "500", "2epochs", "30s"; empty: after each epoch
@@ -134,9 +135,6 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
 // The weights that eval and predict load: of the flag, else of the stored model, once they are known to be whole.
 // Throws Error(Usage) when there are neither.
 std::string weights_to_load(const Arguments& arguments, const train::Spec& spec);
-
-// What is known about the data that the model was trained on, with what this data says.
-Preprocessing preprocessing_of(const train::Spec& spec, const ModelSpec& model);
 
 train::DataSpec data_spec_of(const Arguments& arguments);
 train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);

@@ -12,9 +12,11 @@
 #include <plimsoll/version.h>
 #include "cli/adapt_flags.h"
 #include "cli/config.h"
+#include "cli/flag_rules.h"
 #include "cli/flags.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "cli/output_paths.h"
 #include "cli/rank_flags.h"
 #include "cli/usage.h"
 
@@ -45,30 +47,32 @@ Numbers:
   micro-batch  the samples of the batch that are computed at once)";
 
 constexpr const char* kTrainExamples = R"(Examples:
-  plimsoll train fashion --data /usr/share/datasets/fashion-mnist --memory 48MiB --epochs 5
-  plimsoll train resnet18 --data flowers/ --map flip,normalise -m 512MiB --run runs/1
+  plimsoll train fashion --data /usr/share/datasets/fashion-mnist -m 48MiB -e 5
+  plimsoll train resnet18 --data flowers/ --map flip -m 512MiB --run runs/1
 )";
 
 constexpr const char* kPruneGroup = "Pruning";
 constexpr const char* kPruneExamples = R"(Examples:
-  plimsoll prune fashion --data /usr/share/datasets/fashion-mnist --weights fashion.safetensors --from 0.5 --to 0.8 \
-    --begin 0 --end 2000 --epochs 6 --save-model pruned.plimsoll
+  plimsoll prune fashion --data /usr/share/datasets/fashion-mnist --epochs 6 \
+    --weights fashion.safetensors --from 0.5 --to 0.8 --begin 0 --end 2000 \
+    --save-model pruned.plimsoll
   plimsoll strip pruned.plimsoll -o small.plimsoll
 )";
 
-void choose(CLI::App* verb, Command& command, train::Purpose purpose, int (*run)(const Arguments&)) {
-  verb->callback([verb, &command, purpose, run] {
-    command.purpose = purpose;
+using Run = int (*)(const Arguments&);
+using Complete = void (*)(Arguments&);
+
+void choose(CLI::App* verb, Command& command, MakeSpec make_spec, Run run, Complete complete = nullptr) {
+  verb->callback([verb, &command, make_spec, run, complete] {
+    command.make_spec = make_spec;
     command.arguments.given = given_options(*verb);
+    if (complete != nullptr) complete(command.arguments);
     command.run = [&command, run] { return run(command.arguments); };
   });
 }
 
-// Flags of a training, which `train`, `prune` and `adapt` share.
-CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
-  add_model(*verb, s);
-  add_batch(*verb, s);
-  add_training(*verb, s, true);
+// Flags of a run that take memory beside the step.
+void add_kept_run(CLI::App* verb, Arguments& s, const char* save_model) {
   start_group(*verb, kStepGroup);
   verb->add_option(
           "--schedule", s.schedule,
@@ -76,52 +80,78 @@ CLI::App* add_training_flags(CLI::App* verb, Arguments& s) {
           "exponential:steps=1000,factor=0.9, polynomial:steps=1000,end=1e-4, restarts:steps=1000 (cosine, again "
           "and again), piecewise:1000=0.01,2000=0.001")
       ->option_text("KIND:...");
+  add_run(*verb, s, save_model);
+  start_group(*verb, kRunGroup);
+  auto* weights = verb->add_option("--weights", s.weights, "Start from these weights")->option_text("FILE");
+  declare(*verb, weights, {.contradicts_on_line = {"resume"}, .path = PathUse::Reads});
+  auto* run = verb->add_option("--run", s.run,
+                               "Keep config, metrics and checkpoints here. Also the plan and TensorBoard events");
+  declare(*verb, run->option_text("DIR"), {.path = PathUse::WritesRun, .may_replace = {"config"}});
+  verb->add_option("--early-stopping", s.early_stopping,
+                   "Stop after N epochs without a better val_loss. val_accuracy:N watches another number. The best "
+                   "weights are those "
+                   "that are saved")
+      ->option_text("N");
+  start_group(*verb, kRunGroup, Listing::Rare);
+  const FlagRule of_run{.needs = {"run"}};
+  auto* every = verb->add_option(
+      "--checkpoint-every", s.checkpoint_every,
+      "With --run: write a checkpoint every 500 steps, 2epochs, 30s, 10min (default: after each epoch)");
+  declare(*verb, every->option_text("N|TIME"), of_run);
+  declare(*verb, verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)"), of_run);
+  verb->add_flag("--debug-nan", s.debug_nan,
+                 "When a number is not finite, name the first operator that wrote one; slower: looks at all values");
+  auto* histograms = verb->add_option("--histograms", s.histogram_epochs,
+                                      "With --run: distributions of the weights as events, after every so many epochs");
+  declare(*verb, histograms, of_run);
+}
+
+// Flags of a training, which `train`, `prune` and `adapt` share.
+CLI::App* add_training_flags(CLI::App* verb, Arguments& s, const char* save_model = "-o,--save-model") {
+  add_model(*verb, s);
+  add_batch(*verb, s);
+  add_training(*verb, s, true);
   add_training_line(*verb, s);
   add_auto_batch(*verb, s);
   add_data(*verb, s, true);
-  add_run(*verb, s);
+  add_kept_run(verb, s, save_model);
   start_group(*verb, kRunGroup);
-  verb->add_option("--weights", s.weights, "Start from these weights")->option_text("FILE");
-  verb->add_option("--run", s.run, "Keep config, plan, metrics, checkpoints and TensorBoard events here")
-      ->option_text("DIR");
-  verb->add_flag("--resume", s.resume, "Go on from the newest good checkpoint of --run, with its config");
-  verb->add_option(
-          "--early-stopping", s.early_stopping,
-          "Stop after N epochs without a better val_loss, or val_accuracy:N. The best weights are those that are saved")
-      ->option_text("N");
+  auto* resume = verb->add_flag("--resume", s.resume, "Go on from the newest checkpoint of --run, with its config");
+  declare(*verb, resume, {.needs = {"run"}});
   add_config(*verb, s);
   add_output(*verb, s);
-  start_group(*verb, kRunGroup, Listing::Rare);
-  verb->add_option("--checkpoint-every", s.checkpoint_every,
-                   "With --run: write a checkpoint every 500 steps, 2epochs, 30s, 10min (default: after each epoch)")
-      ->option_text("N|TIME");
-  verb->add_option("--keep", s.keep, "With --run: checkpoints that are kept (default: 3)")->check(positive_number());
-  verb->add_flag("--debug-nan", s.debug_nan,
-                 "When a number is not finite, name the first operator that wrote one; slower: looks at all values");
-  verb->add_option("--histograms", s.histogram_epochs,
-                   "With --run: distributions of the weights as events, after every so many epochs")
-      ->check(positive_number());
   return verb;
+}
+
+void add_output_directory(CLI::App& verb, Arguments& s, const char* what) {
+  auto* output = verb.add_option("-o,--output", s.output, what)->required();
+  declare(verb, output->option_text("DIR"), {.path = PathUse::WritesModel});
 }
 
 void add_train_verb(CLI::App& app, Command& command) {
   auto* verb =
-      add_training_flags(app.add_subcommand("train", "train a model; the plan is printed first"), command.arguments);
+      add_training_flags(add_verb(app, "train", "train a model; the plan is printed first"), command.arguments);
   add_rank_flags(*verb, command.arguments);
   verb->footer(kTrainExamples);
-  choose(verb, command, train::Purpose::Train, run_train);
+  choose(verb, command, spec_to_train, run_train);
 }
 
 void add_prune_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   Pruning& pruning = s.pruning;
-  auto* verb = app.add_subcommand("prune", "train a model while its small weights become zero, by a schedule");
+  auto* verb = add_verb(app, "prune", "train a model while its small weights become zero, by a schedule");
   add_training_flags(verb, s);
+  verb->remove_option(verb->get_option("--prune"));  // the flags below say it
   start_group(*verb, kPruneGroup);
-  verb->add_option("--to", pruning.to, "Share of zeros in each weight")->capture_default_str();
-  verb->add_option("--from", pruning.from, "Share of zeros at step --begin, rising to --to at step --end");
-  verb->add_option("--begin", pruning.begin, "First step that prunes")->capture_default_str();
-  verb->add_option("--end", pruning.end, "Last step that prunes; -1: no last one")->capture_default_str();
+  const auto add = [&](const char* flag, auto& number, const char* what, double least) {
+    declare(*verb, verb->add_option(flag, number, what)->capture_default_str(), from(least));
+  };
+  add("--to", pruning.to, "Share of zeros in each weight", 0);
+  auto* start =
+      verb->add_option("--from", pruning.from, "Share of zeros at step --begin, rising to --to at step --end");
+  declare(*verb, start, from(0));
+  add("--begin", pruning.begin, "First step that prunes", 0);
+  add("--end", pruning.end, "Last step that prunes; -1: no last one", -1);
   verb->add_option("--frequency", pruning.frequency, "Choose weights again each so many steps")->capture_default_str();
   verb->add_option("--layer", pruning.layers,
                    "Layers to prune, by name; * and ? stand for others (default: dense and convolution layers)")
@@ -129,54 +159,63 @@ void add_prune_verb(CLI::App& app, Command& command) {
       ->delimiter(',')
       ->option_text("NAME,...");
   start_group(*verb, kPruneGroup, Listing::Rare);
-  verb->add_option("--power", pruning.power, "Exponent of the rise from --from to --to")->capture_default_str();
+  auto* power = verb->add_option("--power", pruning.power, "Exponent of the rise from --from to --to");
+  declare(*verb, power->capture_default_str(), {.needs = {"from"}});
   verb->add_option("--block-height", pruning.block_height, "Height of blocks of a matrix, kept or not as a whole");
   verb->add_option("--block-width", pruning.block_width, "Width of these blocks");
-  verb->add_flag_callback(
+  auto* largest = verb->add_flag_callback(
       "--largest", [&] { pruning.pool = Pruning::Pool::Largest; },
       "Judge a block by its largest weight (default: by the mean)");
-  verb->add_flag("--two-of-four", pruning.two_of_four, "Instead of a schedule: two of each four weights are zero");
+  declare(*verb, largest, {.needs = {"block-height|block-width"}});
+  auto* two_of_four =
+      verb->add_flag("--two-of-four", pruning.two_of_four, "Instead of a schedule: two of each four weights are zero");
+  declare(*verb, two_of_four,
+          {.contradicts = {"to", "from", "begin", "end", "frequency", "power", "block-height", "block-width"}});
   verb->footer(kPruneExamples);
-  choose(verb, command, train::Purpose::Train, run_prune);
+  choose(verb, command, spec_to_train, run_prune, complete_prune);
 }
 
 void add_strip_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("strip", "store the pruned weights of a model directory as masks and values");
-  verb->add_option("model", s.model, "The directory of the pruned model")->required();
-  verb->add_option("-o,--output", s.output, "The directory to write")->required()->option_text("DIR");
+  auto* verb = add_verb(app, "strip", "store the pruned weights of a model directory as masks and values");
+  declare(*verb, verb->add_option("model", s.model, "The directory of the pruned model")->required(),
+          {.path = PathUse::Reads});
+  add_output_directory(*verb, s, "The directory to write");
   add_memory(*verb, s);
   add_output(*verb, s);
-  choose(verb, command, train::Purpose::Evaluate, run_strip);
+  choose(verb, command, nullptr, run_strip);
 }
 
 void add_adapt_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb = add_training_flags(
-      app.add_subcommand("adapt", "train adapters (LoRA) beside the weights of a model, which stay as they are"), s);
+      add_verb(app, "adapt", "train adapters (LoRA) beside the weights of a model, which stay as they are"), s,
+      "--save-model");
   add_trained_adapter_flag(*verb, s);
+  expect_adapters(*verb);
   start_group(*verb, kRunGroup);
-  verb->add_option("--output", s.output, "Write the adapters to this folder (PEFT's format)")->option_text("DIR");
-  choose(verb, command, train::Purpose::Train, run_adapt);
+  auto* output = verb->add_option("-o,--output", s.output, "Write the adapters to this folder (PEFT's format)");
+  declare(*verb, output->option_text("DIR"), {.path = PathUse::WritesAdapters, .may_replace = {"adapter"}});
+  choose(verb, command, spec_to_train, run_adapt, complete_adapt);
 }
 
 void add_merge_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("merge", "add adapters into the weights that they stand beside");
+  auto* verb = add_verb(app, "merge", "add adapters into the weights that they stand beside");
   add_model(*verb, s);
   add_memory(*verb, s);
   add_weights(*verb, s);
   add_trained_adapter_flag(*verb, s);
   verb->get_option("--adapter")->required();
   start_group(*verb, kRunGroup);
-  verb->add_option("--output", s.output, "Write the merged model to this folder")->required()->option_text("DIR");
+  add_output_directory(*verb, s, "Write the merged model to this folder");
   add_output(*verb, s);
-  choose(verb, command, train::Purpose::Evaluate, run_merge);
+  choose(verb, command, nullptr, run_merge);
 }
 
 void add_eval_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("eval", "loss and accuracy of saved weights");
+  auto* verb = add_verb(app, "eval", "loss and accuracy of saved weights");
   add_model(*verb, s);
   add_batch(*verb, s);
   add_line(*verb, s);
@@ -185,12 +224,12 @@ void add_eval_verb(CLI::App& app, Command& command) {
   add_trained_adapter_flag(*verb, s);
   add_config(*verb, s);
   add_output(*verb, s);
-  choose(verb, command, train::Purpose::Evaluate, run_eval);
+  choose(verb, command, spec_to_evaluate, run_eval);
 }
 
 void add_predict_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("predict", "what saved weights make of data: classes and probabilities, or outputs");
+  auto* verb = add_verb(app, "predict", "what saved weights make of data: classes and probabilities, or outputs");
   add_model(*verb, s);
   add_batch(*verb, s);
   add_line(*verb, s);
@@ -198,83 +237,97 @@ void add_predict_verb(CLI::App& app, Command& command) {
   add_weights(*verb, s);
   add_trained_adapter_flag(*verb, s);
   start_group(*verb, kRunGroup);
-  verb->add_option(
-          "--output", s.output,
-          "Write outputs to FILE.npy, or classes and probabilities to FILE.csv (default: CSV on standard output)")
-      ->option_text("FILE");
+  auto* output = verb->add_option(
+      "-o,--output", s.output,
+      "Write outputs to FILE.npy, or classes and probabilities to FILE.csv (default: CSV on standard output)");
+  declare(*verb, output->option_text("FILE"), {.path = PathUse::WritesFile});
   add_config(*verb, s);
   add_output(*verb, s);
   verb->preparse_callback([&s](size_t) { s.predicts = true; });
-  choose(verb, command, train::Purpose::Evaluate, run_predict);
+  choose(verb, command, spec_to_evaluate, run_predict);
 }
 
 void add_plan_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("plan", "tell whether and how training fits; of --data only its index is read");
+  auto* verb = add_verb(app, "plan", "tell whether and how training fits; of --data only its index is read");
   add_planned_step(*verb, s);
   add_data(*verb, s, true);
   add_paper_rank_flags(*verb, s);
   add_output(*verb, s);
   verb->add_flag("--all", s.all, "Every decision");
-  verb->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
-  verb->add_option("--dump", s.dump, "Write problem and plan as text to this file")->option_text("FILE");
+  auto* curve = verb->add_flag("--curve", s.curve, "Memory against time at some twenty lines");
+  declare(*verb, curve, {.contradicts = {"all", "dump", "replicas", "pipeline", "memory"}});
+  auto* dump = verb->add_option("-o,--dump", s.dump, "Write problem and plan as text to this file");
+  declare(*verb, dump->option_text("FILE"), {.contradicts = {"pipeline"}, .path = PathUse::WritesFile});
   add_pipeline_flags(*verb, s);
+  // What `train` keeps takes memory too: the flags of its command line count in the plan, and are not listed again.
+  const std::vector<CLI::Option*> listed = verb->get_options();
+  add_kept_run(verb, s, "--save-model");
+  for (CLI::Option* option : verb->get_options())
+    if (std::ranges::find(listed, option) == listed.end()) option->group("");
   verb->footer(kGlossary);
-  choose(verb, command, train::Purpose::Train, run_plan);
+  choose(verb, command, spec_to_plan, run_plan);
 }
 
 void add_profile_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb =
-      app.add_subcommand("profile", "measure where the time of a training step goes, on --data or on synthetic data");
+      add_verb(app, "profile", "measure where the time of a training step goes, on --data or on synthetic data");
   add_planned_step(*verb, s);
   add_data(*verb, s, true);
   add_rank_number_flags(*verb, s);
   add_output(*verb, s);
-  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)")->check(positive_number());
-  verb->add_option("--top", s.top, "Show so many single tasks as well")->check(CLI::NonNegativeNumber);
-  verb->add_option("--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file")
-      ->option_text("FILE");
-  choose(verb, command, train::Purpose::Profile, run_profile);
+  verb->add_option("--steps", s.steps, "Steps to measure (default: 5)");
+  declare(*verb, verb->add_option("--top", s.top, "Show so many single tasks as well"), from(0));
+  auto* trace =
+      verb->add_option("-o,--trace", s.trace, "Write the fastest step as a Chrome or Perfetto trace to this file");
+  declare(*verb, trace->option_text("FILE"), {.path = PathUse::WritesFile});
+  choose(verb, command, spec_to_profile, run_profile);
 }
 
 void add_inspect_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("inspect", "show what a model, a weights file, a dumped plan or data holds");
+  auto* verb = add_verb(app, "inspect", "show what a model, a weights file, a dumped plan or data holds");
   add_model(*verb, s, ", a file");
   add_training(*verb, s, true);
   add_output(*verb, s);
   verb->add_flag("--all", s.all, "Every variable");
   verb->add_flag("--graph", s.graph, "The training graph as text");
-  choose(verb, command, train::Purpose::Train, run_inspect);
+  choose(verb, command, nullptr, run_inspect);
 }
 
 void add_report_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("report", "show the config, plan, epochs and checkpoints of a run (train --run)");
-  verb->add_option("run", s.run, "The folder of the run")->required();
+  auto* verb = add_verb(app, "report", "show the config, plan, epochs and checkpoints of a run (train --run)");
+  declare(*verb, verb->add_option("run", s.run, "The folder of the run")->required(), {.path = PathUse::Reads});
   add_output(*verb, s);
   verb->add_flag("--all", s.all, "Every epoch");
-  choose(verb, command, train::Purpose::Train, run_report);
+  choose(verb, command, nullptr, run_report);
 }
 
 void add_save_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("save", "make a model directory of a built-in model, or of a run, and its weights");
+  auto* verb = add_verb(app, "save", "make a model directory of a built-in model, or of a run, and its weights");
   add_model(*verb, s);
   add_data(*verb, s, false);
+  for (const char* flag : {"--on-corrupt", "--data-threads"})
+    verb->remove_option(verb->get_option(flag));  // of samples
   add_weights(*verb, s);
-  verb->add_option("--run", s.run, "Model, options and weights of this run (train --run)")->option_text("DIR");
-  verb->add_option("-o,--output", s.output, "The directory to write")->required()->option_text("DIR");
+  auto* run = verb->add_option("--run", s.run, "Model, options and weights of this run (train --run)");
+  declare(*verb, run->option_text("DIR"), {.contradicts = {"weights"}, .path = PathUse::Reads});
+  auto* which =
+      verb->add_option("--which", s.which, "Weights of the run's best epoch, or its last (default: the best)");
+  declare(*verb, which->check(CLI::IsMember({"best", "last"}))->option_text("best|last"), {.needs = {"run"}});
+  add_output_directory(*verb, s, "The directory to write");
   add_output(*verb, s);
   verb->preparse_callback([&s](size_t) { s.predicts = true; });
-  choose(verb, command, train::Purpose::Evaluate, run_save);
+  choose(verb, command, nullptr, run_save);
 }
 
 void add_quantize_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
   auto* verb =
-      app.add_subcommand("quantize", "make a model of 8 bits of a trained one: for inference, a quarter of its bytes");
+      add_verb(app, "quantize", "make a model of 8 bits of a trained one: for inference, a quarter of its bytes");
   add_model(*verb, s);
   add_batch(*verb, s);
   add_line(*verb, s);
@@ -283,40 +336,40 @@ void add_quantize_verb(CLI::App& app, Command& command) {
   verb->add_option("--calibration", s.calibration, "How ranges follow from the data")
       ->check(CLI::IsMember({"minmax", "percentile", "entropy"}))
       ->option_text("minmax|percentile|entropy");
-  verb->add_option("--samples", s.samples, "Look at so many samples at most (default: 512)")
-      ->check(positive_number())
-      ->option_text("N");
+  verb->add_option("--samples", s.samples, "Look at so many samples at most (default: 512)")->option_text("N");
   verb->add_flag("--all", s.all, "Every layer, also where f32 is predicted to be faster");
   verb->add_flag("--portable", s.portable, "Weights within [-64, 63], which processors without VNNI multiply exactly");
-  verb->add_option("-o,--output", s.output, "The directory to write")->required()->option_text("DIR");
+  add_output_directory(*verb, s, "The directory to write");
   add_output(*verb, s);
   verb->preparse_callback([&s](size_t) { s.predicts = true; });
-  choose(verb, command, train::Purpose::Evaluate, run_quantize);
+  choose(verb, command, nullptr, run_quantize);
 }
 
 void add_doctor_verb(CLI::App& app, Command& command) {
   Arguments& s = command.arguments;
-  auto* verb = app.add_subcommand("doctor", "show what this machine offers and what the process itself costs");
+  auto* verb = add_verb(app, "doctor", "show what this machine offers and what the process itself costs");
   add_memory(*verb, s);
   add_scratch(*verb, s, "Folder on a disk to look at");
   verb->add_flag("--measure", s.measure, "Measure the speed of that disk again, and keep it");
   add_output(*verb, s);
-  choose(verb, command, train::Purpose::Train, run_doctor);
+  choose(verb, command, nullptr, run_doctor);
 }
 
 void add_demo_verb(CLI::App& app, Command& command) {
-  auto* verb = app.add_subcommand("demo", "train on Fashion-MNIST under 48 MiB");
+  auto* verb = add_verb(app, "demo", "train on Fashion-MNIST under 48 MiB");
   Arguments& d = command.demo;
   d.epochs = 5;
   add_batch(*verb, d);
   add_optimiser(*verb, d);
   add_training_line(*verb, d);
   start_group(*verb, kDataGroup);
-  verb->add_option("--data", d.data, "Folder of the data set")->option_text("DIR");
-  add_run(*verb, d);
+  auto* data = verb->add_option("--data", d.data, "Folder of the data set")->option_text("DIR");
+  declare(*verb, data->default_str(kDemoData), {.path = PathUse::ReadsData});
+  add_run(*verb, d, "-o,--save-model");
   add_output(*verb, d);
   verb->callback([&command] {
     command.arguments = command.demo;
+    command.make_spec = spec_to_train;
     complete_demo(command.arguments);
     command.run = [&command] { return run_train(command.arguments); };
   });
@@ -324,13 +377,13 @@ void add_demo_verb(CLI::App& app, Command& command) {
 
 void add_bench_verb(CLI::App& app, Command& command) {
   PackArguments& pack = command.pack;
-  auto* verb = app.add_subcommand("bench", "benchmarks");
+  auto* verb = add_verb(app, "bench", "benchmarks");
   verb->require_subcommand(1);
-  auto* bench_pack = verb->add_subcommand("pack", "pack a table of lifetimes and sizes (CSV: id,lower,upper,size)");
-  bench_pack->add_option("file", pack.file, "The table")->required();
-  bench_pack->add_option("--capacity", pack.capacity, "Fit into this (default: as low as possible)")
-      ->check(positive_number());
-  bench_pack->add_option("--out", pack.out, "Write the offsets to this file");
+  auto* bench_pack = add_verb(*verb, "pack", "pack a table of lifetimes and sizes (CSV: id,lower,upper,size)");
+  declare(*bench_pack, bench_pack->add_option("file", pack.file, "The table")->required(), {.path = PathUse::Reads});
+  bench_pack->add_option("--capacity", pack.capacity, "Fit into this (default: as low as possible)");
+  declare(*bench_pack, bench_pack->add_option("-o,--out", pack.out, "Write the offsets to this file"),
+          {.path = PathUse::WritesFile});
   bench_pack->callback([&command] { command.run = [&command] { return run_bench_pack(command.pack); }; });
 }
 
@@ -364,9 +417,16 @@ class Parser {
     // A later flag overrides an earlier one: remedies are flags to be appended to the command.
     app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     add_verbs(app_, command);
+    guard_numbers(app_);
   }
 
   const CLI::App& app() const { return app_; }
+  // The verb of the command line that was parsed.
+  const CLI::App& verb() const {
+    const CLI::App* verb = &app_;
+    while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().back();
+    return *verb;
+  }
 
   void parse(std::vector<std::string> words) {
     std::ranges::reverse(words);  // as CLI11 takes them
@@ -406,6 +466,7 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
     Parser parser(unused);
     try {
       const CLI::App& verb = parser.parse_some(words);
+      check_rules_on_line(verb);
       std::vector<const CLI::App*> others;
       for (const char* name : {"adapt", "train", "prune"}) others.push_back(parser.app().get_subcommand(name));
       const std::vector<std::string> more = config_words(config, verb, others);
@@ -418,9 +479,11 @@ std::optional<int> parse_command(int argc, char** argv, Command& command) {
   Parser parser(command);
   try {
     parser.parse(words);
+    check_rules(parser.verb());
   } catch (const CLI::ParseError& e) {
     return answer(parser.app(), e, config);
   }
+  check_paths(paths_of(parser.verb()));
   return std::nullopt;
 }
 

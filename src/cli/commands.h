@@ -12,8 +12,8 @@ struct Command {
   Arguments arguments;
   Arguments demo;  // arguments of the verb demo, which has defaults of its own
   PackArguments pack;
-  train::Purpose purpose = train::Purpose::Train;
-  std::function<int()> run;  // of the verb that was given
+  MakeSpec make_spec = nullptr;  // of that verb
+  std::function<int()> run;      // of the verb that was given
 };
 
 // Fills the command; or the exit code when there is nothing to run: help, the version, wrong use.

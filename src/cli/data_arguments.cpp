@@ -7,6 +7,7 @@
 
 #include <plimsoll/error.h>
 #include "cli/arguments.h"
+#include "cli/maps.h"
 #include "train/roles.h"
 
 namespace plimsoll::cli {
@@ -52,7 +53,8 @@ void set_normalisation(const std::string& value, const ModelSpec& model, train::
     const Word numbers = split(value);
     pipeline.mean = {parse<float>(numbers.name, "--map normalise")};
     pipeline.deviation = {parse<float>(numbers.value, "--map normalise")};
-    if (!(pipeline.deviation[0] > 0)) refuse("--map normalise:MEAN:DEVIATION: the deviation must be above 0");
+    if (const std::string fault = train::normalisation_fault(pipeline.mean, pipeline.deviation); !fault.empty())
+      refuse(fmt::format("--map normalise:MEAN:DEVIATION: {}", fault));
   } else if (shape.rank() == 4 && shape[1].count() == 3) {
     pipeline.mean = {0.485F, 0.456F, 0.406F};
     pipeline.deviation = {0.229F, 0.224F, 0.225F};
@@ -95,6 +97,23 @@ train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model) 
   return pipeline;
 }
 
+void expect_maps_fit(const Arguments& arguments, const ModelSpec& model, const train::Data& data) {
+  const std::optional<train::Samples>& half = data.train ? data.train : data.test;
+  if (!half || model.inputs.size() != 1 || !train::is_image(model.input())) return;
+  const Component& input = half->elements.element()[0];
+  if (input.shape.rank() > 1 || input.dtype == DType::U8) return;
+  for (const std::string& text : arguments.map) {
+    const Word word = split(text);
+    if (word.name.starts_with("normali") && word.value.empty())
+      refuse(
+          fmt::format("--map normalise without numbers is for images, and '{}' holds columns of numbers; give --map "
+                      "normalise:MEAN:DEVIATION, which is done to every column",
+                      data.path));
+    if (word.name == "flip" && model.input().shape[3].count() == 1)
+      refuse(fmt::format("--map flip is for images, and '{}' holds columns of numbers", data.path));
+  }
+}
+
 train::DataSpec data_spec_of(const Arguments& arguments) {
   const auto expect_both = [](const std::string& x, const std::string& y, const char* x_flag, const char* y_flag) {
     if (x.empty() == y.empty()) return;
@@ -103,6 +122,9 @@ train::DataSpec data_spec_of(const Arguments& arguments) {
   };
   expect_both(arguments.train_x, arguments.train_y, "--train-x", "--train-y");
   expect_both(arguments.test_x, arguments.test_y, "--test-x", "--test-y");
+  if (!arguments.data.empty() && !(arguments.train_x + arguments.test_x).empty())
+    refuse(fmt::format("--data and {} contradict each other: give one of them",
+                       arguments.train_x.empty() ? "--test-x" : "--train-x"));
   train::DataSpec spec{.path = arguments.data,
                        .files = {arguments.train_x, arguments.train_y, arguments.test_x, arguments.test_y},
                        .validation = arguments.validation,
@@ -110,6 +132,9 @@ train::DataSpec data_spec_of(const Arguments& arguments) {
                        .scratch_folder = arguments.scratch,
                        .needs_labels = !arguments.predicts};
   if (arguments.data_threads > 0) spec.threads = arguments.data_threads;
+  const bool has_data = !arguments.data.empty() || !arguments.train_x.empty() || !arguments.test_x.empty();
+  if (!spec.label.empty() && !has_data)
+    refuse("--label names what holds the labels of the data: give --data PATH with it");
   for (const std::string& text : arguments.map) {
     const Word word = split(text);
     if (word.name == "resize") spec.maps.resize = resize_of(word.value);

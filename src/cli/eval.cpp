@@ -8,13 +8,15 @@
 #include "train/evaluate.h"
 
 namespace plimsoll::cli {
+
+train::Spec spec_to_evaluate(const Arguments& arguments) { return spec_with_data(arguments, train::Purpose::Evaluate); }
+
 int run_eval(const Arguments& arguments) {
-  const train::Spec spec = spec_with_data(arguments, train::Purpose::Evaluate);
+  const train::Spec spec = spec_to_evaluate(arguments);
   const std::string weights = weights_to_load(arguments, spec);
   if (!spec.data.test) throw Error("no test data: give --data PATH, or --test-x and --test-y", ErrorKind::Usage);
   const auto training = train::make_training(spec, is_stop_asked);
   train::Inputs test(*training, *spec.data.test);
-  plan_last_batch(*training, test);
   training->session->open();
   stop_if_asked();
   load_trained(*training, weights, arguments);

@@ -1,18 +1,19 @@
 #include "cli/flags.h"
-#include "cli/usage.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/adapt_flags.h"
+#include "cli/flag_rules.h"
 #include "cli/help.h"
+#include "cli/usage.h"
 
 namespace plimsoll::cli {
 namespace {
 
 void add_array_files(CLI::App& app, Arguments& s, bool trains) {
   const auto add = [&](const char* flag, std::string& path, const char* what) {
-    app.add_option(flag, path, what)->option_text("FILE");
+    declare(app, app.add_option(flag, path, what)->option_text("FILE"), {.path = PathUse::Reads});
   };
   if (trains) {
     add("--train-x", s.train_x, "Training inputs: idx(.gz) or npy(.gz)");
@@ -31,8 +32,7 @@ void add_output(CLI::App& app, Arguments& s) {
 
 void add_memory(CLI::App& app, Arguments& s) {
   start_group(app, kMemoryGroup);
-  app.add_option("-m,--memory", s.memory,
-                 "The line: 512MiB, 1G (= 1GiB), 1.5GB, 80% (default: what the machine allows)")
+  app.add_option("-m,--memory", s.memory, "The line: 512MiB, 1G (= 1GiB), 1.5GB, 80%. Default: what the machine allows")
       ->option_text("SIZE");
 }
 
@@ -43,7 +43,7 @@ void add_scratch(CLI::App& app, Arguments& s, const char* what) {
 // Flags of every plan, of training, of evaluation and of prediction.
 void add_line(CLI::App& app, Arguments& s) {
   add_memory(app, s);
-  add_scratch(app, s, "Folder on a disk for what the line has no room for, and for temporary files");
+  add_scratch(app, s, "Folder on a disk for what does not fit. Also for temporary files");
   start_group(app, kMemoryGroup, Listing::Rare);
   app.add_option("--disk-limit", s.disk_limit,
                  "Most bytes of the scratch file: 20GiB, 50% (default: the free disk space less 1 GiB)")
@@ -54,8 +54,7 @@ void add_line(CLI::App& app, Arguments& s) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',')
       ->option_text("LEVER,...");
-  app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")
-      ->check(positive_number());
+  app.add_option("--threads", s.threads, "Threads (default: all); results do not depend on it")->check(thread_number());
   app.add_flag("--no-remedies", s.no_remedies,
                "When it does not fit, name the smallest line only and search no other flags");
 }
@@ -64,8 +63,7 @@ void add_line(CLI::App& app, Arguments& s) {
 void add_training_line(CLI::App& app, Arguments& s) {
   add_line(app, s);
   start_group(app, kMemoryGroup);
-  app.add_option("--policy", s.policy, "Lossy, 16 bits: mixed_float16, mixed_bfloat16, stored_bfloat16")
-      ->option_text("NAME");
+  app.add_option("--policy", s.policy, "Lossy: mixed_bfloat16, mixed_float16 or stored_bfloat16")->option_text("NAME");
   start_group(app, kMemoryGroup, Listing::Rare);
   app.add_option("--split", s.split,
                  "Changes results: batch_norm normalises each micro-batch on its own, so that it does not forbid "
@@ -84,7 +82,7 @@ void add_training_line(CLI::App& app, Arguments& s) {
 
 void add_batch(CLI::App& app, Arguments& s) {
   start_group(app, kStepGroup);
-  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)")->check(positive_number());
+  app.add_option("-b,--batch", s.batch, "Samples in a step (default: the model's)");
 }
 
 void add_auto_batch(CLI::App& app, Arguments& s) {
@@ -101,8 +99,9 @@ void add_optimiser(CLI::App& app, Arguments& s) {
 }
 
 void add_model(CLI::App& app, Arguments& s, const char* also) {
-  app.add_option("model", s.model, fmt::format("Built-in{}, or a directory: {}", also, fmt::join(model_names(), ", ")))
-      ->required();
+  auto* model = app.add_option("model", s.model,
+                               fmt::format("Built-in{}, or a directory: {}", also, fmt::join(model_names(), ", ")));
+  declare(app, model->required(), {.path = PathUse::Reads});
   start_group(app, kStepGroup, Listing::Rare);
   app.add_option("--image-size", s.model_options.image_size, "Height and width of the image");
   app.add_option("--channels", s.model_options.channels, "Channels of the image");
@@ -116,19 +115,16 @@ void add_model(CLI::App& app, Arguments& s, const char* also) {
 // that a `train` command line can be reused, and does not list it.
 void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
   add_optimiser(app, s);
-  auto* rate =
-      app.add_option("--lr", s.learning_rate, "Learning rate (default: that of --weights, else the optimiser's)")
-          ->check(positive_number());
+  auto* rate = app.add_option("--lr", s.learning_rate, "Learning rate (default: of --weights, or the optimiser's)");
   if (!lists_rate) rate->group("");
   start_group(app, kStepGroup, Listing::Rare);
-  app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)")
-      ->check(positive_number());
+  app.add_option("--accumulate", s.accumulate, "Batches whose gradients are added up for each update (default: 1)");
   app.add_option("--prune", s.prune,
                  "Make weights zero while training, by steps: to=0.5, or from=0.5,to=0.8,begin=1000,end=10000. Also "
                  "frequency=100, power=3, block=4x1, pool=largest, layers=NAME:NAME, two-of-four")
       ->option_text("KEY=...");
-  app.add_option("--dropout", s.model_options.dropout, "Dropout rate");
-  app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop");
+  declare(app, app.add_option("--dropout", s.model_options.dropout, "Dropout rate"), from(0));
+  declare(app, app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop"), from(0));
   app.add_option("--clip", s.global_clip_norm, "Clip gradients to this global norm");
   add_freeze_flags(app, s);
   add_adapter_flags(app, s);
@@ -136,8 +132,8 @@ void add_training(CLI::App& app, Arguments& s, bool lists_rate) {
 
 void add_config(CLI::App& app, Arguments& s) {
   start_group(app, kRunGroup);
-  app.add_option("--config", s.config, "Options from a JSON file, by the names of flags; flags count more")
-      ->option_text("FILE");
+  auto* config = app.add_option("--config", s.config, "Options by names of flags in a JSON file; flags count more");
+  declare(app, config->option_text("FILE"), {.path = PathUse::Reads});
 }
 
 // A training step that is planned but not trained with.
@@ -151,58 +147,72 @@ void add_planned_step(CLI::App& app, Arguments& s) {
 }
 
 void add_data(CLI::App& app, Arguments& s, bool trains) {
+  const FlagRule of_data{.needs = {"data|train-x|test-x"}};
   start_group(app, kDataGroup);
-  app.add_option("--data", s.data,
-                 "Folder of images, arrays or TFRecords; or a CSV, npz, TFRecord or list file. "
-                 "Each sub-folder of images is a class, a list has a path and a label on each line; parts named "
-                 "train and test are the halves of the data")
-      ->option_text("PATH");
-  if (trains)
-    app.add_option("--val", s.validation, "Data to validate with after each epoch (default: the test half of --data)")
-        ->option_text("PATH");
-  start_group(app, kDataGroup, Listing::Rare);
-  app.add_option("--label", s.label, "Column, feature or array with the labels (default: by its name, else the last)")
-      ->option_text("NAME");
-  app.add_option("--map", s.map,
-                 "Images: resize[:bilinear|area|none] to the model's input, crop[:0.875] the middle part first, flip "
-                 "half of the training images, normalise[:MEAN:DEVIATION] (default: of ImageNet for three channels, "
-                 "else 0.5:0.5)")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->delimiter(',')
-      ->option_text("WHAT,...");
-  app.add_option("--on-corrupt", s.on_corrupt,
-                 "At a sample that can't be read: stop, or skip:N to pass over at most N an epoch (default: stop)")
-      ->option_text("stop|skip:N");
-  app.add_option(
-         "--data-threads", s.data_threads,
-         "Threads that read and decode images, CSV and TFRecord files, each with memory of its own (default: the "
-         "one that fills batches)")
-      ->check(positive_number());
+  auto* data =
+      app.add_option("--data", s.data,
+                     "Images, arrays or TFRecords in a folder; CSV, npz or list. "
+                     "Each sub-folder of images is a class, a list has a path and a label on each line; parts named "
+                     "train and test are the halves of the data");
+  declare(app, data->option_text("PATH"), {.path = PathUse::ReadsData});
   if (trains) {
-    auto* shuffle = app.add_option("--shuffle", s.shuffle_window,
-                                   "Shuffle training samples within a window of so many (default: among all)")
-                        ->check(positive_number());
-    app.add_flag("--no-shuffle", s.no_shuffle, "Training samples in the order of the data")->excludes(shuffle);
+    auto* validation = app.add_option("--val", s.validation,
+                                      "Data to validate with after each epoch. Default: the test half of --data");
+    declare(app, validation->option_text("PATH"), {.needs = of_data.needs, .path = PathUse::ReadsData});
+  }
+  start_group(app, kDataGroup, Listing::Rare);
+  auto* label = app.add_option("--label", s.label,
+                               "Column, feature or array with the labels (default: by its name, else the last)");
+  declare(app, label->option_text("NAME"), of_data);
+  auto* map =
+      app.add_option(
+             "--map", s.map,
+             "Images: resize[:bilinear|area|none] to the model's input, crop[:0.875] the middle part first, flip "
+             "half of the training images, normalise[:MEAN:DEVIATION] (default: of ImageNet for three channels, "
+             "else 0.5:0.5)")
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->delimiter(',')
+          ->option_text("WHAT,...");
+  if (trains) declare(app, map, of_data);
+  auto* corrupt =
+      app.add_option("--on-corrupt", s.on_corrupt,
+                     "At a sample that can't be read: stop, or skip:N to pass over at most N an epoch (default: stop)");
+  declare(app, corrupt->option_text("stop|skip:N"), of_data);
+  auto* threads = app.add_option(
+      "--data-threads", s.data_threads,
+      "Threads that read and decode images, CSV and TFRecord files, each with memory of its own (default: the "
+      "one that fills batches)");
+  declare(app, threads->check(thread_number()), of_data);
+  if (trains) {
+    auto* window = app.add_option("--shuffle", s.shuffle_window,
+                                  "Shuffle training samples within a window of so many (default: among all)");
+    declare(app, window, of_data);
+    auto* order = app.add_flag("--no-shuffle", s.no_shuffle, "Training samples in the order of the data");
+    declare(app, order, {.needs = of_data.needs, .contradicts = {"shuffle"}});
   }
   add_array_files(app, s, trains);
 }
 
 // Flags of a run of many steps.
-void add_run(CLI::App& app, Arguments& s) {
+void add_run(CLI::App& app, Arguments& s, const char* save_model) {
   start_group(app, kRunGroup);
-  app.add_option("-e,--epochs", s.epochs, "Epochs")->check(positive_number())->capture_default_str();
-  app.add_option("--save", s.save, "Write the weights to this file (safetensors)")->option_text("FILE");
-  app.add_option("--save-model", s.save_model, "Write the model to this directory: graph, weights, names of classes")
-      ->option_text("DIR");
+  app.add_option("-e,--epochs", s.epochs, "Epochs")->capture_default_str();
+  auto* save = app.add_option("--save", s.save, "Write the weights to this file (safetensors)")->option_text("FILE");
+  declare(app, save, {.path = PathUse::WritesFile, .may_replace = {"weights"}});
+  auto* model = app.add_option(save_model, s.save_model,
+                               "Write the model to this directory. It holds graph, weights, names of classes");
+  declare(app, model->option_text("DIR"), {.path = PathUse::WritesModel, .may_replace = {"model", "weights"}});
   start_group(app, kRunGroup, Listing::Rare);
-  app.add_option("--steps", s.steps, "Stop after so many steps");
-  app.add_option("--seed", s.seed, "Seed of initial weights, dropout and shuffling")->capture_default_str();
+  declare(app, app.add_option("--steps", s.steps, "Stop after so many steps; 0: after whole epochs"), from(0));
+  auto* seed = app.add_option("--seed", s.seed, "Seed of initial weights, dropout and shuffling");
+  declare(app, seed->capture_default_str(), from(0));
   app.add_option("--progress", s.progress, "auto, bar, line, json, none")->capture_default_str()->option_text("FORM");
 }
 
 void add_weights(CLI::App& app, Arguments& s) {
   start_group(app, kRunGroup);
-  app.add_option("--weights", s.weights, "The weights (default: those of a stored model)")->option_text("FILE");
+  auto* weights = app.add_option("--weights", s.weights, "The weights (default: those of a stored model)");
+  declare(app, weights->option_text("FILE"), {.path = PathUse::Reads});
 }
 
 }  // namespace plimsoll::cli

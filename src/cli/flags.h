@@ -24,8 +24,8 @@ void add_config(CLI::App& app, Arguments& s);
 // Flags of a training step that is planned but not trained with.
 void add_planned_step(CLI::App& app, Arguments& s);
 void add_data(CLI::App& app, Arguments& s, bool trains);
-// Flags of a run of many steps.
-void add_run(CLI::App& app, Arguments& s);
+// Flags of a run of many steps; `save_model` is how the flag for the directory of the model is spelled.
+void add_run(CLI::App& app, Arguments& s, const char* save_model);
 void add_weights(CLI::App& app, Arguments& s);
 
 }  // namespace plimsoll::cli

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "cli/output.h"
 
 namespace plimsoll::cli {
 namespace {
 
 constexpr std::string_view kRareMark = " (rare)";  // behind the title, within CLI11 only
-constexpr size_t kNameColumns = 24, kColumns = 100;
+constexpr size_t kNameColumns = 22, kMostColumns = 100;
 
 bool is_rare(const CLI::Option& option) { return option.get_group().ends_with(kRareMark); }
 
@@ -43,21 +46,40 @@ std::string text_of(const CLI::Option& option, bool is_short) {
   return text;
 }
 
-// A name, and what it means beside or below it in lines of at most kColumns.
+// A name, and what it means beside or below it.
 std::string row(const std::string& name, const std::string& text) {
   std::string lines = "  " + name;
-  if (lines.size() + 1 > kNameColumns) lines += '\n';
-  const size_t room = kColumns - kNameColumns;
-  size_t width = lines.ends_with('\n') ? 0 : lines.size();
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = text.size();
-    if (end - begin > room) end = text.rfind(' ', begin + room);
-    if (end == std::string::npos || end <= begin) end = std::min(begin + room, text.size());
-    lines += std::string(kNameColumns - width, ' ') + text.substr(begin, end - begin) + '\n';
-    width = 0;
-    begin = end < text.size() && text[end] == ' ' ? end + 1 : end;
+  if (lines.size() + 1 > kNameColumns && !text.empty()) lines += '\n';
+  const size_t width = lines.ends_with('\n') ? 0 : lines.size();
+  if (text.empty()) return lines + '\n';
+  const size_t columns = std::min(columns_of(stdout), kMostColumns);
+  const size_t room = columns > 2 * kNameColumns ? columns - kNameColumns : kNameColumns;
+  bool is_first = true;
+  for (const std::string& line : wrap(text, room)) {
+    lines += std::string(kNameColumns - (is_first ? width : 0), ' ') + line + '\n';
+    is_first = false;
   }
-  return lines.ends_with('\n') ? lines : lines + '\n';
+  return lines;
+}
+
+// A line is continued below its text, which is behind its word in a table of words.
+std::string wrapped(const std::string& text) {
+  const size_t columns = std::min(columns_of(stdout), kMostColumns);
+  std::string lines;
+  std::istringstream rest(text);
+  for (std::string line; std::getline(rest, line);) {
+    const size_t word = std::min(line.find_first_not_of(' '), line.size());
+    const size_t gap = line.find("  ", word);
+    const size_t start = gap == std::string::npos ? word : line.find_first_not_of(' ', gap);
+    const size_t room = columns > start + kNameColumns ? columns - start : kNameColumns;
+    std::string before = line.substr(0, start);
+    for (const std::string& part : wrap(std::string_view(line).substr(start), room)) {
+      lines += before + part + '\n';
+      before = std::string(start, ' ');
+    }
+    if (line.empty()) lines += '\n';
+  }
+  return lines;
 }
 
 std::string positional_name(const CLI::Option& option) {
@@ -102,7 +124,7 @@ void start_group(CLI::App& verb, const char* title, Listing listing) {
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   const bool lists_all = mode != CLI::AppFormatMode::Normal;
-  std::string text = fmt::format("{}: {}\n", usage_of(*app, name), app->get_description());
+  std::string text = wrapped(fmt::format("{}: {}\n", usage_of(*app, name), app->get_description()));
   for (const CLI::Option* option : positionals_of(*app))
     text += row(positional_name(*option), option->get_description());
   const auto options = listed_flags(*app);
@@ -120,7 +142,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI:
   const auto verbs = app->get_subcommands({});
   if (!verbs.empty()) text += "Verbs:\n";
   for (const CLI::App* verb : verbs) text += row(verb->get_name(), verb->get_description());
-  text += app->get_footer();
+  text += wrapped(app->get_footer());
   if (!text.ends_with('\n')) text += '\n';
   if (hides_some) text += fmt::format("All flags: {} --help-all\n", name);
   return text;

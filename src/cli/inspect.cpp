@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <plimsoll/error.h>
 #include "cli/verbs.h"
 #include "data/detect.h"
 #include "data/formats/npz.h"
@@ -114,6 +115,14 @@ int inspect_data(const Arguments& arguments) {
   return 0;
 }
 
+// Flags of a training step say nothing about files.
+void expect_no_step_flags(const Arguments& arguments) {
+  for (const report::ConfigEntry& entry : arguments.given)
+    if (entry.name != "model" && entry.name != "json" && entry.name != "all")
+      throw Error(fmt::format("--{} is about models, and '{}' is none; leave it away", entry.name, arguments.model),
+                  ErrorKind::Usage);
+}
+
 }  // namespace
 
 int run_inspect(const Arguments& arguments) {
@@ -124,14 +133,15 @@ int run_inspect(const Arguments& arguments) {
   const bool is_file = std::filesystem::is_regular_file(name, failure);
   if (!is_file && std::find(models.begin(), models.end(), name) != models.end()) return inspect_model(arguments);
   if (!is_file && train::is_model_directory(name)) return inspect_stored(arguments);
+  const bool is_word = name.find_first_of("/.") == std::string::npos;
+  if (is_file || !is_word) expect_no_step_flags(arguments);
   if (report::is_run_directory(name)) return show_run(arguments, name);
   const bool is_folder = std::filesystem::is_directory(name, failure);
   if ((is_folder || data::split_npz_path(name)) &&
       (data::find_kind(name) != data::DataKind::None || !data::find_halves(name).train.empty()))
     return inspect_data(arguments);
   // A word that looks like a path, or names something that is no regular file: opening it says what is wrong.
-  if (!is_file && (name.find_first_of("/.") != std::string::npos ||
-                   std::filesystem::exists(std::filesystem::symlink_status(name, failure))))
+  if (!is_file && (!is_word || std::filesystem::exists(std::filesystem::symlink_status(name, failure))))
     memory::File::open(name);
   if (!is_file) return inspect_model(arguments);
   if (report::is_plan_file(name)) return inspect_plan(arguments);

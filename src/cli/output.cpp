@@ -1,9 +1,16 @@
 #include "cli/output.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
 #include "memory/descriptor.h"
@@ -29,7 +36,48 @@ bool write_out(std::FILE* to, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 
+// Characters, of which some have several bytes.
+size_t characters_in(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string wrap_lines(std::string_view text, size_t columns) {
+  std::string lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    // Tables and bars are as they are.
+    const bool is_prose = characters_in(line) > columns && line.find("  ") == std::string_view::npos;
+    lines += is_prose ? fmt::format("{}", fmt::join(wrap(line, columns), "\n")) : std::string(line);
+    if (end < text.size()) lines += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 }  // namespace
+
+size_t columns_of(std::FILE* to) {
+  winsize size{};
+  if (::ioctl(::fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* told = std::getenv("COLUMNS");
+  const int64_t number = told != nullptr ? std::atoll(told) : 0;
+  return number > 0 ? static_cast<size_t>(number) : 80;
+}
+
+std::vector<std::string> wrap(std::string_view text, size_t columns) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    if (!lines.empty() && characters_in(lines.back()) + 1 + characters_in(word) <= columns)
+      lines.back().append(" ").append(word);
+    else
+      lines.emplace_back(word);
+    begin = end + 1;
+  }
+  return lines;
+}
 
 void print_now(std::FILE* to, std::string_view text) noexcept {
   if ((is_muted && to == stdout) || write_out(to, text)) return;
@@ -39,7 +87,10 @@ void print_now(std::FILE* to, std::string_view text) noexcept {
 
 void mute_output() noexcept { is_muted = true; }
 
-void print_error(std::string_view text) noexcept { write_out(stderr, text); }
+void print_error(std::string_view text) noexcept {
+  const bool is_terminal = ::isatty(STDERR_FILENO) != 0;
+  write_out(stderr, is_terminal ? wrap_lines(text, columns_of(stderr)) : std::string(text));
+}
 
 int output_failure() noexcept { return failure; }
 

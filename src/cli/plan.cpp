@@ -13,6 +13,7 @@
 #include "cli/verbs.h"
 #include "report/plan_file.h"
 #include "train/batch_search.h"
+#include "train/join_ranks.h"
 #include "train/model_file.h"
 #include "train/scale.h"
 
@@ -20,13 +21,6 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr int kCurvePoints = 20;
-
-// A model without a training pass is planned for evaluation.
-train::Spec spec_to_plan(const Arguments& arguments) {
-  train::Spec spec = spec_with_data(arguments, train::Purpose::Train);
-  if (spec.stored_model && !spec.stored_model->spec.can_train) spec.purpose = train::Purpose::Evaluate;
-  return spec;
-}
 
 int run_curve(const Arguments& arguments) {
   const report::Curve curve = train::plan_curve(spec_to_plan(arguments), kCurvePoints, is_stop_asked);
@@ -57,21 +51,24 @@ std::unique_ptr<train::Training> plan_or_show_scale(const train::Spec& spec,
   }
 }
 
-// The plan of the first of several replicas, under its part of the line.
-std::unique_ptr<train::Training> plan_replica(const Arguments& arguments, train::Spec spec) {
+// The plans of all replicas under their line, as they make them in turn.
+std::vector<std::unique_ptr<train::Training>> plan_replicas(const Arguments& arguments, train::Spec spec) {
   train::ReplicaLine line(line_of_replicas(arguments), arguments.replicas);
-  spec.communicator = ranks::make_replicas(arguments.replicas).front();
   spec.own_line = line.line();
   spec.line = 0;
+  spec.log_bytes += train::kBytesOfReplica;
   const int threads = arguments.threads > 0 ? arguments.threads : omp_get_max_threads();
   spec.threads = std::max(1, (threads + arguments.replicas - 1) / arguments.replicas);
-  std::unique_ptr<train::Training> training;
+  std::vector<std::unique_ptr<train::Training>> all;
   try {
-    line.plan(0, [&] { training = train::make_sized_training(spec, is_stop_asked); });
+    for (const auto& replica : ranks::make_replicas(arguments.replicas)) {
+      spec.communicator = replica;
+      line.plan(replica->rank(), [&] { all.push_back(train::make_sized_training(spec, is_stop_asked)); });
+    }
   } catch (const DoesNotFit& e) {
     throw Error(e.what(), ErrorKind::DoesNotFit);  // remedies are searched for one process
   }
-  return training;
+  return all;
 }
 
 void dump(const train::Training& training, const std::string& path) {
@@ -109,23 +106,35 @@ int run_plan_stages(const Arguments& given) {
 
 }  // namespace
 
+// A model without a training pass is planned for evaluation.
+train::Spec spec_to_plan(const Arguments& arguments) {
+  train::Spec spec = spec_with_data(arguments, train::Purpose::Train);
+  if (spec.stored_model && !spec.stored_model->spec.can_train) spec.purpose = train::Purpose::Evaluate;
+  const int ranks = arguments.pipeline.empty() ? paper_ranks(arguments) : 0;
+  if (ranks == 0) return spec;
+  spec.network = ranks::parse_network(arguments.network_text);
+  spec.log_bytes += train::kBytesOfRank;
+  return train::on_paper(spec, ranks);
+}
+
 int run_plan(const Arguments& arguments) {
   if (!arguments.pipeline.empty()) return run_plan_stages(arguments);
   const int ranks = paper_ranks(arguments);
   if (arguments.curve) return run_curve(arguments);
-  train::Spec spec = spec_to_plan(arguments);
+  const train::Spec spec = spec_to_plan(arguments);
   std::optional<report::ScaleFacts> scale;
   if (arguments.replicas > 1) expect_replicas_fit(arguments);
-  if (ranks > 0) {
-    spec.network = ranks::parse_network(arguments.network_text);
-    spec = train::on_paper(spec, ranks);
-    scale = train::plan_scale(spec, ranks, is_stop_asked);
-  }
-  const auto training =
-      arguments.replicas > 1 ? plan_replica(arguments, spec) : plan_or_show_scale(spec, scale, arguments.json);
-  if (!arguments.dump.empty()) dump(*training, arguments.dump);
-  report::PlanFacts facts = train::plan_facts(*training);
-  facts.lower_bound = train::find_lower_bound(*training);
+  if (ranks > 0) scale = train::plan_scale(spec, ranks, is_stop_asked);
+  std::vector<std::unique_ptr<train::Training>> trainings;
+  if (arguments.replicas > 1)
+    trainings = plan_replicas(arguments, spec);
+  else
+    trainings.push_back(plan_or_show_scale(spec, scale, arguments.json));
+  const train::Training& training = *trainings.front();
+  if (!arguments.dump.empty()) dump(training, arguments.dump);
+  report::PlanFacts facts = train::plan_facts(training);
+  if (arguments.replicas > 1) facts.peak_bytes = training.line->used();
+  facts.lower_bound = train::find_lower_bound(training);
   facts.scale = scale;
   const size_t most = arguments.all ? std::numeric_limits<size_t>::max() : 10;
   fmt::print("{}",

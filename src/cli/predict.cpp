@@ -6,10 +6,10 @@
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "memory/output_file.h"
 #include "memory/process.h"
 #include "report/training_report.h"
 #include "train/batches.h"
+#include "train/data_names.h"
 #include "train/evaluate.h"
 #include "train/prediction_writer.h"
 
@@ -17,7 +17,7 @@ namespace plimsoll::cli {
 namespace {
 
 train::Spec spec_to_predict(const Arguments& arguments) {
-  train::Spec spec = spec_with_data(arguments, train::Purpose::Evaluate);
+  train::Spec spec = spec_to_evaluate(arguments);
   if (!spec.data.test) throw Error("no data: give --data PATH", ErrorKind::Usage);
   if (spec.pipeline.most_corrupt > 0)
     throw Error("predictions are one row for each sample, so none can be passed over; leave --on-corrupt skip away",
@@ -42,7 +42,6 @@ void predict(train::Training& training, train::Inputs& inputs, train::Prediction
 
 int run_predict(const Arguments& arguments) {
   const bool to_file = !arguments.output.empty();
-  if (to_file) memory::find_output_target(arguments.output);
   const train::Spec spec = spec_to_predict(arguments);
   const std::string weights = weights_to_load(arguments, spec);
   const auto training = train::make_training(spec, is_stop_asked);
@@ -51,13 +50,11 @@ int run_predict(const Arguments& arguments) {
   std::FILE* const plan_goes_to = to_file || arguments.json ? stdout : stderr;
   print_now(plan_goes_to, arguments.json ? report::plan_json(plan) + "\n" : report::plan_text(plan, {3, "--all"}));
   train::Inputs inputs(*training, *spec.data.test);
-  if (const int64_t rest = inputs.last_batch().value_or(0); rest > 0)
-    training->session->plan(train::predict_request(training->passes, rest));
   const Tensor output = training->passes.outputs.only();
   const train::PredictionFacts facts{.samples = inputs.samples(),
                                      .output = {output.dtype(), output.shape()},
                                      .classes = training->model.classes,
-                                     .names = preprocessing_of(spec, training->model).class_names};
+                                     .names = train::preprocessing_of(spec, training->model).class_names};
   const auto writer = to_file ? train::make_prediction_file(arguments.output, facts)
                               : train::make_prediction_rows([](std::string_view text) { print_now(stdout, text); },
                                                             arguments.json, facts);

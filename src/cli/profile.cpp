@@ -8,7 +8,6 @@
 #include "cli/verbs.h"
 #include "memory/output_file.h"
 #include "memory/process.h"
-#include "train/batch_search.h"
 
 namespace plimsoll::cli {
 
@@ -19,9 +18,9 @@ int profile_as(const Arguments& arguments, const std::shared_ptr<ranks::Communic
   train::Spec spec;
   std::unique_ptr<train::Training> training;
   train::run_together(communicator.get(), [&] {
-    spec = spec_with_data(arguments, train::Purpose::Profile);
+    spec = spec_to_profile(arguments);
     spec.communicator = communicator;
-    training = train::make_sized_training(spec, is_stop_asked);
+    training = make_training_of_rank(spec);
     return std::string("fits");
   });
   if (communicator) expect_same_training(arguments, *training);
@@ -40,6 +39,8 @@ int profile_as(const Arguments& arguments, const std::shared_ptr<ranks::Communic
 }
 
 }  // namespace
+
+train::Spec spec_to_profile(const Arguments& arguments) { return spec_with_data(arguments, train::Purpose::Profile); }
 
 int run_profile(const Arguments& arguments) { return run_with_ranks(arguments, profile_as); }
 

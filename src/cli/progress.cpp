@@ -1,11 +1,9 @@
 #include "cli/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 
 #include <fmt/format.h>
@@ -17,15 +15,6 @@
 
 namespace plimsoll::cli {
 namespace {
-
-// Of the terminal; asked each time, since it may be resized.
-size_t columns() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  const char* told = std::getenv("COLUMNS");
-  const int64_t number = told != nullptr ? std::atoll(told) : 0;
-  return number > 0 ? static_cast<size_t>(number) : 80;
-}
 
 // Characters, of which some have several bytes.
 size_t width_of(const std::string& text) {
@@ -101,7 +90,7 @@ void Progress::epoch(const FitRun& run) {
 void Progress::print(const std::vector<std::string>& versions, bool final) {
   if (form_ != Form::Bar) return print_now(stderr, versions.front() + "\n");
   // The last column stays empty: the cursor after it may already be on the next row.
-  const size_t room = std::max<size_t>(columns(), 2) - 1;
+  const size_t room = std::max<size_t>(columns_of(stderr), 2) - 1;
   std::string text = first_characters(versions.back(), room);
   for (const std::string& version : versions) {
     if (width_of(version) > room) continue;

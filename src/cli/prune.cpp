@@ -28,12 +28,12 @@ nlohmann::json to_json(const StripReport& report) {
 
 }  // namespace
 
+void complete_prune(Arguments& arguments) { arguments.prunes = true; }
+
 int run_prune(const Arguments& arguments) {
   if (arguments.save_model.empty() && arguments.save.empty() && arguments.run.empty())
     throw Error("the pruned model would be lost: give --save-model DIR", ErrorKind::Usage);
-  Arguments pruning = arguments;
-  pruning.prunes = true;
-  return run_train(pruning);
+  return run_train(arguments);
 }
 
 int run_strip(const Arguments& arguments) {

@@ -1,4 +1,6 @@
 // plimsoll quantize: a model directory with weights and activations of 8 bits, made of a trained model and data.
+#include <optional>
+
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
@@ -10,7 +12,9 @@
 #include "session/weights_file.h"
 #include "shrink/quantise.h"
 #include "train/batches.h"
+#include "train/data_names.h"
 #include "train/inputs.h"
+#include "train/remedies.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -38,12 +42,31 @@ ModelSpec observing_spec(const ModelSpec& spec, const Model& observing) {
   return made;
 }
 
+// What the first runs leave behind in the process takes this much of the line of later ones.
+constexpr Bytes kLeftBehind = MiB;
+
+// The run that needs the larger line, of those that were planned and refused.
+struct Refused {
+  train::Spec spec;
+  DoesNotFit why;
+};
+
+void plan_run(const train::Spec& spec, std::optional<Refused>& refused) {
+  train::Spec planned = spec;
+  planned.log_bytes += kLeftBehind;
+  try {
+    train::make_training(planned, is_stop_asked);
+  } catch (const DoesNotFit& e) {
+    // Here, where the process holds what it holds in the run.
+    const DoesNotFit why(train::verify_smallest_line(planned, e.refusal(), is_stop_asked));
+    if (!refused || why.refusal().need > refused->why.refusal().need) refused.emplace(Refused{planned, why});
+  }
+}
+
 void run_over_data(const train::Spec& spec, const std::string& weights, int64_t most_samples,
                    const shrink::EachBatch& each) {
   const auto training = train::make_training(spec, is_stop_asked);
   train::Inputs inputs(*training, *spec.data.test);
-  if (const int64_t rest = inputs.last_batch().value_or(0); rest > 0)
-    training->session->plan(train::predict_request(training->passes, rest));
   training->session->open();
   session::load_weights(*training->session, training->graph, weights);
   train::BatchFeeds feeds(training->fed, inputs.element());
@@ -75,23 +98,33 @@ report::ShrunkFacts facts_of(const QuantiseReport& report, const std::string& ou
 int quantize(const Arguments& arguments, train::Spec& spec) {
   const std::string weights = weights_to_load(arguments, spec);
   ModelSpec model = model_of(spec);
-  model.preprocessing = preprocessing_of(spec, model);
+  train::read_data_names(weights, model.preprocessing);
+  model.preprocessing = train::preprocessing_of(spec, model);
   if (spec.batch > 0) model.batch = spec.batch;
+  spec.log_bytes += shrink::bytes_to_quantise(weights);
+  const Bytes line = train::resolve_line(spec).bytes;
   const QuantiseOptions options{.calibration = arguments.calibration,
                                 .all = arguments.all,
                                 .full_range = arguments.portable ? std::optional(false) : std::nullopt};
-  shrink::QuantisedModel made =
-      shrink::quantise_model(model, weights, options, [&](const Model& observing, const shrink::EachBatch& each) {
-        spec.own_model = std::make_shared<const ModelSpec>(observing_spec(model, observing));
-        run_over_data(spec, weights, arguments.samples, each);
-      });
+  std::optional<Refused> refused;
+  const shrink::RunModel run = [&](const Model& observing, const shrink::EachBatch& each) {
+    if (each && refused) {
+      spec = refused->spec;
+      throw DoesNotFit(refused->why);
+    }
+    spec.own_model = std::make_shared<const ModelSpec>(observing_spec(model, observing));
+    if (each)
+      run_over_data(spec, weights, arguments.samples, each);
+    else
+      plan_run(spec, refused);
+  };
+  shrink::QuantisedModel made = shrink::quantise_model(model, weights, options, run, line);
   stop_if_asked();
   train::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : train::ModelNotes();
   notes.emplace_back("int8", fmt::format("calibrated by {} on {} samples", options.calibration, made.report.samples));
   train::save_model(arguments.output, model, *made.traced, made.weights(), notes);
   made.report.file_bytes_after = train::read_model(arguments.output).weights_bytes;
   made.report.file_bytes_before = session::WeightsReader(weights).data_bytes();
-  const Bytes line = train::resolve_line(spec).bytes;
   const report::ShrunkFacts facts = facts_of(made.report, arguments.output, line);
   print_now(stdout, arguments.json ? report::shrunk_json(facts) + "\n" : report::shrunk_text(facts));
   memory::expect_line_kept(line);
@@ -105,8 +138,7 @@ int run_quantize(const Arguments& arguments) {
   try {
     return quantize(arguments, spec);
   } catch (const DoesNotFit& e) {
-    return refuse(
-        arguments, [&] { return spec; }, e);
+    return refuse(arguments, spec, e);
   }
 }
 

@@ -1,7 +1,7 @@
 #include "cli/rank_flags.h"
 
+#include "cli/flag_rules.h"
 #include "cli/help.h"
-#include "cli/usage.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -20,14 +20,13 @@ void add_batch_norm(CLI::App& app, Arguments& s) {
 
 void add_replicas(CLI::App& app, Arguments& s) {
   app.add_option("--replicas", s.replicas,
-                 "Train with so many threads of this process that share each batch and the line")
-      ->check(positive_number());
+                 "Train with so many threads of this process that share each batch and the line");
 }
 
 void add_timeout(CLI::App& app, Arguments& s) {
-  app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost")
-      ->check(positive_number())
-      ->capture_default_str();
+  auto* timeout =
+      app.add_option("--rank-timeout", s.rank_timeout, "Seconds without an answer after which a rank counts as lost");
+  declare(app, timeout->capture_default_str(), {.needs = {"ranks|replicas|pipeline"}});
 }
 
 }  // namespace
@@ -55,8 +54,7 @@ void add_pipeline_options(CLI::App& app, Arguments& s) {
       ->delimiter(',')
       ->option_text("LAYER[,LAYER]");
   app.add_option("--micro-batches", s.micro_batches,
-                 "With --pipeline: cut a batch into so many, which the ranks work through one after another")
-      ->check(positive_number());
+                 "With --pipeline: cut a batch into so many, which the ranks work through one after another");
 }
 
 }  // namespace
@@ -70,22 +68,23 @@ void add_rank_flags(CLI::App& app, Arguments& s) {
   add_number(app, s, "Train with so many processes, each with its own --memory; auto: as Slurm says");
   add_replicas(app, s);
   app.add_option(
-         "--shards", s.shards,
-         "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
-         "ranks")
-      ->check(positive_number());
-  app.add_option(
-         "--shard", s.sharding,
-         "What ranks share, each with a slice: the optimiser's state; gradients too; weights too; auto: the fastest "
-         "that fits")
-      ->option_text("none|state|gradients|weights|auto")
+      "--shards", s.shards,
+      "Cut a batch into so many parts, a power of two: the weights then have the same bits for any number of "
+      "ranks");
+  auto* shared = app.add_option(
+      "--shard", s.sharding,
+      "What ranks share, each with a slice: the optimiser's state; gradients too; weights too; auto: the fastest "
+      "that fits");
+  declare(app, shared, {.needs = {"ranks|replicas|pipeline"}});
+  shared->option_text("none|state|gradients|weights|auto")
       ->check(CLI::IsMember({"none", "state", "gradients", "weights", "auto"}));
   add_batch_norm(app, s);
   add_pipeline_options(app, s);
   add_timeout(app, s);
-  app.add_option("--restarts", s.restarts,
-                 "With --run: start all ranks again from the last checkpoint, so often at most, when one was lost")
-      ->check(CLI::NonNegativeNumber);
+  auto* restarts =
+      app.add_option("--restarts", s.restarts,
+                     "With --run: start all ranks again from the last checkpoint, so often at most, when one was lost");
+  declare(app, restarts, {.least = 0, .is_least_refused = false, .needs = {"run", "ranks|pipeline"}});
 }
 
 }  // namespace plimsoll::cli

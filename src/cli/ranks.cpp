@@ -8,7 +8,9 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "train/agreement.h"
+#include "train/batch_search.h"
 #include "train/join_ranks.h"
+#include "train/remedies.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -60,6 +62,15 @@ std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments) {
     arguments.memory = line_of_rank(arguments.memory, communicator->rank(), communicator->size());
   if (arguments.threads == 0) arguments.threads = joined.threads;
   return communicator;
+}
+
+std::unique_ptr<train::Training> make_training_of_rank(const train::Spec& spec) {
+  try {
+    return train::make_sized_training(spec, is_stop_asked);
+  } catch (const DoesNotFit& e) {
+    if (!spec.communicator || spec.own_line || e.refusal().smallest_line == 0) throw;
+    throw DoesNotFit(train::verify_smallest_line(spec, e.refusal(), is_stop_asked));
+  }
 }
 
 void expect_same_training(const Arguments& arguments, const train::Training& training) {

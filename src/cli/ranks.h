@@ -23,6 +23,9 @@ std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments);
 // The line of a rank in "256MiB,512MiB": one for each rank, or one for all. Throws Error(Usage) for another number.
 std::string line_of_rank(const std::string& lines, int rank, int ranks);
 
+// Plans. Where a rank is refused, the line that it names was tried, as `refuse` does for one process.
+std::unique_ptr<train::Training> make_training_of_rank(const train::Spec& spec);
+
 // Throws AgreedError(Usage) with what differs when the ranks were given different trainings.
 void expect_same_training(const Arguments& arguments, const train::Training& training);
 

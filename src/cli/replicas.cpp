@@ -14,6 +14,9 @@ namespace plimsoll::cli {
 
 void expect_replicas_fit(const Arguments& arguments) {
   const auto refuse = [](const std::string& why) { throw Error(why, ErrorKind::Usage); };
+  constexpr int kMost = 1024;
+  if (arguments.replicas > kMost)
+    refuse(fmt::format("--replicas {} are more threads than make sense: give at most {}", arguments.replicas, kMost));
   if (!arguments.ranks.empty() || !arguments.pipeline.empty() || train::is_one_of_several())
     refuse(
         "replicas are threads of one process, ranks are processes: give one of --replicas and --ranks, or --pipeline");

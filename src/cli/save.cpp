@@ -8,31 +8,39 @@
 #include "report/contents.h"
 #include "report/run_report.h"
 #include "train/checkpoint_store.h"
+#include "train/data_names.h"
 #include "train/model_file.h"
 
 namespace plimsoll::cli {
 namespace {
 
-// The best weights of a run where it kept them (--early-stopping), else those of its newest checkpoint.
-std::string weights_of_run(const std::string& run) {
+// The weights of the best epoch of a run, or those of its newest checkpoint; without a word the best where one ended.
+std::string weights_of_run(const std::string& run, const std::string& which) {
   if (!report::is_run_directory(run))
     throw Error(fmt::format("'{}' is no folder of a run (train --run)", run), ErrorKind::BadData);
-  std::string best = run + "/best.safetensors";
+  std::string best = fmt::format("{}/{}", run, report::kBestWeights);
   std::error_code ignored;
-  if (std::filesystem::exists(best, ignored)) return best;
+  const bool has_best = std::filesystem::exists(best, ignored);
+  if (which == "best" && !has_best)
+    throw Error(fmt::format("run '{}' keeps no best weights: no epoch of it has ended with a number to compare; give "
+                            "--which last",
+                            run),
+                ErrorKind::BadData);
+  if (which != "last" && has_best) return best;
   return train::find_newest_weights(fmt::format("{}/{}", run, report::kCheckpoints));
 }
 
 }  // namespace
 
 int run_save(const Arguments& arguments) {
-  if (!arguments.run.empty() && !arguments.weights.empty())
-    throw Error("--run has weights of its own: leave --weights away", ErrorKind::Usage);
-  const std::string run_weights = arguments.run.empty() ? "" : weights_of_run(arguments.run);
-  const train::Spec spec = spec_with_data(arguments, train::Purpose::Evaluate);
-  const std::string weights = run_weights.empty() ? weights_to_load(arguments, spec) : run_weights;
+  const std::string run_weights = arguments.run.empty() ? "" : weights_of_run(arguments.run, arguments.which);
+  Arguments with_weights = arguments;
+  if (!run_weights.empty()) with_weights.weights = run_weights;
+  const train::Spec spec = spec_with_data(with_weights, train::Purpose::Evaluate);
+  const std::string weights = weights_to_load(with_weights, spec);
   ModelSpec model = model_of(spec);
-  model.preprocessing = preprocessing_of(spec, model);
+  train::read_data_names(weights, model.preprocessing);
+  model.preprocessing = train::preprocessing_of(spec, model);
   const auto& stored = spec.stored_model;
   const model::TracedModel traced = stored ? *stored->traced : model::trace(model);
   stop_if_asked();

@@ -1,4 +1,6 @@
+#include <atomic>
 #include <csignal>
+#include <ctime>
 
 #include <plimsoll/error.h>
 #include "cli/output.h"
@@ -9,12 +11,26 @@ namespace {
 
 volatile std::sig_atomic_t stop_asked = 0;
 volatile std::sig_atomic_t people_asked = 0;  // by Ctrl-C or kill
+std::atomic<int64_t> asked_ns = 0;            // when they asked first
+static_assert(std::atomic<int64_t>::is_always_lock_free, "a signal handler may not wait");
+
+// One request may arrive several times: timeout signals its child and then its group, a terminal the group of mpirun
+// too.
+constexpr int64_t kImpatienceNs = 1'000'000'000;
+
+int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 void note_signal(int) { stop_asked = 1; }
 
-// A second signal ends the process at once.
+// A second request ends the process at once.
 void note_request(int signal) {
-  if (people_asked != 0) {
+  const int64_t now = now_ns();
+  int64_t first = 0;
+  if (!asked_ns.compare_exchange_strong(first, now) && now - first >= kImpatienceNs) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);  // once this handler has returned
   }

@@ -244,11 +244,11 @@ int start_ranks(const Arguments& arguments) {
   const int count = count_ranks(arguments);
   if (!ranks::has_mpi())
     throw Error(
-        "this build has no ranks: it was made without MPI; run ./plimsoll with --ranks, which installs and builds it",
+        "ranks need MPI, which can't be loaded; install the package plimsoll-ranks, or in a checkout run ./plimsoll "
+        "with "
+        "--ranks, which installs and builds it",
         ErrorKind::Usage);
   expect_possible(arguments, count);
-  if (arguments.restarts > 0 && arguments.run.empty())
-    throw Error("--restarts goes on from a checkpoint: give --run DIR", ErrorKind::Usage);
   for (int64_t restarts = 0;; ++restarts) {
     // Resumes the run that was lost, unless it was lost before it wrote its config.
     const bool resumes = restarts > 0 && std::filesystem::exists(arguments.run + "/config.json");

@@ -1,6 +1,7 @@
 // plimsoll train: plan, then epochs of steps with progress, then what was planned against what was measured.
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -14,11 +15,14 @@
 #include "cli/replicas.h"
 #include "cli/verbs.h"
 #include "memory/process.h"
+#include "model/pruning.h"
+#include "report/run_report.h"
 #include "report/training_report.h"
 #include "session/weights_file.h"
 #include "shrink/adapter_file.h"
 #include "train/batch_search.h"
 #include "train/checkpoint_store.h"
+#include "train/data_names.h"
 #include "train/exchange_watch.h"
 #include "train/improvement.h"
 #include "train/loop.h"
@@ -57,14 +61,6 @@ class Screen : public Callback {
   Progress progress_;
   bool has_stopped_ = false;
 };
-
-train::Spec spec_with_training_data(const Arguments& arguments) {
-  train::Spec spec = spec_with_data(arguments, train::Purpose::Train);
-  if (!spec.data.train)
-    throw Error("no training data: give --data PATH, or inputs and labels with --train-x and --train-y",
-                ErrorKind::Usage);
-  return spec;
-}
 
 train::LoopOptions loop_options_of(const Arguments& arguments, const train::Spec& spec) {
   // Enough for the report at the end; metrics of all epochs are in the files of a run.
@@ -132,7 +128,7 @@ void expect_room_for_model(const train::Training& training, const std::string& p
 
 void save_trained_model(train::Training& training, const train::Spec& spec, const std::string& path) {
   ModelSpec model = training.model;
-  model.preprocessing = preprocessing_of(spec, model);
+  model.preprocessing = train::preprocessing_of(spec, model);
   const train::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : train::ModelNotes();
   train::save_model(path, model, model::trace(model), train::weights_of(training), notes);
 }
@@ -233,6 +229,25 @@ void expect_pipeline_fits(const Arguments& arguments) {
                 ErrorKind::Usage);
 }
 
+// A training that ends before the first masks are made would prune nothing. One that is kept may go on later.
+void expect_pruned(const Arguments& arguments, const train::Spec& spec, const train::TrainingLoop& loop) {
+  const train::Training& training = loop.training();
+  if (!spec.pruning || loop.steps_per_epoch() == 0) return;
+  int64_t done = 0;
+  training.session->get(training.pruned.step, &done, sizeof done);
+  const int64_t groups = (loop.steps_per_epoch() + training.accumulate - 1) / training.accumulate;
+  int64_t updates = arguments.epochs * groups;
+  if (arguments.run.empty() && arguments.steps > 0)
+    updates = std::min(updates, (arguments.steps + training.accumulate - 1) / training.accumulate);
+  const int64_t first = model::first_pruning_step(*spec.pruning);
+  if (done + updates + 1 < first)
+    throw train::AgreedError(
+        fmt::format("nothing would be pruned: masks are made at step {} first, and this training ends after {}; give a "
+                    "lower frequency, an earlier begin or more epochs",
+                    first, done + updates),
+        ErrorKind::Usage);
+}
+
 [[noreturn]] void throw_stopped(const Arguments& arguments) {
   const std::string kept = describe_kept(arguments);
   if (const int failure = output_failure(); failure != 0 && failure != EPIPE) {
@@ -274,12 +289,10 @@ int train_as(const Arguments& arguments, const Together& together) {
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
   std::optional<train::RunDirectory> run;
   if (!arguments.run.empty() && writes) run.emplace(arguments.run, arguments.resume);
-  if (arguments.resume && arguments.run.empty())
-    throw Error("--resume needs the folder of a run: give --run DIR", ErrorKind::Usage);
   const std::optional<EarlyStopping> stopping = early_stopping_of(arguments);
   train::Spec spec;
   train::run_together(communicator.get(), [&] {
-    spec = spec_with_training_data(arguments);
+    spec = spec_to_train(arguments);
     spec.communicator = communicator;
     if (together.line != nullptr) {
       spec.own_line = together.line->line();
@@ -300,10 +313,9 @@ int train_as(const Arguments& arguments, const Together& together) {
         ErrorKind::Usage);
   std::unique_ptr<train::Training> training;
   run_with_sharding(spec, [&] {
-    together.plan([&] { training = train::make_sized_training(spec, is_stop_asked); });
+    together.plan([&] { training = make_training_of_rank(spec); });
     if (!arguments.save.empty() && writes)
       session::expect_room_for_weights(training->graph, arguments.save, &training->slices);
-    if (writes_adapter(arguments) && writes) shrink::expect_room_for_adapter(arguments.output);
     if (!arguments.save_model.empty() && writes) expect_room_for_model(*training, arguments.save_model);
     if (together.line != nullptr) return std::string("fits its part of the line");
     return fmt::format("fits: the plan takes {} of {}", format_bytes(training->session->peak_bytes()),
@@ -319,40 +331,45 @@ int train_as(const Arguments& arguments, const Together& together) {
   std::optional<train::RunTexts> texts;
   if (run) {
     texts.emplace(resolve_config(arguments, spec, *training), *training);
-    if (!arguments.resume) run->create(*texts);
     for (const auto& log : run->logs(*texts, arguments.histogram_epochs)) callbacks.push_back(log);
   }
   // Ranks write checkpoints together.
   if (!arguments.run.empty())
     callbacks.push_back(
         checkpoint(train::RunDirectory::checkpoints_of(arguments.run), checkpoint_options_of(arguments)));
-  if (stopping) callbacks.push_back(early_stopping(*stopping));
-  train::TrainingLoop loop(*training, options, callbacks);
+  if (stopping)
+    callbacks.push_back(early_stopping(*stopping));
+  else if (!arguments.run.empty() && !training->place.is_set() && training->slices.is_empty())  // has all weights
+    callbacks.push_back(train::best_weights(arguments.run, report::best_number("", spec.data.test.has_value())));
+  std::optional<train::TrainingLoop> loop;
   bool is_resumed = false;
   train::run_together(communicator.get(), [&] {
-    together.open([&] { loop.open(); });
-    is_resumed = arguments.resume && resume(loop, train::RunDirectory::checkpoints_of(arguments.run), arguments);
+    loop.emplace(*training, options, callbacks);
+    together.open([&] { loop->open(); });
+    is_resumed = arguments.resume && resume(*loop, train::RunDirectory::checkpoints_of(arguments.run), arguments);
     return std::string("is ready");
   });
   stop_if_asked();
-  if (arguments.resume && run) run->create(*texts);  // only now, so that a refusal leaves the run as it was
   if (const std::string start = is_resumed ? "" : starting_weights(arguments, spec); !start.empty())
     print_start(train::load_start(*training, start, spec.learning_rate), start, arguments);
   if (!is_resumed && !arguments.adapter.empty())
     shrink::load_adapter(*training->session, training->graph, training->model, arguments.adapter);
   stop_if_asked();
+  if (!is_resumed) expect_pruned(arguments, spec, *loop);
+  if (run) run->create(*texts);  // only now, so that a refusal leaves no run, or the run as it was
   const train::ExchangeWatch watch(*training);
-  const int64_t steps_before = loop.steps();
-  const History history = loop.run();
-  const auto exchanges = watch.count(loop.steps() - steps_before);
-  if (loop.was_stopped_elsewhere()) screen->set_stopped();
+  const int64_t steps_before = loop->steps();
+  const History history = loop->run();
+  const auto exchanges = watch.count(loop->steps() - steps_before);
+  if (loop->was_stopped_elsewhere()) screen->set_stopped();
   // Without a step, the weights that an earlier run saved must not be replaced.
   if (!history.has_trained() && !(is_resumed && !screen->has_stopped()))
     throw Error(stop_reason() + " before the first step", ErrorKind::Stopped);
   if (!arguments.save.empty() && communicator && training->place.is_set())
     train::save_stage_weights(*training, arguments.save);
   else if (!arguments.save.empty())
-    session::save_weights(*training->session, training->graph, arguments.save, {.slices = &training->slices});
+    session::save_weights(*training->session, training->graph, arguments.save,
+                          {.data_names = train::data_names_text(training->model), .slices = &training->slices});
   if (writes_adapter(arguments) && writes) {
     shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),
                          arguments.output);
@@ -370,6 +387,14 @@ int train_as(const Arguments& arguments, const Together& together) {
 
 }  // namespace
 
+train::Spec spec_to_train(const Arguments& arguments) {
+  train::Spec spec = spec_with_data(arguments, train::Purpose::Train);
+  if (!spec.data.train)
+    throw Error("no training data: give --data PATH, or inputs and labels with --train-x and --train-y",
+                ErrorKind::Usage);
+  return spec;
+}
+
 int run_train(const Arguments& given) {
   if (given.replicas > 1) return run_with_replicas(given, train_as);
   return run_with_ranks(given, [](const Arguments& arguments, const auto& communicator) {
@@ -380,7 +405,13 @@ int run_train(const Arguments& given) {
 void complete_demo(Arguments& arguments) {
   arguments.model = "fashion";
   if (arguments.memory.empty()) arguments.memory = "48MiB";
-  if (arguments.data.empty()) arguments.data = "/usr/share/datasets/fashion-mnist";
+  if (!arguments.data.empty()) return;
+  arguments.data = kDemoData;
+  if (!std::filesystem::exists(arguments.data))
+    throw Error(fmt::format("the demo trains on Fashion-MNIST, but there is no {}; install it (Debian: apt-get install "
+                            "dataset-fashion-mnist) or name a folder that has it by --data",
+                            arguments.data),
+                ErrorKind::Usage);
 }
 
 }  // namespace plimsoll::cli

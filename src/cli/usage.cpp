@@ -1,12 +1,14 @@
 #include "cli/usage.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "base/nearest.h"
+#include "train/spec.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -51,14 +53,21 @@ const CLI::Option* find_option(const CLI::App& verb, const std::string& name) {
   return nullptr;
 }
 
-CLI::Validator positive_number() {
+std::string flag_name(const CLI::Option& option) {
+  const std::string& name = option.get_single_name();
+  return (option.get_positional() ? "the " : "--") + name;
+}
+
+CLI::Validator thread_number() {
   return {[](const std::string& text) {
-            char* end = nullptr;
-            const double number = std::strtod(text.c_str(), &end);
-            const bool is_good = *end == '\0' && number > 0 && std::isfinite(number);
-            return is_good ? std::string() : fmt::format("'{}' is no number above 0", text);
+            int number = 0;
+            const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+            const bool is_good = status == std::errc() && end == text.data() + text.size() && number > 0 &&
+                                 number <= train::kMostThreads;
+            return is_good ? std::string()
+                           : fmt::format("'{}' is no number of threads: give 1 to {}", text, train::kMostThreads);
           },
-          "POSITIVE", "positive"};
+          "THREADS", "threads"};
 }
 
 std::string describe_misuse(const CLI::App& app, const CLI::ParseError& e) {

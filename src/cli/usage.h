@@ -13,8 +13,11 @@ std::vector<std::string> names_of(const CLI::App& verb);
 // The flag or positional argument of that name; null: none.
 const CLI::Option* find_option(const CLI::App& verb, const std::string& name);
 
-// Refuses what is no finite number above 0.
-CLI::Validator positive_number();
+// "--save", or "the model" for a positional argument.
+std::string flag_name(const CLI::Option& option);
+
+// Refuses what is no whole number from 1 to train::kMostThreads.
+CLI::Validator thread_number();
 
 // One sentence: what is wrong, the nearest flag or verb where one was mistyped, and where to look.
 std::string describe_misuse(const CLI::App& app, const CLI::ParseError& e);

@@ -28,12 +28,23 @@ int run_strip(const Arguments& arguments);
 int show_run(const Arguments& arguments, const std::string& path);  // what report and inspect say of a run
 // Loads those weights, and the adapters of --adapter, into an open session.
 void load_trained(train::Training& training, const std::string& weights, const Arguments& arguments);
-void complete_demo(Arguments& arguments);  // model, line and data of the demo, where none were given
+constexpr const char* kDemoData = "/usr/share/datasets/fashion-mnist";
+// What a verb fills in where it was not given, before anything runs.
+void complete_demo(Arguments& arguments);  // model, line and data
+void complete_adapt(Arguments& arguments);
+void complete_prune(Arguments& arguments);
+
+// What a verb plans, made of its arguments: by its run, and again by a refusal, which tries it under other lines.
+using MakeSpec = train::Spec (*)(const Arguments& arguments);
+train::Spec spec_to_train(const Arguments& arguments);
+train::Spec spec_to_evaluate(const Arguments& arguments);
+train::Spec spec_to_profile(const Arguments& arguments);
+train::Spec spec_to_plan(const Arguments& arguments);
 
 // Prints why it does not fit and what works instead: as text on standard error, or as one JSON document with --json.
-int refuse(const Arguments& arguments, train::Purpose purpose, const DoesNotFit& e);
-// The same for a spec that the verb made of the arguments itself.
-int refuse(const Arguments& arguments, const std::function<train::Spec()>& make_spec, const DoesNotFit& e);
+// Null: the verb plans nothing, so that there is nothing to try.
+int refuse(const Arguments& arguments, MakeSpec make_spec, const DoesNotFit& e);
+int refuse(const Arguments& arguments, const train::Spec& spec, const DoesNotFit& e);
 
 struct PackArguments {
   std::string file;
@@ -43,7 +54,7 @@ struct PackArguments {
 int run_bench_pack(const PackArguments& arguments);
 
 // SIGINT, SIGTERM, SIGHUP, a closed pipe and a full standard output ask to stop: polled between stages and steps. A
-// second SIGINT or SIGTERM ends the process at once.
+// SIGINT or SIGTERM ends the process at once when it comes a second or more after the first.
 void watch_signals();
 bool is_stop_asked();
 std::string stop_reason();  // "stopped by a signal"

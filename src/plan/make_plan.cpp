@@ -38,6 +38,8 @@ void require_valid(const Problem& problem, const Limits& limits) {
   if (total > kLargest) throw Error(fmt::format("a batch of {} samples is too large to count", limits.batch));
 }
 
+constexpr size_t kLongStep = 40'000;  // tasks
+
 class Planner {
  public:
   Planner(const Problem& whole, std::span<const Problem* const> problems, const Limits& limits)
@@ -74,7 +76,7 @@ class Planner {
     best_->option.tighten(*best_candidate_);
     Plan plan = finish(*best_, *best_candidate_);
     std::vector<Alternative> alternatives = list_alternatives();
-    compare(plan, alternatives);
+    record_faster_alternative(plan, alternatives);
     return Choice{best_->problem, std::move(plan), std::move(alternatives)};
   }
 
@@ -170,6 +172,12 @@ class Planner {
   bool may_search(const Entry& entry) const {
     return entry.option.is_searched() ||
            held_bytes_ + bytes_of_recompute_search(entry.option.staged().problem) <= limits_.search_bytes;
+  }
+
+  // Refusals of very long steps are to be quick: they name the need without recomputation, unless that was searched
+  // for.
+  bool may_search_for_lowest(const Entry& entry) const {
+    return entry.option.is_searched() || (may_search(entry) && entry.option.staged().problem.tasks.size() <= kLongStep);
   }
 
   // Ties go to the option, then the candidate, that comes first.
@@ -312,14 +320,18 @@ class Planner {
     Lowest lowest;
     for (Entry* entry : by_bound) {
       if (lowest.is_below(entry->option.bound().bytes)) break;
-      std::vector<Candidate*> by_peak;
-      for (Candidate& candidate : entry->option.plain()) by_peak.push_back(&candidate);
-      if (may_search(*entry))
-        for (Candidate& candidate : entry->option.recomputing()) by_peak.push_back(&candidate);
-      std::stable_sort(by_peak.begin(), by_peak.end(),
-                       [](const Candidate* a, const Candidate* b) { return a->peak_bytes < b->peak_bytes; });
-      for (Candidate* candidate : by_peak) {
-        if (lowest.is_below(candidate->peak_bytes)) break;
+      std::vector<Candidate*> by_need;
+      for (Candidate& candidate : entry->option.plain()) by_need.push_back(&candidate);
+      if (may_search_for_lowest(*entry))
+        for (Candidate& candidate : entry->option.recomputing()) by_need.push_back(&candidate);
+      // No packing is lower than the peak, and each action of the plan takes memory too.
+      const auto least_need = [&](const Candidate* candidate) {
+        return candidate->peak_bytes + entry->option.plan_bytes(*candidate);
+      };
+      std::stable_sort(by_need.begin(), by_need.end(),
+                       [&](const Candidate* a, const Candidate* b) { return least_need(a) < least_need(b); });
+      for (Candidate* candidate : by_need) {
+        if (lowest.is_below(least_need(candidate))) break;
         entry->option.pack_for(*candidate, 0);
         const Bytes bytes = entry->option.arena_bytes(*candidate) + entry->option.plan_bytes(*candidate);
         if (lowest.is_below(bytes)) {
@@ -384,7 +396,7 @@ std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const P
   return Planner(whole, problems, limits).run_below(limits.bytes, ns);
 }
 
-void compare(Plan& plan, std::span<const Alternative> others) {
+void record_faster_alternative(Plan& plan, std::span<const Alternative> others) {
   for (const Alternative& other : others)
     if (other.ns < plan.predicted_ns && (plan.next_faster_bytes == 0 || other.bytes < plan.next_faster_bytes))
       plan.next_faster_bytes = other.bytes;

@@ -33,8 +33,8 @@ Choice choose_plan(const Problem& whole, std::span<const Problem* const> problem
 // The same, but only a plan faster than `ns`; nothing where there is none.
 std::optional<Choice> choose_faster_plan(const Problem& whole, std::span<const Problem* const> problems,
                                          const Limits& limits, double ns);
-// Takes note in `plan` of what was found for the same step in another search: Plan::next_faster_bytes.
-void compare(Plan& plan, std::span<const Alternative> others);
+// Sets Plan::next_faster_bytes from what another search found for the same step.
+void record_faster_alternative(Plan& plan, std::span<const Alternative> others);
 
 // What no plan of any of the problems goes below, because this task needs its buffers at once.
 struct Floor {

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,9 +17,8 @@
 #include "ranks/communicator.h"
 #include "ranks/mpi_module.h"
 
-// The build names both; a check that compiles a folder as one source does not.
-#ifndef PLIMSOLL_MPI_MODULE
-#define PLIMSOLL_MPI_MODULE ""
+// The build names it; a check that compiles a folder as one source does not.
+#ifndef PLIMSOLL_LIBRARY_FOLDER
 #define PLIMSOLL_LIBRARY_FOLDER "lib"
 #endif
 
@@ -42,15 +43,26 @@ struct FailureNote {
 
 constexpr const char* kModuleName = "libplimsoll_mpi.so";
 
-// Looks for the module beside the program, in the library folder of the same installation, where it was built, and
-// where the system looks.
-void* load_module() {
+// The folders of the program and of the library that this code is part of.
+std::vector<std::filesystem::path> own_folders() {
   std::error_code none;
-  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
-  for (const std::string& path :
-       {(folder / kModuleName).string(), (folder.parent_path() / PLIMSOLL_LIBRARY_FOLDER / kModuleName).string(),
-        std::string(PLIMSOLL_MPI_MODULE), std::string(kModuleName)}) {
-    if (path.empty()) continue;
+  std::vector folders = {std::filesystem::read_symlink("/proc/self/exe", none).parent_path()};
+  Dl_info library{};
+  if (::dladdr(kModuleName, &library) != 0 && std::string_view(library.dli_fname).find('/') != std::string_view::npos)
+    folders.push_back(std::filesystem::weakly_canonical(library.dli_fname, none).parent_path());
+  return folders;
+}
+
+// Looks for the module beside the program or library, in the library folder of the same installation, in the folder
+// where a build puts it, and where the system looks. No path of the machine that built it is part of the program.
+void* load_module() {
+  std::vector<std::string> paths;
+  for (const std::filesystem::path& folder : own_folders())
+    for (const std::filesystem::path& at :
+         {folder, folder.parent_path() / PLIMSOLL_LIBRARY_FOLDER, folder.parent_path() / "src"})
+      paths.push_back((at / kModuleName).string());
+  paths.emplace_back(kModuleName);
+  for (const std::string& path : paths) {
     // Global: MPI loads parts of its own that look for its symbols.
     if (void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return module;
   }
@@ -220,7 +232,9 @@ std::shared_ptr<Communicator> open_mpi(milliseconds timeout, const std::function
   const PlimsollMpi* mpi = find_functions();
   if (mpi == nullptr)
     throw Error(
-        "this build has no ranks: it was made without MPI; install libopenmpi-dev and openmpi-bin and build again",
+        "ranks need MPI, which can't be loaded; install the package plimsoll-ranks, or libopenmpi-dev and openmpi-bin "
+        "and "
+        "build again",
         ErrorKind::Usage);
   int rank = 0, size = 1;
   if (const int error = mpi->init(&rank, &size); error != 0)

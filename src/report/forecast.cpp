@@ -52,7 +52,8 @@ Forecast make_forecast(const PlanFacts& facts) {
   return Forecast(std::make_shared<const ForecastFacts>(std::move(forecast)));
 }
 
-Forecast make_forecast(const Refusal& refusal, const std::vector<RemedyRow>& remedies) {
+Forecast make_forecast(const Refusal& refusal, const std::vector<RemedyRow>& remedies,
+                       const std::vector<std::string>& not_tried) {
   ForecastFacts forecast;
   forecast.line = refusal.line;
   forecast.peak = refusal.need;
@@ -60,8 +61,8 @@ Forecast make_forecast(const Refusal& refusal, const std::vector<RemedyRow>& rem
   for (const RemedyRow& row : remedies)
     forecast.remedies.emplace_back(fmt::format("{}: {}", row.change, row.what), percent_of(row.slowdown),
                                    row.changes_results);
-  forecast.text = describe(refusal) + "\n" + remedies_text(remedies);
-  forecast.json = refusal_json(refusal, remedies);
+  forecast.text = describe(refusal) + "\n" + remedies_text(remedies, not_tried);
+  forecast.json = refusal_json(refusal, remedies, kOneLine, not_tried);
   return Forecast(std::make_shared<const ForecastFacts>(std::move(forecast)));
 }
 

@@ -9,6 +9,7 @@
 namespace plimsoll::report {
 
 Forecast make_forecast(const PlanFacts& facts);
-Forecast make_forecast(const Refusal& refusal, const std::vector<RemedyRow>& remedies = {});
+Forecast make_forecast(const Refusal& refusal, const std::vector<RemedyRow>& remedies = {},
+                       const std::vector<std::string>& not_tried = {});
 
 }  // namespace plimsoll::report

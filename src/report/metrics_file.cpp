@@ -28,7 +28,17 @@ nlohmann::ordered_json json_number(double value) {
 
 std::string csv_number(double value) { return std::isnan(value) ? "NA" : fmt::format("{}", value); }
 
+bool is_behind(int64_t row_epoch, int64_t row_step, int64_t step, int64_t epoch) {
+  return row_step > step || (row_step == step && row_epoch >= epoch);
+}
+
 }  // namespace
+
+bool is_higher_better(std::string_view metric) {
+  for (const std::string_view word : {"accuracy", "precision", "recall", "auc", "top_"})
+    if (metric.find(word) != std::string_view::npos) return true;
+  return false;
+}
 
 MetricsCsv::MetricsCsv(const std::string& path, AppendFile::Content content, char separator)
     : file_(path, content), separator_(separator) {
@@ -88,14 +98,18 @@ void MetricsCsv::append(const MetricsRow& row) {
   file_.append(line);
 }
 
-void MetricsCsv::truncate_after(int64_t step) {
+void MetricsCsv::truncate_after(int64_t step, int64_t epoch) {
   bool is_header = true;
   file_.cut_from([&](std::string_view line) {
     if (std::exchange(is_header, false)) return false;
     const std::vector<std::string> fields = split(line);
-    int64_t found = std::numeric_limits<int64_t>::max();  // a damaged row is cut off
-    if (fields.size() > 1) std::from_chars(fields[1].data(), fields[1].data() + fields[1].size(), found);
-    return found > step;
+    const auto number = [&](size_t column) {
+      int64_t found = std::numeric_limits<int64_t>::max();  // a damaged row is cut off
+      if (fields.size() > column)
+        std::from_chars(fields[column].data(), fields[column].data() + fields[column].size(), found);
+      return found;
+    };
+    return is_behind(number(0), number(1), step, epoch);
   });
 }
 
@@ -103,10 +117,11 @@ MetricsJson::MetricsJson(const std::string& path, AppendFile::Content content) :
 
 void MetricsJson::append(const MetricsRow& row) { file_.append(to_json_line(row)); }
 
-void MetricsJson::truncate_after(int64_t step) {
+void MetricsJson::truncate_after(int64_t step, int64_t epoch) {
   file_.cut_from([&](std::string_view line) {
     try {
-      return parse_json_line(line, file_.path()).step > step;
+      const MetricsRow row = parse_json_line(line, file_.path());
+      return is_behind(row.epoch, row.step, step, epoch);
     } catch (const Error&) {
       return true;  // a damaged row is cut off
     }

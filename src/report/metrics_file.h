@@ -21,6 +21,9 @@ struct MetricsRow {
   std::vector<MetricValue> values = {};
 };
 
+// True for accuracy, precision, recall, auc and top_..., of which more is better; else less is.
+bool is_higher_better(std::string_view metric);
+
 using memory::AppendFile;
 
 // As Keras' CSVLogger: a header, then a row for each epoch, the epoch first and metrics in order of their names; "NA"
@@ -35,8 +38,9 @@ class MetricsCsv {
   // The first row decides on the columns. Throws Error(Usage) for a metric that has none, DiskFull when the disk is
   // full.
   void append(const MetricsRow& row);
-  // Drops the rows of later steps: for a run that goes on from a checkpoint.
-  void truncate_after(int64_t step);
+  // Drops the rows of later steps, and at that step those from `epoch` on, which is then still to be ended: for a run
+  // that goes on from a checkpoint.
+  void truncate_after(int64_t step, int64_t epoch);
 
  private:
   std::vector<std::string> split(std::string_view line) const;
@@ -54,7 +58,7 @@ class MetricsJson {
 
   explicit MetricsJson(const std::string& path, AppendFile::Content content = AppendFile::Content::Dropped);
   void append(const MetricsRow& row);
-  void truncate_after(int64_t step);
+  void truncate_after(int64_t step, int64_t epoch);
 
  private:
   LineFile file_;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "report/json.h"
@@ -63,6 +64,16 @@ std::string ranks_row(const SharingFacts& ranks) {
   return ranks.reason.empty() ? text : text + "        the fastest that fits on every rank: " + ranks.reason + "\n";
 }
 
+std::string other_row(const PlanFacts& facts) {
+  if (!facts.other) return "";
+  const bool is_whole = facts.other->micro_batches == 1;
+  return fmt::format("instead {}: {} of the time, memory {}, results {}\n",
+                     is_whole ? "the whole batch at once" : fmt::format("{} micro-batches", facts.other->micro_batches),
+                     percent_more(facts.other->predicted_ns, facts.plan.predicted_ns),
+                     format_bytes(facts.other->arena_bytes + facts.around_arena()),
+                     is_whole ? "bit-identical" : "equal up to rounding");
+}
+
 }  // namespace
 
 std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
@@ -76,7 +87,7 @@ std::string plan_text(const PlanFacts& facts, const PlanTextOptions& options) {
   text += "holds   " + holders_text(peak_by_tag(facts)) + "\n";
   if (facts.ranks.ranks > 1) text += ranks_row(facts.ranks);
   text += "does    " + actions_text(problem, plan, facts.scratch_folder, facts.changes) + "\n" +
-          decisions_text(plan, options.most_decisions, options.see_all);
+          decisions_text(plan, options.most_decisions, options.see_all) + other_row(facts);
   if (facts.half_values > 0)
     text += fmt::format("stores  {} values in {}: {} instead of {}\n", facts.half_values, name_of(facts.changes.values),
                         format_bytes(facts.half_value_bytes), format_bytes(2 * facts.half_value_bytes));
@@ -177,6 +188,10 @@ std::string plan_json(const PlanFacts& facts, int indent) {
                      {"gradient_bytes", facts.ranks.gradient_bytes},
                      {"state_bytes", facts.ranks.state_bytes},
                      {"received_bytes", facts.ranks.received_bytes}};
+  if (facts.other)
+    json["other_plan"] = {{"micro_batches", facts.other->micro_batches},
+                          {"predicted_step_ns", facts.other->predicted_ns},
+                          {"peak_bytes", facts.other->arena_bytes + around}};
   if (facts.smallest_line > 0) json["smallest_line_bytes"] = facts.smallest_line;
   if (facts.scale) json["scale"] = scale_json(*facts.scale);
   if (facts.lower_bound) json["lower_bound_reason"] = facts.lower_bound->reason;
@@ -184,18 +199,21 @@ std::string plan_json(const PlanFacts& facts, int indent) {
   return json.dump(indent);
 }
 
-std::string remedies_text(const std::vector<RemedyRow>& remedies) {
-  if (remedies.empty()) return "";
+std::string remedies_text(const std::vector<RemedyRow>& remedies, const std::vector<std::string>& not_tried) {
+  const std::string rest =
+      not_tried.empty() ? "" : fmt::format("not tried, because planning takes long: {}\n", fmt::join(not_tried, ", "));
+  if (remedies.empty()) return rest;
   const auto first_column = [](const RemedyRow& row) { return row.flags.empty() ? row.change : row.flags; };
   size_t width = 0;
   for (const RemedyRow& row : remedies) width = std::max(width, first_column(row).size());
   std::string text = "what works instead, planned just now, with the predicted time for a sample against no line:\n";
   for (const RemedyRow& row : remedies)
     text += fmt::format("  {:<{}}  {:>9}  {}\n", first_column(row), width, percent_more(row.slowdown, 1), row.what);
-  return text;
+  return text + rest;
 }
 
-std::string refusal_json(const Refusal& refusal, const std::vector<RemedyRow>& remedies, int indent) {
+std::string refusal_json(const Refusal& refusal, const std::vector<RemedyRow>& remedies, int indent,
+                         const std::vector<std::string>& not_tried) {
   nlohmann::json holders = nlohmann::json::array();
   for (const Holder& holder : refusal.holders)
     holders.push_back({{"name", holder.name}, {"tag", std::string(name_of(holder.tag))}, {"bytes", holder.bytes}});
@@ -220,7 +238,8 @@ std::string refusal_json(const Refusal& refusal, const std::vector<RemedyRow>& r
                         {"data_bytes", refusal.data},
                         {"tightest_task", refusal.tightest_task},
                         {"holders", holders},
-                        {"remedies", list}}
+                        {"remedies", list},
+                        {"not_tried", not_tried}}
       .dump(indent);
 }
 

@@ -34,6 +34,14 @@ struct SharingFacts {
   Bytes received_bytes = 0;  // the buffer of all exchanges
 };
 
+// A plan that the line had room for and that was not chosen: of the whole batch in place of micro-batches, or the other
+// way.
+struct OtherPlan {
+  int64_t micro_batches = 1;
+  double predicted_ns = 0;
+  Bytes arena_bytes = 0;
+};
+
 // All that the description of a planned step needs. Problem and plan must outlive it.
 struct PlanFacts {
   const plan::Problem& problem;
@@ -63,6 +71,7 @@ struct PlanFacts {
   int64_t accumulate = 1;                      // batches for each update
   Bytes mask_bytes = 0;                        // of pruning, one bit for each weight that may become zero
   std::optional<LowerBound> lower_bound = {};  // over all options of the step, where they were searched
+  std::optional<OtherPlan> other = {};         // that could have been chosen
   Bytes smallest_line = 0;                     // that a plan was made under; 0: not searched
   std::optional<ScaleFacts> scale = {};        // on more and fewer ranks, where that was asked for
   Bytes around_arena() const { return runtime_bytes + data_bytes; }
@@ -95,7 +104,9 @@ struct RemedyRow {
   Bytes scratch_file_bytes = 0;
 };
 // A table, with flags in the first column where there are any.
-std::string remedies_text(const std::vector<RemedyRow>& remedies);
-std::string refusal_json(const Refusal& refusal, const std::vector<RemedyRow>& remedies, int indent = kOneLine);
+// `not_tried`: those that there was no time for, in words.
+std::string remedies_text(const std::vector<RemedyRow>& remedies, const std::vector<std::string>& not_tried = {});
+std::string refusal_json(const Refusal& refusal, const std::vector<RemedyRow>& remedies, int indent = kOneLine,
+                         const std::vector<std::string>& not_tried = {});
 
 }  // namespace plimsoll::report

@@ -38,13 +38,23 @@ double value_in(const MetricsRow& row, std::string_view name) {
   return std::nan("");
 }
 
-// The best epoch is that of the validation data's number where there is one.
+std::string early_stopping_of(const Config& config) {
+  const auto found = std::ranges::find(config, std::string("early-stopping"), &ConfigEntry::name);
+  return found == config.end() || found->values.empty() ? "" : found->values[0];
+}
+
+bool has_validation(const MetricsRow& row) {
+  return std::ranges::any_of(row.values, [](const MetricValue& metric) { return metric.name.starts_with("val_"); });
+}
+
 void note_best(const MetricsRow& row, RunFacts& facts) {
-  const char* by = std::isnan(value_in(row, "val_loss")) ? "loss" : "val_loss";
+  const std::string by = best_number(early_stopping_of(facts.config), has_validation(row));
   const double value = value_in(row, by);
-  if (std::isnan(value) || (facts.best_by == "val_loss" && by != facts.best_by)) return;
-  const bool is_first = !facts.best || facts.best_by != by;
-  if (!is_first && value >= value_in(*facts.best, by)) return;
+  if (std::isnan(value)) return;
+  if (facts.best && facts.best_by == by) {
+    const double best = value_in(*facts.best, by);
+    if (is_higher_better(by) ? value <= best : value >= best) return;
+  }
   facts.best_by = by;
   facts.best = row;
 }
@@ -114,6 +124,12 @@ std::string config_text(const Config& config) {
 
 }  // namespace
 
+std::string best_number(const std::string& early_stopping, bool has_validation) {
+  const size_t colon = early_stopping.find(':');
+  if (colon != std::string::npos) return early_stopping.substr(0, colon);
+  return has_validation ? "val_loss" : "loss";
+}
+
 bool is_run_directory(const std::string& path) {
   std::error_code failure;
   return fs::is_regular_file(in_run(path, kConfigFile), failure);
@@ -131,6 +147,9 @@ RunFacts read_run(const std::string& path, size_t most_rows) {
   facts.plan_text = read_file(in_run(path, kPlanText));
   facts.plan_json = read_file(in_run(path, kPlanJson));
   read_metrics(in_run(path, kMetricsJson), most_rows, facts);
+  std::error_code failure;
+  const std::string best = in_run(path, kBestWeights);
+  if (fs::exists(best, failure)) facts.best_weights = best;
   facts.checkpoints = list_folder(in_run(path, kCheckpoints));
   return facts;
 }
@@ -142,8 +161,9 @@ std::string run_text(const RunFacts& facts, const std::string& see_all) {
   text +=
       facts.epochs == 0 ? "epochs  none is over\n" : fmt::format("epochs  {}\n{}", facts.epochs, table(facts, see_all));
   if (facts.best)
-    text += fmt::format("best    epoch {}: {} {}\n", facts.best->epoch, facts.best_by,
-                        cell(value_in(*facts.best, facts.best_by)));
+    text += fmt::format(
+        "best    epoch {}: {} {}; {}\n", facts.best->epoch, facts.best_by, cell(value_in(*facts.best, facts.best_by)),
+        facts.best_weights.empty() ? "its weights were not kept" : "its weights are in " + facts.best_weights);
   if (facts.checkpoints.empty()) return text + "checkpoints  none\n";
   text += fmt::format("checkpoints in {}\n", in_run(facts.path, kCheckpoints));
   for (const std::string& name : facts.checkpoints) text += fmt::format("  {}\n", name);
@@ -166,6 +186,7 @@ std::string run_json(const RunFacts& facts, int indent) {
             {"rows", std::move(rows)},
             {"best_by", facts.best_by},
             {"best", facts.best ? row_json(*facts.best) : Json()},
+            {"best_weights", facts.best_weights.empty() ? Json() : Json(facts.best_weights)},
             {"checkpoints", facts.checkpoints}};
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

@@ -18,7 +18,8 @@ int64_t ns_since(std::chrono::steady_clock::time_point begin) {
 
 Exchanges::Exchanges() {
   static_assert(kRequests * sizeof(Request) <= 64 * KiB);
-  if (const int failure = memory::start_small_thread(&thread_, &Exchanges::run, this); failure != 0)
+  if (const int failure = memory::start_small_thread(&thread_, &Exchanges::run, this, "an exchange with other ranks");
+      failure != 0)
     throw Error(fmt::format("no thread for messages to other ranks: {}", std::strerror(failure)),
                 ErrorKind::DoesNotFit);
 }

@@ -11,7 +11,9 @@
 namespace plimsoll::run {
 
 Transfers::Transfers(memory::ScratchFile& file) : file_(file) {
-  if (const int failure = memory::start_small_thread(&thread_, &Transfers::run, this); failure != 0)
+  if (const int failure =
+          memory::start_small_thread(&thread_, &Transfers::run, this, "a transfer to or from the scratch file");
+      failure != 0)
     throw Error(fmt::format("no thread for the scratch file: {}", std::strerror(failure)), ErrorKind::DoesNotFit);
 }
 

@@ -128,9 +128,14 @@ bool is_adapter(std::string_view variable) {
 Model adapt(const Model& model, const AdaptOptions& options) {
   check(options);
   if (model.state()->adapters != nullptr) refuse_adapters(fmt::format("model '{}' has some already", model.name()));
+  const auto weights = std::make_shared<graph::ModelWeights>();
   Model adapted(model.name(), model.inputs(), model.outputs(),
-                [model, options](const NamedTensors& inputs, bool training) {
+                [model, options, weights](const NamedTensors& inputs, bool training) {
                   const model::TracedPass pass = trace_call(model, inputs, training);
+                  // The adapters are beside the weights of that model, not beside a copy of them.
+                  for (const graph::Variable& variable : pass.graph->body().variables())
+                    if (const auto& weight = variable.stored->weight; weight != nullptr)
+                      weights->put(std::string_view(variable.stored->name).substr(pass.scope.size()), weight);
                   AdapterRewrite adapters(model.name(), options, training);
                   model::Rewrite rewrite;
                   rewrite.node = [&](model::ReplayedNode& node) { return adapters.at(node); };
@@ -138,6 +143,7 @@ Model adapt(const Model& model, const AdaptOptions& options) {
                   adapters.expect_used();
                   return outputs;
                 });
+  adapted.state()->weights = weights;
   adapted.state()->adapters = std::make_shared<const AdaptOptions>(options);
   adapted.state()->starts_fresh = is_adapter;
   return adapted;

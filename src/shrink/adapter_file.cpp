@@ -279,17 +279,22 @@ void put_transposed(std::span<const float> matrix, int64_t rows, const session::
 
 void expect_room_for_adapter(const std::string& folder) {
   std::error_code failure;
-  const bool is_there = std::filesystem::is_directory(folder, failure);
-  if (!is_there && std::filesystem::exists(std::filesystem::symlink_status(folder, failure)))
+  if (std::filesystem::exists(std::filesystem::symlink_status(folder, failure)) &&
+      !std::filesystem::is_directory(folder, failure))
     throw Error(fmt::format("'{}' is a file; name a folder for the adapters", folder), ErrorKind::Usage);
-  if (!is_there && !std::filesystem::create_directories(folder, failure) && failure)
-    throw Error(fmt::format("folder '{}' can't be made: {}", folder, failure.message()), ErrorKind::Usage);
-  memory::find_output_target(path_in(folder, kAdapterWeights));
+  const std::string fault = memory::find_folder_fault(folder);
+  if (!fault.empty())
+    throw Error(fmt::format("adapters can't be written to '{}': {}; name another folder", folder, fault),
+                ErrorKind::Usage);
+  if (std::filesystem::exists(folder, failure)) memory::find_output_target(path_in(folder, kAdapterWeights));
 }
 
 void save_adapter(session::Engine& session, Graph& graph, const ModelSpec& model, const AdaptOptions& options,
                   const std::string& folder) {
   expect_room_for_adapter(folder);
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error(fmt::format("folder '{}' can't be made: {}", folder, failure.message()), ErrorKind::Usage);
   const std::vector<WeightProduct> products = list_products(model);
   const std::vector<AdaptedModule> modules = list_adapted(graph, model.name(), products);
   std::vector<session::StoredTensor> tensors;

@@ -16,7 +16,7 @@ namespace {
 struct Observed {
   ValueId value;
   ValueRange range = {};
-  ValueHistogram histogram = {};
+  ValueHistogram histogram = {.most = 1, .counts = {}};
 };
 
 using Look = std::function<Tensor(const Observed&, Tensor)>;
@@ -56,22 +56,31 @@ void expect_finite(const Observed& observed, float not_finite, const graph::Body
       ErrorKind::BadNumbers);
 }
 
+Model ranging_model(const std::shared_ptr<const model::TracedModel>& traced, const std::vector<Observed>& values) {
+  return observing_model(traced, std::make_shared<const std::vector<Observed>>(values),
+                         [](const Observed&, Tensor x) { return ops::observe_range(x); });
+}
+
 int64_t observe_ranges(const std::shared_ptr<const model::TracedModel>& traced, std::vector<Observed>& values,
                        const RunModel& run) {
-  const auto shared = std::make_shared<const std::vector<Observed>>(values);
   int64_t samples = 0;
-  run(observing_model(traced, shared, [](const Observed&, Tensor x) { return ops::observe_range(x); }),
-      [&](const Results& results, int64_t batch) {
-        samples += batch;
-        for (size_t i = 0; i < values.size(); ++i) {
-          const std::span<const float> seen = results[i].floats();
-          expect_finite(values[i], seen[2], traced->inference.graph->body());
-          values[i].range.low = std::min(values[i].range.low, static_cast<double>(seen[0]));
-          values[i].range.high = std::max(values[i].range.high, static_cast<double>(seen[1]));
-        }
-      });
+  run(ranging_model(traced, values), [&](const Results& results, int64_t batch) {
+    samples += batch;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::span<const float> seen = results[i].floats();
+      expect_finite(values[i], seen[2], traced->inference.graph->body());
+      values[i].range.low = std::min(values[i].range.low, static_cast<double>(seen[0]));
+      values[i].range.high = std::max(values[i].range.high, static_cast<double>(seen[1]));
+    }
+  });
   if (samples == 0) throw Error("the calibration data has no samples; give at least one batch", ErrorKind::BadData);
   return samples;
+}
+
+Model counting_model(const std::shared_ptr<const model::TracedModel>& traced, const std::vector<Observed>& values,
+                     int64_t bins) {
+  return observing_model(traced, std::make_shared<const std::vector<Observed>>(values),
+                         [bins](const Observed& of, Tensor x) { return ops::count_bins(x, bins, of.histogram.most); });
 }
 
 void count_numbers(const std::shared_ptr<const model::TracedModel>& traced, std::vector<Observed>& values, int64_t bins,
@@ -81,9 +90,7 @@ void count_numbers(const std::shared_ptr<const model::TracedModel>& traced, std:
     const double most = std::max(-observed.range.low, observed.range.high);
     observed.histogram = {most > 0 ? most : 1, std::vector<int64_t>(static_cast<size_t>(bins))};
   }
-  const auto shared = std::make_shared<const std::vector<Observed>>(values);
-  const auto look = [bins](const Observed& of, Tensor x) { return ops::count_bins(x, bins, of.histogram.most); };
-  run(observing_model(traced, shared, look), [&](const Results& results, int64_t) {
+  run(counting_model(traced, values, bins), [&](const Results& results, int64_t) {
     for (size_t i = 0; i < values.size(); ++i) {
       const std::span<const int32_t> counts = results[i].as<int32_t>();
       for (size_t bin = 0; bin < counts.size(); ++bin) values[i].histogram.counts[bin] += counts[bin];
@@ -196,10 +203,17 @@ Calibration calibrate(const std::shared_ptr<const model::TracedModel>& traced, c
     if (graph.body().value(id).type.dtype == DType::F32) is_observed[static_cast<size_t>(id)] = true;
   for (ValueId id = 0; id < graph.pass->end.values; ++id)
     if (is_observed[static_cast<size_t>(id)]) values.push_back({id});
+  const bool by_entropy = options.calibration == "entropy", counts = options.calibration != "minmax";
+  const int64_t bins = options.bins != 0 ? options.bins : by_entropy ? 128 : 2048;
+  // Both runs are planned before one of them runs: what does not fit is refused at once.
+  run(ranging_model(traced, values), {});
+  if (counts) {
+    for (Observed& observed : values) observed.histogram.counts.resize(static_cast<size_t>(bins));
+    run(counting_model(traced, values, bins), {});
+  }
   Calibration calibration{std::vector<ValueRange>(graph.needs_bytes.size()), observe_ranges(traced, values, run)};
-  if (options.calibration != "minmax") {
-    const bool by_entropy = options.calibration == "entropy";
-    count_numbers(traced, values, options.bins != 0 ? options.bins : by_entropy ? 128 : 2048, run);
+  if (counts) {
+    count_numbers(traced, values, bins, run);
     for (Observed& observed : values)
       observed.range = by_entropy ? entropy_range(observed.histogram, observed.range)
                                   : percentile_range(observed.histogram, observed.range, options.percentile);

@@ -33,7 +33,7 @@ struct ValueHistogram {
 ValueRange percentile_range(const ValueHistogram& histogram, const ValueRange& seen, double percentile);
 ValueRange entropy_range(const ValueHistogram& histogram, const ValueRange& seen, int64_t quantised_bins = 128);
 
-// Runs a model over the data: its outputs for each batch go to the function.
+// Runs a model over the data: its outputs for each batch go to the function. Without a function it is only planned.
 using EachBatch = std::function<void(const Results& outputs, int64_t samples)>;
 using RunModel = std::function<void(const Model& model, const EachBatch& each)>;
 

@@ -100,10 +100,17 @@ train::WeightsSource merged_weights(const ModelSpec& model, train::WeightsSource
   return merged;
 }
 
-int64_t count_adapted(const ModelSpec& model, const std::string& folder) {
+MergeFacts merge_facts(const ModelSpec& model, const std::string& folder) {
   const Adapters adapters(model, folder);
-  return std::ranges::count_if(adapters.products,
-                               [&](const WeightProduct& product) { return adapters.find(product.weight) != nullptr; });
+  const int64_t rank = adapters.options.rank;
+  MergeFacts facts;
+  for (const WeightProduct& product : adapters.products) {
+    if (adapters.find(product.weight) == nullptr) continue;
+    ++facts.weights;
+    const int64_t numbers = rank * (product.inputs + product.outputs) + product.outputs;
+    facts.bytes = std::max(facts.bytes, numbers * Bytes{sizeof(float)});
+  }
+  return facts;
 }
 
 }  // namespace plimsoll::shrink

@@ -12,7 +12,11 @@ namespace plimsoll::shrink {
 // and one row. Throws Error(BadData) for adapters that are another model's.
 train::WeightsSource merged_weights(const ModelSpec& model, train::WeightsSource base, const std::string& folder);
 
-// How many weights of the model have an adapter in the folder.
-int64_t count_adapted(const ModelSpec& model, const std::string& folder);
+// How many weights of the model have an adapter in the folder, and what merging the largest of them holds.
+struct MergeFacts {
+  int64_t weights = 0;
+  Bytes bytes = 0;
+};
+MergeFacts merge_facts(const ModelSpec& model, const std::string& folder);
 
 }  // namespace plimsoll::shrink

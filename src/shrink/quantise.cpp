@@ -1,5 +1,6 @@
 #include "shrink/quantise.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -9,6 +10,7 @@
 #include <plimsoll/error.h>
 #include "kernels/int8_convolution.h"
 #include "lower/lower.h"
+#include "memory/process.h"
 #include "model/model_state.h"
 #include "shrink/int8_weights.h"
 #include "train/compiled.h"
@@ -71,8 +73,17 @@ train::WeightsSource QuantisedModel::weights() const {
               }};
 }
 
+Bytes bytes_to_quantise(const std::string& weights) {
+  // More than inference runs; measured.
+  constexpr Bytes kCodeBytes = 11 * MiB / 2;
+  Bytes largest = 0;
+  session::WeightsReader(weights).for_each(
+      [&](const session::StoredTensor& tensor) { largest = std::max(largest, tensor.bytes); });
+  return kCodeBytes + std::min(largest, Int8Weights::kPieceBytes);
+}
+
 QuantisedModel quantise_model(const ModelSpec& spec, const std::string& weights, const QuantiseOptions& options,
-                              const RunModel& run) {
+                              const RunModel& run, Bytes line) {
   const auto plan = std::make_shared<Int8Plan>();
   plan->traced = std::make_shared<const model::TracedModel>(model::trace(spec, model::Passes::Inference));
   expect_same_model(spec, *plan->traced, weights);
@@ -80,15 +91,18 @@ QuantisedModel quantise_model(const ModelSpec& spec, const std::string& weights,
   plan->full_range = options.full_range.value_or(kernels::adds_bytes_exactly());
   const Calibration calibration = calibrate(plan->traced, plan->graph, options, run);
   for (const ValueRange& range : calibration.ranges) plan->scales.push_back(scale_of(range));
+  memory::drop_code_near(line);
 
   QuantisedModel made;
   made.plan = plan;
   made.traced = std::make_shared<const model::TracedModel>(
       model::trace(model::replay_spec(spec, plan->traced, int8_rewrite(plan)), model::Passes::Inference));
+  memory::drop_code_near(line);
   made.numbers = std::make_shared<const Int8Weights>(*plan, weights);
   made.report.samples = calibration.samples;
   made.report.memory_bytes_before = weight_bytes(plan->traced->inference, spec.batch);
   made.report.memory_bytes_after = weight_bytes(made.traced->inference, spec.batch);
+  memory::drop_code_near(line);
   for (const Int8Unit& unit : plan->graph.units)
     if (unit.has_weights()) made.report.layers.push_back(layer_of(plan->graph, unit));
   return made;
@@ -99,17 +113,23 @@ namespace {
 // Model::quantise. Weights go through temporary files.
 Model quantise_own(const Model& model, const Dataset& data, const MemoryLine& line, const QuantiseOptions& options,
                    QuantiseReport* report) {
-  const auto floats = std::make_shared<train::TemporaryFile>(), bytes = std::make_shared<train::TemporaryFile>();
+  const auto floats = std::make_shared<memory::TemporaryFile>(), bytes = std::make_shared<memory::TemporaryFile>();
   floats->create(options.scratch, "plimsoll-f32");
   model.save_weights(floats->path());
   Model(model).release();  // NOLINT(performance-unnecessary-copy-initialization): the handle of a const model
   ModelSpec spec = train::make_inference_spec(model, data.element());
+  // Without its weights: whether they suit the data is compared below.
+  spec.model = Model(model.name(), model.inputs(), model.outputs(), model.state()->function);
   spec.batch = std::max<int64_t>(1, train::count_batches(data).batch);
   const RunModel run = [&](Model observing, const EachBatch& each) {
+    if (!each) return;  // the call itself is refused where it does not fit
     observing.load_weights(floats->path());
     observing.predict(data, line, {.sink = each});
   };
-  QuantisedModel made = quantise_model(spec, floats->path(), options, run);
+  MemoryLine held_line = line;
+  const Reservation held =
+      held_line.reserve(Tag::Runtime, line.covers_process() ? bytes_to_quantise(floats->path()) : 0);
+  QuantisedModel made = quantise_model(spec, floats->path(), options, run, line.limit());
   bytes->create(options.scratch, "plimsoll-int8");
   const train::WeightsSource source = made.weights();
   session::write_weights_file(bytes->path(), source.tensors, source.write);

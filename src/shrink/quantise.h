@@ -23,8 +23,13 @@ struct QuantisedModel {
   train::WeightsSource weights() const;
 };
 
-// `run` runs a model with the weights of that file over the calibration data. Throws Error.
+// What quantising the weights of that file takes beside running the model: a piece of a weight, and the code that
+// traces, rewrites and saves a model.
+Bytes bytes_to_quantise(const std::string& weights);
+
+// `run` runs a model with the weights of that file over the calibration data. Near `line`, code that has run is
+// unmapped between one kind of work and the next. Throws Error.
 QuantisedModel quantise_model(const ModelSpec& spec, const std::string& weights, const QuantiseOptions& options,
-                              const RunModel& run);
+                              const RunModel& run, Bytes line);
 
 }  // namespace plimsoll::shrink

@@ -4,10 +4,10 @@
 
 #include <plimsoll/model.h>
 #include <plimsoll/shrink.h>
+#include "memory/temporary_file.h"
 #include "model/model_state.h"
 #include "shrink/strip.h"
 #include "train/compiled.h"
-#include "train/temporary_file.h"
 
 namespace plimsoll {
 namespace shrink {
@@ -31,7 +31,7 @@ class TemporaryModels {
   }
 
  private:
-  train::TemporaryFile name_;
+  memory::TemporaryFile name_;
 };
 
 // The weights of a stripped model are read from its directory at its first call.

@@ -89,6 +89,10 @@ net/out = reshape(net/w) shape=[B,36]
 net/a = attention(x, x, x) causal=1 scale=0.5
 net/d = dropout(net/a) key=7 per_sample=80 rate=0.5
 net/c = clip(net/d) high=6.0 low=0.0
+net/n = random_normal() deviation=1.0 key=8 mean=0.0 shape=[B,2,5]
+net/u = random_uniform() dtype="i32" high=9.0 key=9 low=0.0 shape=[5]
+net/b = bernoulli() key=10 p=0.5 shape=[]
+net/k = categorical(net/a) is_batched=1 key=11
 net/m = reduce_max(net/c) axes=[1] keep=0
 net/g = argmax(net/m) axis=2
 net/h = one_hot(net/g) classes=8
@@ -189,7 +193,10 @@ void run_once(const model::TracedPass& pass) {
 void read_and_run(const std::string& text) {
   Graph first;
   graph::parse_graph(text,
-                     [](std::string_view name) { return train::is_storable(name) ? ops::find_op(name) : nullptr; },
+                     [](std::string_view name) {
+                       const graph::Op* op = ops::find_op(name);
+                       return op != nullptr && op->storable ? op : nullptr;
+                     },
                      first, {.lines = 1000, .elements = int64_t{1} << 40});
   const train::ParsedPass parsed = train::parse_pass(text, pass_of(first), "net/");
   if (is_small(*parsed.forward.graph)) run_once(parsed.forward);

@@ -78,7 +78,9 @@ TEST(Inspect, OfAMissingFileSaysSo) {
     EXPECT_EQ(outcome.exit_code, 4) << name;
     EXPECT_THAT(outcome.errors, HasSubstr(fmt::format("{}: No such file", name)));
   }
-  EXPECT_THAT(run_program("inspect /dev").errors, HasSubstr("is a directory"));
+  // Folders of the system have others that may not be read, even by root.
+  for (const char* folder : {"/dev", "/"})
+    EXPECT_THAT(run_program(fmt::format("inspect {}", folder)).errors, HasSubstr("is a directory")) << folder;
   const Outcome model = run_program("inspect resnet51");
   EXPECT_EQ(model.exit_code, 2);
   EXPECT_THAT(model.errors, HasSubstr("did you mean resnet50"));
@@ -100,6 +102,25 @@ std::string run_on_terminal(int columns, const std::string& arguments) {
   ::waitpid(child, nullptr, 0);
   ::close(terminal);
   return text;
+}
+
+TEST(Messages, AreCutBetweenWords) {
+  const std::string command = "plan vgg16 --image-size 7", whole = run_program(command).errors;
+  ASSERT_GT(whole.size(), 120U);
+  for (const size_t columns : {40U, 80U}) {
+    std::string joined, line;
+    for (const char c : run_on_terminal(static_cast<int>(columns), command)) {
+      if (c == '\r') continue;
+      if (c != '\n') {
+        line += c;
+        continue;
+      }
+      EXPECT_LE(line.size(), columns) << line;
+      joined += (joined.empty() ? "" : " ") + line;
+      line.clear();
+    }
+    EXPECT_EQ(joined + "\n", whole);
+  }
 }
 
 TEST(Bar, FitsItsTerminal) {

@@ -76,7 +76,10 @@ TEST(HalfStorage, ProductsAreInBf16WhereTheProcessorMultipliesIt) {
   const auto less = planned("mixed_bfloat16", without);
   EXPECT_EQ(less["half_compute"]["in_bf16"], 0);
   EXPECT_EQ(less["half_storage"], planned("stored_bfloat16", without)["half_storage"]);
-  if (!multiplies) return;
+}
+
+TEST(HalfStorage, AProfileNamesTheProductsInBf16) {
+  if (!kernels::multiplies_bf16()) GTEST_SKIP() << "this processor does not multiply bf16";
   const Outcome profile = run_program("profile resnet18 --image-size 32 --batch 4 --steps 1 --policy mixed_bfloat16");
   for (const char* name : {"conv2d bf16", "conv2d_input_grad bf16", "conv2d_kernel_grad bf16"})
     EXPECT_THAT(profile.output, HasSubstr(name));

@@ -1,4 +1,5 @@
 // Help texts and the answers to mistyped commands.
+#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ TEST(Help, OfTrainFitsAScreen) {
     widest = std::max(widest, width);
   }
   EXPECT_LE(lines, 30) << help;
-  EXPECT_LE(widest, 100) << help;
+  EXPECT_LE(widest, 80) << help;
   for (const char* part :
        {"Memory:\n", "Data:\n", "Run:\n", "--memory SIZE", "--epochs N", "(default: adam)", "Examples:\n"})
     EXPECT_THAT(help, HasSubstr(part));
@@ -49,6 +50,21 @@ TEST(Help, AllFlagsAreThoseOfTheShortOneAndMore) {
     }
   }
   EXPECT_THAT(run_program("train --help-all").output, HasSubstr("--disk-limit SIZE"));
+}
+
+TEST(Help, HasEightyColumnsAndWholeWords) {
+  for (const char* verb : {"train", "adapt", "merge", "eval", "predict", "plan", "profile", "inspect", "report", "save",
+                           "prune", "strip", "quantize", "doctor", "demo", "bench pack"}) {
+    std::istringstream help(run_program(fmt::format("{} --help-all", verb)).output);
+    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << verb << ": " << line;
+  }
+  EXPECT_THAT(run_program("plan --help").output, HasSubstr("micro-batch  the step runs on some samples at a time"));
+}
+
+TEST(Help, EveryVerbThatWritesHasO) {
+  for (const char* verb : {"train", "adapt", "merge", "predict", "plan", "profile", "save", "prune", "strip",
+                           "quantize", "demo", "bench pack"})
+    EXPECT_THAT(run_program(fmt::format("{} --help-all", verb)).output, HasSubstr("  -o,--")) << verb;
 }
 
 TEST(Usage, UnknownFlagsNameTheNearest) {

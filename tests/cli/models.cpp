@@ -168,7 +168,7 @@ TEST_F(ModelDirectories, NamesOfClassesAreKept) {
   EXPECT_THAT(run("inspect " + in("pets.plimsoll")).output, HasSubstr("2 classes: cat, dog"));
   const Outcome wrong = run(fmt::format("eval {} --data {}", in("pets.plimsoll"), in("others")));
   EXPECT_EQ(wrong.exit_code, 4);
-  EXPECT_THAT(wrong.errors, HasSubstr("has the classes bird, cat but the model was trained on cat, dog"));
+  EXPECT_THAT(wrong.errors, HasSubstr("'bird' is none of the known classes cat, dog; the classes here are bird, cat"));
   const Outcome answers = run(fmt::format("predict {} --data {}", in("pets.plimsoll"), in("others")));
   EXPECT_EQ(answers.exit_code, 0) << answers.errors;
   EXPECT_THAT(answers.output, HasSubstr("0,cat,"));

@@ -79,6 +79,42 @@ TEST(Plan, SaysWhatItDoesAndWhy) {
     EXPECT_THAT(outcome.output, HasSubstr(words));
 }
 
+// The whole batch is chosen where it costs at most a tenth more time than micro-batches, and what was not chosen is
+// told.
+TEST(Plan, KeepsAllBitsForATenthOfTheTime) {
+  bool prefers_bits = false, prefers_time = false;
+  for (const char* flags :
+       {"--sequence 128 --memory 80MiB", "--sequence 128 --memory 60MiB", "--sequence 256 --memory 80MiB"}) {
+    SCOPED_TRACE(flags);
+    const std::string command =
+        fmt::format("plan gpt2-small --layers 2 --width 128 -b 32 --classes 500 --threads 2 --json {}", flags);
+    const auto plan_of = [](const std::string& words) {
+      return nlohmann::json::parse(run_program(words).output, nullptr, false);
+    };
+    const auto chosen = plan_of(command), whole = plan_of(command + " --without micro-batch");
+    ASSERT_TRUE(chosen.contains("other_plan")) << chosen;
+    const double other_ns = chosen["other_plan"]["predicted_step_ns"], ns = chosen["predicted_step_ns"];
+    EXPECT_LE(chosen["other_plan"]["peak_bytes"], chosen["line_bytes"]);
+    if (chosen["micro_batches"].size() == 1) {
+      prefers_bits = true;
+      EXPECT_EQ(chosen["exactness"], "bit-identical");
+      EXPECT_EQ(ns, whole["predicted_step_ns"]);
+      EXPECT_GT(chosen["other_plan"]["micro_batches"], 1);
+      EXPECT_LT(other_ns, ns);
+      EXPECT_LE(ns, 1.1 * other_ns);
+      EXPECT_THAT(run_program(command.substr(0, command.find(" --json")) + " " + flags).output,
+                  HasSubstr("instead " + chosen["other_plan"]["micro_batches"].dump() + " micro-batches: -"));
+    } else {
+      prefers_time = true;
+      EXPECT_EQ(chosen["other_plan"]["micro_batches"], 1);
+      EXPECT_EQ(other_ns, whole["predicted_step_ns"]);
+      EXPECT_GT(other_ns, 1.1 * ns);
+    }
+  }
+  EXPECT_TRUE(prefers_bits);
+  EXPECT_TRUE(prefers_time);
+}
+
 TEST(Plan, ACurveNeverTurnsBack) {
   const DiskFolder folder;
   for (const std::string& flags : {std::string("mlp"), std::string("fashion"), std::string("lenet --without spill"),

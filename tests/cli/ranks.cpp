@@ -190,7 +190,7 @@ TEST_F(Ranks, RefuseWhatCanNotBeCut) {
   EXPECT_EQ(refusal("--ranks 2 --memory 1GiB,1GiB,1GiB"),
             "plimsoll: --memory has 3 sizes for 2 ranks; give one, or one for each\n");
   EXPECT_THAT(refusal("--ranks none"), HasSubstr("--ranks 'none' is no number of ranks"));
-  EXPECT_THAT(refusal("--ranks 2 --restarts 1"), HasSubstr("give --run DIR"));
+  EXPECT_THAT(refusal("--ranks 2 --restarts 1"), HasSubstr("--restarts does nothing without --run"));
   EXPECT_THAT(refusal("--shards 4 --accumulate 2"), HasSubstr("give a batch of 16 instead"));
 }
 
@@ -202,8 +202,8 @@ TEST_F(Ranks, AreMissedWithASentenceWithoutMpi) {
   const Outcome ranks = run_program(words + " --ranks 2", hidden);
   EXPECT_EQ(ranks.exit_code, 2);
   EXPECT_EQ(ranks.errors,
-            "plimsoll: this build has no ranks: it was made without MPI; run ./plimsoll with --ranks, which installs "
-            "and builds it\n");
+            "plimsoll: ranks need MPI, which can't be loaded; install the package plimsoll-ranks, or in a checkout run "
+            "./plimsoll with --ranks, which installs and builds it\n");
   EXPECT_EQ(run_program(words, hidden).exit_code, 0) << "all else works";
 }
 

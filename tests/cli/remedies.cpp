@@ -91,6 +91,7 @@ TEST(Remedies, OfABatchThatMixes) {
   EXPECT_TRUE(names(refusal, "--memory"));
   EXPECT_TRUE(names(refusal, "--without none"));
   EXPECT_TRUE(names(refusal, "--batch"));
+  EXPECT_TRUE(names(refusal, "--auto-batch"));
 }
 
 TEST(Remedies, OfADiskLimitThatIsTooLow) {

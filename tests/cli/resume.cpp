@@ -1,7 +1,9 @@
 // train --run and --resume: a stopped run goes on as if it had not been stopped, and damage is reported.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -64,6 +66,22 @@ TEST_F(Resume, APruningGoesOnWithItsLayersAndIsSaved) {
   EXPECT_EQ(stored.exit_code, 0) << stored.errors;
 }
 
+// Killed between the row of an epoch and the checkpoint after it: the newest checkpoint is of the epoch's last step.
+TEST_F(Resume, AnEpochHasOneRow) {
+  ASSERT_EQ(start("run", "--epochs 3 --checkpoint-every 1 --keep 100").exit_code, 0);
+  for (const std::string& checkpoint : small.checkpoints("run"))
+    if (std::stoll(checkpoint.substr(checkpoint.rfind('-') + 1)) > 2 * SmallRun::kEpochSteps)
+      fs::remove_all(checkpoint);
+  const auto rows = [&](const char* file) {
+    const std::string text = SmallRun::content(small.in(std::string("run/") + file));
+    return std::ranges::count(text, '\n');
+  };
+  ASSERT_EQ(rows("metrics.jsonl"), 3);
+  ASSERT_EQ(go_on("run").exit_code, 0);
+  EXPECT_EQ(rows("metrics.jsonl"), 3);
+  EXPECT_EQ(rows("metrics.csv"), 4);
+}
+
 TEST_F(Resume, AFinishedRunIsFinished) {
   ASSERT_EQ(start("run", "--epochs 2").exit_code, 0);
   const Outcome again = go_on("run", save_flag("run"));
@@ -116,9 +134,32 @@ TEST_F(Resume, AnotherTrainingIsRefusedWithWhatDiffers) {
   const Outcome seed = go_on("run", "--seed 9");
   EXPECT_EQ(seed.exit_code, 2);
   EXPECT_THAT(seed.errors, HasSubstr("seed"));
-  const Outcome data = go_on("run", "--epochs 2 --data " + small.in("test.csv"));
-  EXPECT_EQ(data.exit_code, 2);
-  EXPECT_THAT(data.errors, HasSubstr("dataset"));
+}
+
+// Contents decide, and not the path: at the end of an epoch and within one.
+TEST_F(Resume, OtherDataIsRefusedWhereverItLies) {
+  const std::string table = SmallRun::content(small.in("train.csv")), header = table.substr(0, table.find('\n') + 1);
+  std::string labels = table, numbers = table;
+  for (size_t at = labels.find('\n', header.size()); at != std::string::npos; at = labels.find('\n', at + 1))
+    labels[at - 1] = labels[at - 1] == '0' ? '1' : '0';
+  std::replace(numbers.begin() + static_cast<std::ptrdiff_t>(header.size()), numbers.end(), '7', '6');
+  const std::string fewer = table.substr(0, table.rfind('\n', table.size() - 2) + 1);
+  const std::string more = table + table.substr(header.size());
+  fs::create_directory(small.in("copy"));
+  for (const char* steps : {"", "--steps 5"}) {
+    const std::string run = fmt::format("run{}", std::string(steps).size());
+    ASSERT_EQ(start(run, fmt::format("--epochs 1 {}", steps)).exit_code, 0);
+    for (const std::string& other : {labels, numbers, fewer, more}) {
+      std::ofstream(small.in("train.csv")) << other;
+      const Outcome refused = go_on(run, "--epochs 2 --steps 12");
+      EXPECT_EQ(refused.exit_code, 2);
+      EXPECT_THAT(refused.errors, HasSubstr("another dataset than '"));
+    }
+    std::ofstream(small.in("copy/moved.csv")) << table;
+    const Outcome moved = go_on(run, "--epochs 2 --steps 12 --data " + small.in("copy/moved.csv"));
+    EXPECT_EQ(moved.exit_code, 0) << moved.errors;
+    std::ofstream(small.in("train.csv")) << table;
+  }
 }
 
 TEST_F(Resume, WithoutARunIsRefused) {

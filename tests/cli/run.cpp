@@ -78,6 +78,48 @@ TEST_F(RunTest, ResolvedConfigTrainsTheSame) {
   EXPECT_EQ(nlohmann::json::parse(content_of(in("c/config.json")))["epochs"], 1);
 }
 
+TEST_F(RunTest, TheBestWeightsAreKeptAndSavedByName) {
+  // Labels that follow from the numbers are learned soon, and forgotten at such a rate.
+  ASSERT_EQ(train("--epochs 30 --lr 0.5 --keep 1 --run " + in("a")).exit_code, 0);
+  const auto report = nlohmann::json::parse(run_program("report --all --json " + in("a")).output);
+  ASSERT_EQ(report["best_by"], "val_loss");
+  const double best = report["best"]["val_loss"], last = report["rows"].back()["val_loss"];
+  constexpr double kRounding = 1e-5;  // eval takes larger batches
+  ASSERT_LT(best, last - 100 * kRounding) << "the test can tell them apart";
+  EXPECT_EQ(report["best_weights"], in("a/best.safetensors"));
+  EXPECT_THAT(run_program("report " + in("a")).output, HasSubstr("its weights are in " + in("a/best.safetensors")));
+  const auto loss_of = [&](const std::string& name, const std::string& which) {
+    const Outcome saved = run_program(fmt::format("save --run {} {} -o {}", in("a"), which, in(name)));
+    EXPECT_EQ(saved.exit_code, 0) << saved.errors;
+    const Outcome scored = run_program(fmt::format("eval {} --json --data {}", in(name), data_.folder()));
+    return nlohmann::json::parse(scored.output)["loss"].get<double>();
+  };
+  EXPECT_NEAR(loss_of("best", "--which best"), best, kRounding);
+  EXPECT_NEAR(loss_of("last", "--which last"), last, kRounding);
+  EXPECT_NEAR(loss_of("unsaid", ""), best, kRounding);
+  std::filesystem::remove(in("a/best.safetensors"));
+  const Outcome gone = run_program(fmt::format("save --run {} --which best -o {}", in("a"), in("x")));
+  EXPECT_EQ(gone.exit_code, 4);
+  EXPECT_THAT(gone.errors, HasSubstr("keeps no best weights"));
+  EXPECT_THAT(run_program("report " + in("a")).output, HasSubstr("its weights were not kept"));
+}
+
+TEST_F(RunTest, TheBestEpochIsThatOfTheNumberThatEarlyStoppingWatches) {
+  ASSERT_EQ(train("--epochs 30 --lr 0.5 --early-stopping val_accuracy:30 --run " + in("a")).exit_code, 0);
+  const auto report = nlohmann::json::parse(run_program("report --all --json " + in("a")).output);
+  EXPECT_EQ(report["best_by"], "val_accuracy");
+  for (const auto& row : report["rows"]) EXPECT_LE(row["val_accuracy"], report["best"]["val_accuracy"]);
+}
+
+// What would lose the result at the end of the first epoch is found before the run is made.
+TEST_F(RunTest, AnUnknownNumberToWatchIsRefusedFirst) {
+  const Outcome outcome = train("--epochs 3 --early-stopping nothing:3 --run " + in("a"));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("there is no 'nothing' to watch; this training has loss, accuracy"));
+  EXPECT_THAT(outcome.errors, ::testing::Not(HasSubstr("epoch 1")));
+  EXPECT_FALSE(fs::exists(in("a")));
+}
+
 TEST_F(RunTest, AFolderThatHoldsOneIsRefused) {
   ASSERT_EQ(train("--run " + in("a")).exit_code, 0);
   const std::string before = content_of(in("a/metrics.jsonl"));

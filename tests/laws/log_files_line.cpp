@@ -42,15 +42,12 @@ TEST_F(LogFilesLine, IsKeptAtTheSmallestLineThatIsNamed) {
   ASSERT_GT(line, 0);
   const testing::Outcome done = testing::run_program(train(line, "measured"));
   ASSERT_EQ(done.exit_code, 0) << done.errors;
-  EXPECT_LE(done.event("end")["measured_peak_bytes"].get<Bytes>(), line);
+  EXPECT_LE(done.event("end")["measured_peak_bytes"].get<Bytes>(), line);  // also where no control group can be made
   for (const char* name : {"config.json", "plan.txt", "plan.json", "metrics.csv", "metrics.jsonl", "events"})
     EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/measured/" + name)) << name;
   const testing::LimitedOutcome limited = testing::run_limited(
       {"/bin/sh", "-c", fmt::format("exec {} {} >/dev/null", PLIMSOLL_BINARY, train(line, "limited"))}, line);
-  if (!limited.run) {
-    GTEST_LOG_(INFO) << "no control group could be made (" << limited.reason << "); VmHWM was checked above";
-    return;
-  }
+  if (!limited.run) GTEST_SKIP() << "no control group could be made (" << limited.reason << ")";
   EXPECT_FALSE(limited.run->oom_killed);
   EXPECT_EQ(limited.run->exit_code, 0);
 }

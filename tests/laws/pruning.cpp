@@ -95,11 +95,7 @@ TEST_F(PruningLaws, PrunesInAControlGroupOfExactlyTheLine) {
   ASSERT_GT(line, 0);
   const testing::LimitedOutcome result = testing::run_limited(
       {"/bin/sh", "-c", fmt::format("exec {} {} --memory {} >/dev/null", PLIMSOLL_BINARY, command, line)}, line);
-  if (!result.run) {
-    const auto end = run(fmt::format("{} --memory {}", command, line), "end");
-    EXPECT_LE(end["measured_peak_bytes"].get<Bytes>(), line);
-    return;
-  }
+  if (!result.run) GTEST_SKIP() << "no control group could be made (" << result.reason << ")";
   EXPECT_FALSE(result.run->oom_killed);
   EXPECT_EQ(result.run->exit_code, 0);
 }
@@ -113,8 +109,8 @@ TEST_F(PruningLaws, BadInputIsOneClearError) {
   const std::string prune = fmt::format("prune mlp {} --memory 64MiB --save-model {} ", kData, path("none"));
   EXPECT_THAT(refusal(prune + "--from 0.5 --begin 10 --end 5"), HasSubstr("before it begins at step 10"));
   EXPECT_THAT(refusal(prune + "--to 1"), HasSubstr("a share of 1 zeros"));
-  EXPECT_THAT(refusal(prune + "--to=-0.5"), HasSubstr("a share of -0.5 zeros"));
-  EXPECT_THAT(refusal(prune + "--frequency 0"), HasSubstr("a frequency of 0"));
+  EXPECT_THAT(refusal(prune + "--to=-0.5"), HasSubstr("--to: '-0.5' is no number from 0 on"));
+  EXPECT_THAT(refusal(prune + "--frequency 0"), HasSubstr("--frequency: '0' is no number above 0"));
   EXPECT_THAT(refusal(prune + "--layer conv9"), HasSubstr("matches 'conv9'"));
   EXPECT_THAT(refusal("prune mlp --memory 64MiB"), HasSubstr("--save-model"));
   const std::string train =

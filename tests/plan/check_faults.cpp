@@ -68,8 +68,8 @@ TEST(CheckFaults, SubjectsAreValid) {
 
 TEST(CheckFaults, OfPlace) { expect_refused(testing::place_faults()); }
 TEST(CheckFaults, OfTime) { expect_refused(testing::time_faults()); }
-TEST(CheckFaults, OfSteps) { expect_refused(testing::action_faults()); }
-TEST(CheckFaults, OfParts) { expect_refused(testing::micro_batch_faults()); }
+TEST(CheckFaults, OfActions) { expect_refused(testing::action_faults()); }
+TEST(CheckFaults, OfMicroBatches) { expect_refused(testing::micro_batch_faults()); }
 TEST(CheckFaults, OfTransfersAndVariants) { expect_refused(testing::transfer_faults()); }
 TEST(CheckFaults, OfReports) { expect_refused(testing::report_faults()); }
 

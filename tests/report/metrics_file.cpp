@@ -122,8 +122,8 @@ TEST_F(MetricsFiles, LinesAfterAStepAreCutOff) {
   fill(1);
   const std::string whole_csv = content_of(csv_), whole_json = content_of(json_);
   for (const int64_t step : {4995, 9, 10'000}) {
-    csv.truncate_after(step);
-    json.truncate_after(step);
+    csv.truncate_after(step, step / 10 + 1);
+    json.truncate_after(step, step / 10 + 1);
     const auto lines = [&](const std::string& path) { return std::ranges::count(content_of(path), '\n'); };
     EXPECT_EQ(lines(csv_), std::min<int64_t>(step / 10, 1000) + 1);
     EXPECT_EQ(lines(json_), std::min<int64_t>(step / 10, 1000));
@@ -133,15 +133,29 @@ TEST_F(MetricsFiles, LinesAfterAStepAreCutOff) {
   }
 }
 
+// A checkpoint may be written after the last step of an epoch that is then still to be ended.
+TEST_F(MetricsFiles, TheRowOfAnEpochThatIsEndedAgainIsCutOff) {
+  MetricsCsv csv(csv_);
+  MetricsJson json(json_);
+  for (int64_t epoch = 1; epoch <= 3; ++epoch) {
+    csv.append({epoch, 10 * epoch, {{"loss", 1}}});
+    json.append({epoch, 10 * epoch, {}});
+  }
+  csv.truncate_after(20, 2);
+  json.truncate_after(20, 2);
+  EXPECT_EQ(content_of(csv_), "epoch,step,loss\n1,10,1\n");
+  EXPECT_EQ(content_of(json_), "{\"epoch\":1,\"step\":10}\n");
+}
+
 TEST_F(MetricsFiles, DamagedLinesAreCutOffWithThoseBehind) {
   folder_.write("metrics.csv", "epoch,step,loss\n1,10,0.5\nnonsense\n3,30,1\n");
   folder_.write("metrics.jsonl", "{\"epoch\":1,\"step\":10}\nnonsense\n{\"epoch\":3,\"step\":30}\n");
-  MetricsCsv(csv_, Content::Kept).truncate_after(100);
-  MetricsJson(json_, Content::Kept).truncate_after(100);
+  MetricsCsv(csv_, Content::Kept).truncate_after(100, 11);
+  MetricsJson(json_, Content::Kept).truncate_after(100, 11);
   EXPECT_EQ(content_of(csv_), "epoch,step,loss\n1,10,0.5\n");
   EXPECT_EQ(content_of(json_), "{\"epoch\":1,\"step\":10}\n");
   folder_.write("metrics.jsonl", std::string(2 * kLongestLine, 'x') + "\n");
-  EXPECT_THAT(error_of([&] { MetricsJson(json_, Content::Kept).truncate_after(1); }),
+  EXPECT_THAT(error_of([&] { MetricsJson(json_, Content::Kept).truncate_after(1, 1); }),
               HasSubstr("is longer than 64 KiB"));
 }
 

@@ -99,7 +99,7 @@ class Cgroup {
     if (!exists(parent)) return false;
     const std::string folder = parent + "/plimsoll-test-" + std::to_string(::getpid()) + "-" + std::to_string(++serial);
     if (::mkdir(folder.c_str(), 0755) != 0) {
-      reason_ = "cannot make " + folder + ": " + std::strerror(errno);
+      reason_ = "cannot make a group in " + parent + ": " + std::strerror(errno);
       return false;
     }
     version1_ = exists(folder + "/memory.limit_in_bytes");

@@ -30,7 +30,7 @@ class LiveTree {
     rebuild(last + width_);
   }
 
-  // Up from both ends, until they meet below one node; then what was added above that.
+  // Maxima up to the common parent, plus its ancestors' pending sums.
   Bytes highest(int32_t first, int32_t last) const {
     if (first > last) return kNothing;
     int32_t left = first + width_, right = last + width_;

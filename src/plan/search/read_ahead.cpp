@@ -105,7 +105,7 @@ std::vector<TaskId> read_ahead(const Staged& staged, const std::vector<TaskId>& 
   }
   std::vector<int32_t> by_place(actions.size());
   std::iota(by_place.begin(), by_place.end(), 0);
-  // At the same place, actions that moved there come before the one that was there.
+  // Ties: a moved action precedes the one originally there.
   std::stable_sort(by_place.begin(), by_place.end(), [&](int32_t a, int32_t b) {
     return std::pair(place[a], place[a] == a) < std::pair(place[b], place[b] == b);
   });
