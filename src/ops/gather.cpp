@@ -17,9 +17,12 @@ namespace {
 void infer_gather(Infer& n) {
   n.expect_inputs(2, 2);
   if (has_packed(n.attrs) != (n.in[0].dtype == DType::U8)) n.fail("a table of bytes must be a packed one");
-  if (!has_packed(n.attrs)) n.expect_rank(0, 2);
+  if (has_packed(n.attrs))
+    expect_packed(n, 0);
+  else
+    n.expect_rank(0, 2);
   Shape out = n.in[1].shape;
-  out.push_back(has_packed(n.attrs) ? packed_dims(n.attrs)[1] : n.in[0].shape[1]);
+  out.push_back(has_packed(n.attrs) ? Dim(packed_form(n.attrs).columns) : n.in[0].shape[1]);
   n.out = {{DType::F32, out}};
 }
 

@@ -70,7 +70,10 @@ void expect_kernel(Infer& n) {
   const bool transposed = n.attrs.i("transposed") != 0, is_packed = has_packed(n.attrs);
   if (is_packed != (n.in[1].dtype == DType::U8) || (is_packed && !transposed))
     n.fail("a kernel of bytes must be a packed one, transposed");
-  if (!is_packed) n.expect_rank(1, 2);
+  if (is_packed)
+    expect_packed(n, 1);
+  else
+    n.expect_rank(1, 2);
   const Shape kernel = is_packed ? n.attrs.shape("packed_dims") : n.in[1].shape;
   if (!(n.in[0].shape[1] == kernel[transposed ? 1 : 0]))
     n.fail(fmt::format("x is {} but the {}kernel is {}", to_string(n.in[0]), transposed ? "transposed " : "",

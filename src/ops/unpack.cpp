@@ -1,6 +1,8 @@
 // unpack: packed weights as f32. Lowering adds it before operators that do not read weights packed.
 #include "ops/unpack.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "kernels/kernel.h"
@@ -11,10 +13,7 @@ namespace {
 
 void infer(Infer& n) {
   n.expect_inputs(1, 1);
-  if (!has_packed(n.attrs)) n.fail("it needs the type and the sizes of what is packed");
-  if (!(n.in[0] == packed_type(packed_form(n.attrs))))
-    n.fail(fmt::format("{} does not hold {} {}", to_string(n.in[0]), n.attrs.s("packed"),
-                       to_string(packed_dims(n.attrs))));
+  expect_packed(n, 0);
   n.out = {{DType::F32, n.attrs.shape("packed_dims")}};
 }
 
@@ -58,6 +57,18 @@ void set_packed(Attrs& attrs, DType dtype, const Dims& dims) {
 bool has_packed(const Attrs& attrs) { return attrs.has("packed"); }
 Dims packed_dims(const Attrs& attrs) { return attrs.dims("packed_dims"); }
 PackedWeights packed_form(const Attrs& attrs) { return {parse_dtype(attrs.s("packed")), packed_dims(attrs)}; }
+
+void expect_packed(const Infer& n, size_t input) {
+  if (!has_packed(n.attrs)) n.fail("it needs the type and the sizes of what is packed");
+  const Dims dims = packed_dims(n.attrs);
+  const DType dtype = parse_dtype(n.attrs.s("packed"));
+  if ((dtype != DType::BF16 && dtype != DType::I8) || std::ssize(dims) < 2 ||
+      std::ranges::any_of(dims, [](int64_t size) { return size < 1; }))
+    n.fail(fmt::format("{} {} can't be packed", n.attrs.s("packed"), to_string(dims)));
+  static_cast<void>(element_count(n.attrs.shape("packed_dims")));  // throws where it is too large a number
+  if (!(n.in[input] == packed_type(packed_form(n.attrs))))
+    n.fail(fmt::format("{} does not hold {} {}", to_string(n.in[input]), n.attrs.s("packed"), to_string(dims)));
+}
 
 bool reads_packed(const Op& op, const Attrs& attrs, size_t input) {
   if (op.name == "gather") return input == 0;

@@ -15,6 +15,9 @@ bool has_packed(const Attrs& attrs);
 Dims packed_dims(const Attrs& attrs);
 PackedWeights packed_form(const Attrs& attrs);
 
+// Fails unless the input has the bytes of these settings.
+void expect_packed(const Infer& n, size_t input);
+
 // Whether the operator reads this input packed, with these settings. It then gets the settings of set_packed.
 bool reads_packed(const Op& op, const Attrs& attrs, size_t input);
 
