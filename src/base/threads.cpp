@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/thread_pool.h"
 
 namespace plimsoll {
 
@@ -15,5 +16,10 @@ void set_threads(int threads) {
 }
 
 int threads() { return ::omp_get_max_threads(); }
+
+void start_pool(int count) noexcept {
+#pragma omp parallel num_threads(count)
+  asm volatile("");  // NOLINT(hicpp-no-assembler): something, so that the region is kept
+}
 
 }  // namespace plimsoll

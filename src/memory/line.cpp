@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "base/thread_pool.h"
 #include "memory/default_line.h"
 #include "memory/process.h"
 
@@ -226,9 +227,7 @@ MemoryLine MemoryLine::process(std::string_view text) {
 
 MemoryLine MemoryLine::process(Bytes limit) {
   memory::tame_allocator();
-// The pool's threads and stacks exist before the process is measured.
-#pragma omp parallel
-  {}
+  start_pool();  // before the process is measured
   MemoryLine line(std::make_shared<memory::Ledger>(limit, true));
   line.measure_process();
   return line;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <plimsoll/memory_line.h>
+#include "base/thread_pool.h"
 #include "kernels/dnnl_kernel.h"
 #include "memory/cgroup.h"
 #include "memory/process.h"
@@ -20,8 +21,7 @@ constexpr Bytes kProbeBytes = 64 * MiB;  // written to a disk to measure it
 
 // Brings up what every run needs: the pool of threads, the engine, a kernel.
 void warm_up() {
-#pragma omp parallel
-  {}
+  start_pool();
   const kernels::ConcreteType square{DType::F32, {16, 16}, {}, false};
   const dnnl::matmul::primitive_desc pd(
       {kernels::plain_desc(DType::F32, square.dims), kernels::plain_desc(DType::F32, square.dims),

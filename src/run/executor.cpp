@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "run/thread_waits.h"
+
 namespace plimsoll::run {
 
 class Executor::Binder {
@@ -239,6 +241,7 @@ void Executor::give_all(std::span<std::byte* const> places) noexcept {
 }
 
 void Executor::begin(const kernels::StepState& state) noexcept {
+  look_at_processors();
   for (size_t i = 0; i < states_.size(); ++i) {
     states_[i] = state;
     states_[i].first_sample += first_samples_[i];

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/memory_line.h>
+#include "base/thread_pool.h"
 #include "train/agreement.h"
 
 namespace plimsoll::train {
@@ -62,8 +63,7 @@ int ReplicaGroup::threads_of(int replica) const {
 void ReplicaGroup::start_threads() {
   run([this](int replica) {
     omp_set_num_threads(threads_of(replica));
-#pragma omp parallel
-    {}
+    start_pool();
     const ranks::NetworkSpeed speed = ranks::measure_network(*end(replica));
     if (replica == 0) network_ = speed;
   });
