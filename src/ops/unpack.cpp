@@ -62,7 +62,7 @@ void expect_packed(const Infer& n, size_t input) {
   if (!has_packed(n.attrs)) n.fail("it needs the type and the sizes of what is packed");
   const Dims dims = packed_dims(n.attrs);
   const DType dtype = parse_dtype(n.attrs.s("packed"));
-  if ((dtype != DType::BF16 && dtype != DType::I8) || std::ssize(dims) < 2 ||
+  if ((dtype != DType::BF16 && dtype != DType::I8) || dims.rank() < 2 ||
       std::ranges::any_of(dims, [](int64_t size) { return size < 1; }))
     n.fail(fmt::format("{} {} can't be packed", n.attrs.s("packed"), to_string(dims)));
   static_cast<void>(element_count(n.attrs.shape("packed_dims")));  // throws where it is too large a number

@@ -42,8 +42,8 @@ int64_t waited_by(int tasks, const char* thread) noexcept {
   const ssize_t bytes = ::read(file, text, sizeof text);
   ::close(file);
   if (bytes <= 0) return -1;
-  const char* const end = text + bytes;
-  const char* const gap = std::find(text, end, ' ');
+  const char *const begin = text, *const end = begin + bytes;
+  const char* const gap = std::find(begin, end, ' ');
   int64_t waited = 0;
   if (gap != end) std::from_chars(gap + 1, end, waited);
   return waited;
