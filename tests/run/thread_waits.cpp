@@ -30,8 +30,7 @@ class OtherProcesses {
     for (int i = 0; i < count; ++i) {
       const pid_t child = ::fork();
       if (child == 0)
-        for (volatile int64_t n = 0;; n = n + 1) {
-        }
+        for (;;) asm volatile("");
       children_.push_back(child);
     }
   }
