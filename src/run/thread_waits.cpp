@@ -13,6 +13,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -47,6 +48,11 @@ int64_t waited_by(int tasks, const char* thread) noexcept {
   int64_t waited = 0;
   if (gap != end) std::from_chars(gap + 1, end, waited);
   return waited;
+}
+
+// Variables with which whoever started the program told libgomp how its threads wait.
+bool is_told_how_to_wait() noexcept {
+  return std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr;
 }
 
 // libgomp spins long before a thread sleeps (GOMP_SPINCOUNT, 300,000 times by default), but only a hundred times where
@@ -153,6 +159,7 @@ void look_at_processors() noexcept {
   if (!lock) return;  // another looks
   mine.next_look_ns.store(now + kBetweenLooks_ns);
   if (::omp_get_max_threads() < 2) return;
+  if (is_told_how_to_wait()) return mine.next_look_ns.store(INT64_MAX);
   const int64_t waited = waited_for_processors_ns();
   if (waited < 0) return mine.next_look_ns.store(INT64_MAX);
   const bool was_busy = mine.judge.is_busy(), is_busy = mine.judge.update(waited, now);

@@ -25,7 +25,8 @@ class BusyJudge {
 int64_t waited_for_processors_ns() noexcept;
 
 // To be called before each run: costs a coarse clock, and 20 times a second a look at the threads. On a busy machine
-// the threads of OpenMP sleep soon from then on, until it is idle again.
+// the threads of OpenMP sleep soon from then on, until it is idle again. Does nothing where OMP_WAIT_POLICY or
+// GOMP_SPINCOUNT says how they wait.
 void look_at_processors() noexcept;
 
 // What the last look found.
