@@ -241,23 +241,53 @@ def _(a, values, rows):
 
 
 @op("attention")
-def _(a, q, k, v, mask=None):
+def _(a, q, k, v, *more):
     heads_last = a.get("layout") == "bthd"
     if heads_last:
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    scale = a.get("scale", 0.0) or 1 / math.sqrt(q.shape[-1])
-    scores = q @ k.transpose(-1, -2) * scale
+    group = q.shape[1] // k.shape[1]
+    k, v = (x.repeat_interleave(group, 1) for x in (k, v))
+    more = list(more)
+    named = [name for name in ("bias", "sequences", "past") if a.get(name)]
+    mask = more.pop(0) if len(more) > len(named) else None
+    extra = dict(zip(named, more))
+    scores = q @ k.transpose(-1, -2) * (a.get("scale", 0.0) or 1 / math.sqrt(q.shape[-1]))
+    if a.get("cap"):
+        scores = a["cap"] * torch.tanh(scores / a["cap"])
+    if "bias" in extra:
+        scores = scores + extra["bias"]
     hidden = torch.zeros_like(scores, dtype=torch.bool)
     if mask is not None:
         hidden = hidden | (mask == 0)
+    past = extra.get("past", torch.zeros(1, dtype=torch.int64)).reshape(-1, 1, 1, 1)
+    at_q = torch.arange(q.shape[2]).reshape(1, 1, -1, 1) + past
+    at_k = torch.arange(k.shape[2]).reshape(1, 1, 1, -1)
+    if a.get("alibi"):
+        scores = scores - alibi_slopes(q.shape[1]).reshape(1, -1, 1, 1) * (at_q - at_k).abs()
     if a.get("causal"):
-        hidden = hidden | (torch.ones(scores.shape[-2:]).triu(1) > 0)
+        hidden = hidden | (at_k > at_q)
+    if a.get("window"):
+        hidden = hidden | ((at_q - at_k).abs() >= a["window"])
+    if "sequences" in extra:
+        of = extra["sequences"]
+        hidden = hidden | (of[:, None, :, None] != of[:, None, None, :])
     scores = scores.masked_fill(hidden, -math.inf)
     # A query that may see nothing gives zeros.
     blind = hidden.all(-1, keepdim=True)
     shares = torch.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
     y = shares @ v
     return y.transpose(1, 2) if heads_last else y, torch.logsumexp(scores, -1)
+
+
+# The published rule (Press et al., 2022): powers of 2^(-8/n), and for other n those of neighbouring powers of two.
+def alibi_slopes(heads):
+    def of_power(n):
+        start = 2.0 ** (-(2.0 ** -(math.log2(n) - 3)))
+        return [start * start**i for i in range(n)]
+    if math.log2(heads).is_integer():
+        return torch.tensor(of_power(heads), dtype=torch.float64)
+    whole = 2 ** math.floor(math.log2(heads))
+    return torch.tensor(of_power(whole) + of_power(2 * whole)[0::2][:heads - whole], dtype=torch.float64)
 
 
 # Element by element.
