@@ -109,7 +109,9 @@ class ErrorFilter {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+  // mpirun handles it, but not while it starts and ends: the closed pipe of a rank that has ended would kill it then.
+  std::signal(SIGPIPE, SIG_IGN);
   ::execvp(words[0], words.data());
   ::_exit(127);
 }

@@ -16,6 +16,7 @@
 #include "ops/ops.h"
 #include "plan/check/check.h"
 #include "report/plan_file.h"
+#include "session/engine.h"
 #include "support/disk_folder.h"
 #include "support/error_of.h"
 #include "weights/weights_file.h"

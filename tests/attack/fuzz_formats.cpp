@@ -22,7 +22,7 @@
 namespace plimsoll::testing {
 namespace {
 
-using namespace data;
+using namespace input;
 
 std::vector<std::string> corpus(const std::string& format) {
   std::vector<std::filesystem::path> paths;

@@ -14,6 +14,7 @@
 
 #include "attack/effort.h"
 #include "ops/ops.h"
+#include "session/engine.h"
 #include "support/disk_folder.h"
 #include "weights/weights_file.h"
 

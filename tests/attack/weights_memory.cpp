@@ -7,6 +7,7 @@
 
 #include "attack/counted_memory.h"
 #include "ops/ops.h"
+#include "session/engine.h"
 #include "support/disk_folder.h"
 #include "weights/weights_file.h"
 
