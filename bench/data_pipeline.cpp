@@ -12,9 +12,9 @@
 #include <plimsoll/dataset.h>
 #include <plimsoll/error.h>
 #include "base/random.h"
-#include "data/files.h"
-#include "data/pictures.h"
-#include "data/records.h"
+#include "input/files.h"
+#include "input/pictures.h"
+#include "input/records.h"
 
 namespace plimsoll {
 namespace {

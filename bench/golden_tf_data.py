@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/dataset/golden/tf_data.txt: what tf.data gives for the pipelines of tests/dataset/golden.cpp.
+"""Writes tests/input/golden/tf_data.txt: what tf.data gives for the pipelines of tests/input/golden.cpp.
 
     python3 -m venv VENV && VENV/bin/pip install tensorflow-cpu && VENV/bin/python bench/golden_tf_data.py
 
@@ -91,7 +91,7 @@ def text(element):
 
 
 if __name__ == "__main__":
-    path = pathlib.Path(__file__).parent.parent / "tests/dataset/golden/tf_data.txt"
+    path = pathlib.Path(__file__).parent.parent / "tests/input/golden/tf_data.txt"
     lines = [f"# made by bench/golden_tf_data.py with TensorFlow {tf.__version__}"]
     for name, make in CASES.items():
         lines.append(f"{name}:" + "|".join(" " + text(element) + " " for element in make()).rstrip())

@@ -4,16 +4,14 @@ include(GNUInstallDirs)
 
 # Whole folders, and those files of others that loading a model needs.
 set(inference_sources)
-foreach(folder base graph kernels ops memory plan lower run session)
+foreach(folder base graph kernels ops memory plan lower run weights session store)
   file(GLOB_RECURSE of_folder CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp)
   list(APPEND inference_sources ${of_folder})
 endforeach()
 list(TRANSFORM inference_sources REPLACE "^${PROJECT_SOURCE_DIR}/" "")
 list(APPEND inference_sources
-     src/model/metric.cpp src/model/model.cpp src/model/rewrite.cpp src/model/shapes.cpp
-     src/report/data.cpp src/report/forecast.cpp src/report/json.cpp src/report/plan_report.cpp src/report/scale_report.cpp src/report/words.cpp
-     src/train/folded_norms.cpp src/train/model_facts.cpp src/train/model_file.cpp src/train/model_folder.cpp src/train/model_graph.cpp
-     src/train/predictor.cpp)
+     src/model/metric.cpp src/model/model.cpp src/model/normalisation.cpp src/model/rewrite.cpp src/model/shapes.cpp
+     src/report/data.cpp src/report/forecast.cpp src/report/json.cpp src/report/plan_report.cpp src/report/scale_report.cpp src/report/words.cpp)
 
 add_library(plimsoll ${inference_sources})
 add_library(plimsoll::plimsoll ALIAS plimsoll)

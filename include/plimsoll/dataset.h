@@ -24,14 +24,14 @@ namespace plimsoll {
 
 class Dataset;
 class Iteration;
-namespace dataset {
+namespace input {
 struct Column;
 class Recipe;
 class Running;
 std::shared_ptr<const Recipe> recipe_of(const Dataset& dataset);
 Dataset make_dataset(std::shared_ptr<const Recipe> recipe);
 Iteration start_iteration(const Dataset& dataset, MemoryLine& share);
-}  // namespace dataset
+}  // namespace input
 
 // For a number of threads or slots: as many as the slowest stage needs, within the share of the line.
 constexpr int AUTOTUNE = -1;
@@ -53,7 +53,7 @@ std::string to_string(const ElementSpec& spec);  // "x f32[28,28], y u8[]"
 // The values of one element, in place.
 class ElementView {
  public:
-  ElementView(const ElementSpec& spec, const dataset::Column* columns, int64_t row)
+  ElementView(const ElementSpec& spec, const input::Column* columns, int64_t row)
       : spec_(&spec), columns_(columns), row_(row) {}
 
   size_t size() const { return spec_->size(); }
@@ -84,14 +84,14 @@ class ElementView {
   void expect_type(size_t component, DType wanted) const;
 
   const ElementSpec* spec_;
-  const dataset::Column* columns_;
+  const input::Column* columns_;
   int64_t row_;
 };
 
 // The memory that one element is written to.
 class ElementSlot {
  public:
-  ElementSlot(const ElementSpec& spec, const dataset::Column* columns, int64_t row) : view_(spec, columns, row) {}
+  ElementSlot(const ElementSpec& spec, const input::Column* columns, int64_t row) : view_(spec, columns, row) {}
 
   size_t size() const { return view_.size(); }
   const ElementSpec& spec() const { return view_.spec(); }
@@ -178,9 +178,9 @@ class Iteration {
 
  private:
   friend class Dataset;
-  friend Iteration dataset::start_iteration(const Dataset& dataset, MemoryLine& share);
-  explicit Iteration(std::unique_ptr<dataset::Running> running);
-  std::unique_ptr<dataset::Running> running_;
+  friend Iteration input::start_iteration(const Dataset& dataset, MemoryLine& share);
+  explicit Iteration(std::unique_ptr<input::Running> running);
+  std::unique_ptr<input::Running> running_;
 };
 
 // Numbers that stay the caller's: see borrow.
@@ -389,10 +389,10 @@ class Dataset {
   Iteration on(MemoryLine& line, Bytes most) const;
 
  private:
-  friend std::shared_ptr<const dataset::Recipe> dataset::recipe_of(const Dataset& dataset);
-  friend Dataset dataset::make_dataset(std::shared_ptr<const dataset::Recipe> recipe);
-  explicit Dataset(std::shared_ptr<const dataset::Recipe> recipe) : recipe_(std::move(recipe)) {}
-  std::shared_ptr<const dataset::Recipe> recipe_;
+  friend std::shared_ptr<const input::Recipe> input::recipe_of(const Dataset& dataset);
+  friend Dataset input::make_dataset(std::shared_ptr<const input::Recipe> recipe);
+  explicit Dataset(std::shared_ptr<const input::Recipe> recipe) : recipe_(std::move(recipe)) {}
+  std::shared_ptr<const input::Recipe> recipe_;
 };
 
 using Sample = Dataset::Sample;

@@ -6,9 +6,9 @@
 #include "cli/verbs.h"
 #include "memory/output_file.h"
 #include "memory/process.h"
-#include "session/weights_file.h"
 #include "shrink/adapter_file.h"
 #include "shrink/merge.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::cli {
 
@@ -32,7 +32,7 @@ int run_adapt(const Arguments& arguments) {
 }
 
 void load_trained(train::Training& training, const std::string& weights, const Arguments& arguments) {
-  session::load_weights(*training.session, training.graph, weights, {.may_miss = training.starts_fresh});
+  weights::load_weights(*training.session, training.graph, weights, {.may_miss = training.starts_fresh});
   if (!arguments.adapter.empty())
     shrink::load_adapter(*training.session, training.graph, training.model, arguments.adapter);
 }
@@ -47,9 +47,9 @@ int run_merge(const Arguments& arguments) {
   line.expect_training();  // it traces, reads and saves a model
   line.measure_process();
   const Reservation held =
-      line.reserve(Tag::Staging, facts.bytes + session::kWeightsFileBytes + 2 * memory::OutputFile::kBufferBytes);
-  const train::WeightsSource base = train::weights_of_file(weights, traced);
-  train::save_model(arguments.output, model, traced, shrink::merged_weights(model, base, arguments.adapter));
+      line.reserve(Tag::Staging, facts.bytes + weights::kWeightsFileBytes + 2 * memory::OutputFile::kBufferBytes);
+  const store::WeightsSource base = store::weights_of_file(weights, traced);
+  store::save_model(arguments.output, model, traced, shrink::merged_weights(model, base, arguments.adapter));
   const Bytes peak = peak_resident_bytes();
   if (arguments.json)
     fmt::print(R"({{"event":"merge","merged_weights":{},"measured_peak_bytes":{},"line_bytes":{}}})"

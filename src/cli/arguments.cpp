@@ -11,14 +11,14 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "checkpoints/run_directory.h"
 #include "cli/maps.h"
+#include "input/opening/follow_data.h"
 #include "memory/output_file.h"
 #include "shrink/adapt.h"
 #include "shrink/adapter_file.h"
+#include "store/model_file.h"
 #include "train/data_names.h"
-#include "train/follow_data.h"
-#include "train/model_file.h"
-#include "train/run_directory.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -131,7 +131,7 @@ std::string without_flag(const train::Spec& after) {
 
 // Sizes of a built-in model that no flag gives: those that its weights were trained with, else what follows from the
 // data. Returns the latter for people.
-std::string follow_data(const train::DataSpec& where, train::Purpose purpose, Arguments& arguments) {
+std::string follow_data(const input::DataSpec& where, train::Purpose purpose, Arguments& arguments) {
   if (train::is_model_path(arguments.model)) return "";
   ModelOptions& options = arguments.model_options;
   const ModelOptions before = options;
@@ -140,7 +140,7 @@ std::string follow_data(const train::DataSpec& where, train::Purpose purpose, Ar
   if (has_weights) train::read_model_options(arguments.weights, arguments.model, options);
   // Data to evaluate on may lack classes that weights of others know.
   if (!arguments.weights.empty() && purpose == train::Purpose::Evaluate && options == before) return "";
-  const train::FollowedOptions followed = train::follow_data(arguments.model, options, where);
+  const input::FollowedOptions followed = input::follow_data(arguments.model, options, where);
   options = followed.options;
   return followed.text;
 }
@@ -152,7 +152,7 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.model = arguments.model;
   spec.model_options = arguments.model_options;
   if (train::is_model_path(spec.model))
-    spec.stored_model = std::make_shared<const train::StoredModel>(train::read_model(spec.model));
+    spec.stored_model = std::make_shared<const store::StoredModel>(store::read_model(spec.model));
   spec.batch = arguments.batch;
   spec.finds_batch = arguments.auto_batch;
   set_trained(arguments, spec);
@@ -170,7 +170,7 @@ train::Spec spec_of(const Arguments& arguments, train::Purpose purpose) {
   spec.finds_bad_numbers = arguments.debug_nan;
   spec.predicts = arguments.predicts;
   if (arguments.predicts) spec.log_bytes = 2 * memory::OutputFile::kBufferBytes;
-  if (!arguments.run.empty()) spec.log_bytes = train::run_log_bytes();
+  if (!arguments.run.empty()) spec.log_bytes = checkpoints::run_log_bytes();
   set_half_storage(arguments.half_storage, spec);
   const train::Spec halved = spec;
   if (!arguments.policy.empty()) spec.policy = Policy::named(arguments.policy);
@@ -247,7 +247,7 @@ std::string flags_of(const train::Spec& before, const train::Spec& after) {
 }
 
 train::Spec spec_with_data(const Arguments& given, train::Purpose purpose) {
-  const train::DataSpec where = data_spec_of(given);
+  const input::DataSpec where = data_spec_of(given);
   Arguments arguments = given;
   const std::string followed = follow_data(where, purpose, arguments);
   train::Spec spec = spec_of(arguments, purpose);
@@ -257,7 +257,7 @@ train::Spec spec_with_data(const Arguments& given, train::Purpose purpose) {
     train::read_data_names(arguments.weights, model.preprocessing);
   spec.pipeline = pipeline_of(arguments, model);
   spec.data =
-      purpose == train::Purpose::Evaluate ? train::open_test_data(where, model) : train::open_data(where, model);
+      purpose == train::Purpose::Evaluate ? input::open_test_data(where, model) : input::open_data(where, model);
   if (!followed.empty()) spec.data.kind += fmt::format(" (so the model has {})", followed);
   expect_maps_fit(arguments, model, spec.data);
   return spec;
@@ -270,7 +270,7 @@ std::string weights_to_load(const Arguments& arguments, const train::Spec& spec)
                             "stored model",
                             spec.model),
                 ErrorKind::Usage);
-  train::expect_whole_weights(*spec.stored_model);
+  store::expect_whole_weights(*spec.stored_model);
   return spec.stored_model->weights_path();
 }
 

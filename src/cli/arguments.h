@@ -136,8 +136,8 @@ train::Spec spec_with_data(const Arguments& arguments, train::Purpose purpose);
 // Throws Error(Usage) when there are neither.
 std::string weights_to_load(const Arguments& arguments, const train::Spec& spec);
 
-train::DataSpec data_spec_of(const Arguments& arguments);
-train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);
+input::DataSpec data_spec_of(const Arguments& arguments);
+input::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model);
 
 // The options of --checkpoint-every and --keep. Throws Error(Usage) for a word that is no interval.
 CheckpointOptions checkpoint_options_of(const Arguments& arguments);

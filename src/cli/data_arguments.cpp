@@ -8,7 +8,8 @@
 #include <plimsoll/error.h>
 #include "cli/arguments.h"
 #include "cli/maps.h"
-#include "train/roles.h"
+#include "input/opening/roles.h"
+#include "model/normalisation.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -47,13 +48,13 @@ double crop_of(const std::string& value) {
 }
 
 // Means and deviations of ImageNet in RGB, where the model takes three channels; else those of [-1, 1].
-void set_normalisation(const std::string& value, const ModelSpec& model, train::Pipeline& pipeline) {
+void set_normalisation(const std::string& value, const ModelSpec& model, input::Pipeline& pipeline) {
   const Shape& shape = model.input().shape;
   if (!value.empty()) {
     const Word numbers = split(value);
     pipeline.mean = {parse<float>(numbers.name, "--map normalise")};
     pipeline.deviation = {parse<float>(numbers.value, "--map normalise")};
-    if (const std::string fault = train::normalisation_fault(pipeline.mean, pipeline.deviation); !fault.empty())
+    if (const std::string fault = model::normalisation_fault(pipeline.mean, pipeline.deviation); !fault.empty())
       refuse(fmt::format("--map normalise:MEAN:DEVIATION: {}", fault));
   } else if (shape.rank() == 4 && shape[1].count() == 3) {
     pipeline.mean = {0.485F, 0.456F, 0.406F};
@@ -63,8 +64,8 @@ void set_normalisation(const std::string& value, const ModelSpec& model, train::
   }
 }
 
-void set_flips(const ModelSpec& model, train::Pipeline& pipeline) {
-  const auto takes_image = [](const NamedType& input) { return train::is_image(input.type); };
+void set_flips(const ModelSpec& model, input::Pipeline& pipeline) {
+  const auto takes_image = [](const NamedType& input) { return input::is_image(input.type); };
   if (std::ranges::none_of(model.inputs, takes_image))
     refuse(fmt::format("--map flip: {} takes no images", model.name()));
   pipeline.flips = true;
@@ -72,8 +73,8 @@ void set_flips(const ModelSpec& model, train::Pipeline& pipeline) {
 
 }  // namespace
 
-train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model) {
-  train::Pipeline pipeline;
+input::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model) {
+  input::Pipeline pipeline;
   pipeline.shuffles = !arguments.no_shuffle;
   pipeline.shuffle_window = arguments.shuffle_window;
   pipeline.mean = model.preprocessing.mean;
@@ -97,9 +98,9 @@ train::Pipeline pipeline_of(const Arguments& arguments, const ModelSpec& model) 
   return pipeline;
 }
 
-void expect_maps_fit(const Arguments& arguments, const ModelSpec& model, const train::Data& data) {
-  const std::optional<train::Samples>& half = data.train ? data.train : data.test;
-  if (!half || model.inputs.size() != 1 || !train::is_image(model.input())) return;
+void expect_maps_fit(const Arguments& arguments, const ModelSpec& model, const input::Data& data) {
+  const std::optional<input::Samples>& half = data.train ? data.train : data.test;
+  if (!half || model.inputs.size() != 1 || !input::is_image(model.input())) return;
   const Component& input = half->elements.element()[0];
   if (input.shape.rank() > 1 || input.dtype == DType::U8) return;
   for (const std::string& text : arguments.map) {
@@ -114,7 +115,7 @@ void expect_maps_fit(const Arguments& arguments, const ModelSpec& model, const t
   }
 }
 
-train::DataSpec data_spec_of(const Arguments& arguments) {
+input::DataSpec data_spec_of(const Arguments& arguments) {
   const auto expect_both = [](const std::string& x, const std::string& y, const char* x_flag, const char* y_flag) {
     if (x.empty() == y.empty()) return;
     refuse(fmt::format("{} is given without {}: inputs and labels belong together", y.empty() ? x_flag : y_flag,
@@ -125,7 +126,7 @@ train::DataSpec data_spec_of(const Arguments& arguments) {
   if (!arguments.data.empty() && !(arguments.train_x + arguments.test_x).empty())
     refuse(fmt::format("--data and {} contradict each other: give one of them",
                        arguments.train_x.empty() ? "--test-x" : "--train-x"));
-  train::DataSpec spec{.path = arguments.data,
+  input::DataSpec spec{.path = arguments.data,
                        .files = {arguments.train_x, arguments.train_y, arguments.test_x, arguments.test_y},
                        .validation = arguments.validation,
                        .label = arguments.label,

@@ -28,7 +28,7 @@ int run(int argc, char** argv) {
     return command.run();
   } catch (const DoesNotFit& e) {
     return refuse(command.arguments, command.make_spec, e);
-  } catch (const train::Interrupted&) {
+  } catch (const Interrupted&) {
     stop_if_asked();  // throws the reason
     throw;
   }

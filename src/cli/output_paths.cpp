@@ -11,16 +11,16 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "data/detect.h"
-#include "data/formats/npz.h"
-#include "data/image/image_files.h"
+#include "checkpoints/run_directory.h"
+#include "input/files/npz.h"
+#include "input/image/image_files.h"
+#include "input/opening/data_places.h"
+#include "input/opening/detect.h"
 #include "memory/output_file.h"
 #include "ranks/launch.h"
 #include "report/run_report.h"
 #include "shrink/adapter_file.h"
-#include "train/data_places.h"
-#include "train/model_folder.h"
-#include "train/run_directory.h"
+#include "store/model_folder.h"
 #include "train/spec.h"
 
 namespace plimsoll::cli {
@@ -86,13 +86,13 @@ std::vector<std::string> paths_read(const FlagPath& input) {
   std::vector<std::string> paths{input.path};
   if (input.use == PathUse::ReadsData) {
     try {
-      paths = train::list_data_paths(input.path);
+      paths = input::list_data_paths(input.path);
     } catch (const Error&) {
       // Damaged data is reported when it is opened.
     }
   }
   for (std::string& path : paths)
-    if (const auto member = data::split_npz_path(path)) path = member->first;
+    if (const auto member = input::split_npz_path(path)) path = member->first;
   return paths;
 }
 
@@ -101,9 +101,9 @@ bool is_read_with(const fs::path& file, const fs::path& folder, bool is_data) {
   std::error_code failure;
   if (!fs::is_regular_file(file, failure) || !is_inside(file, folder)) return false;
   if (!is_data) return true;
-  const data::DataKind kind = data::find_kind(folder.string());
-  if (kind == data::DataKind::Images) return data::is_image_name(file.string());
-  return data::find_kind(file.string()) == (kind == data::DataKind::Arrays ? data::DataKind::Array : kind);
+  const input::DataKind kind = input::find_kind(folder.string());
+  if (kind == input::DataKind::Images) return input::is_image_name(file.string());
+  return input::find_kind(file.string()) == (kind == input::DataKind::Arrays ? input::DataKind::Array : kind);
 }
 
 bool replaces(const Claim& claim, const fs::path& input, bool is_data) {
@@ -154,7 +154,7 @@ void expect_writable(const FlagPath& output) {
   if (output.use == PathUse::WritesFile) {
     memory::find_output_target(output.path);
   } else if (output.use == PathUse::WritesModel) {
-    const train::ModelFolder begun(output.path);  // removes what it has made
+    const store::ModelFolder begun(output.path);  // removes what it has made
   } else if (output.use == PathUse::WritesAdapters) {
     shrink::expect_room_for_adapter(output.path);
   }

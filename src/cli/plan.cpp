@@ -11,11 +11,11 @@
 #include "cli/ranks.h"
 #include "cli/replicas.h"
 #include "cli/verbs.h"
+#include "forecast/batch_search.h"
+#include "forecast/scale.h"
 #include "report/plan_file.h"
-#include "train/batch_search.h"
-#include "train/join_ranks.h"
-#include "train/model_file.h"
-#include "train/scale.h"
+#include "store/model_file.h"
+#include "together/join_ranks.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -44,7 +44,7 @@ int paper_ranks(const Arguments& arguments) {
 std::unique_ptr<train::Training> plan_or_show_scale(const train::Spec& spec,
                                                     const std::optional<report::ScaleFacts>& scale, bool as_json) {
   try {
-    return train::make_sized_training(spec, is_stop_asked);
+    return forecast::make_sized_training(spec, is_stop_asked);
   } catch (const DoesNotFit&) {
     if (scale && !as_json) fmt::print("{}", report::scale_text(*scale));
     throw;
@@ -53,17 +53,17 @@ std::unique_ptr<train::Training> plan_or_show_scale(const train::Spec& spec,
 
 // The plans of all replicas under their line, as they make them in turn.
 std::vector<std::unique_ptr<train::Training>> plan_replicas(const Arguments& arguments, train::Spec spec) {
-  train::ReplicaLine line(line_of_replicas(arguments), arguments.replicas);
+  together::ReplicaLine line(line_of_replicas(arguments), arguments.replicas);
   spec.own_line = line.line();
   spec.line = 0;
-  spec.log_bytes += train::kBytesOfReplica;
+  spec.log_bytes += together::kBytesOfReplica;
   const int threads = arguments.threads > 0 ? arguments.threads : omp_get_max_threads();
   spec.threads = std::max(1, (threads + arguments.replicas - 1) / arguments.replicas);
   std::vector<std::unique_ptr<train::Training>> all;
   try {
     for (const auto& replica : ranks::make_replicas(arguments.replicas)) {
       spec.communicator = replica;
-      line.plan(replica->rank(), [&] { all.push_back(train::make_sized_training(spec, is_stop_asked)); });
+      line.plan(replica->rank(), [&] { all.push_back(forecast::make_sized_training(spec, is_stop_asked)); });
     }
   } catch (const DoesNotFit& e) {
     throw Error(e.what(), ErrorKind::DoesNotFit);  // remedies are searched for one process
@@ -90,7 +90,7 @@ int run_plan_stages(const Arguments& given) {
     train::Spec spec = spec_to_plan(arguments);
     spec.communicator = communicator;
     try {
-      const auto training = train::make_sized_training(spec, is_stop_asked);
+      const auto training = forecast::make_sized_training(spec, is_stop_asked);
       const report::PlanFacts facts = train::plan_facts(*training);
       const size_t most = arguments.all ? std::numeric_limits<size_t>::max() : 3;
       if (!arguments.json) fmt::print("rank {} of {}\n", communicator->rank(), communicator->size());
@@ -113,8 +113,8 @@ train::Spec spec_to_plan(const Arguments& arguments) {
   const int ranks = arguments.pipeline.empty() ? paper_ranks(arguments) : 0;
   if (ranks == 0) return spec;
   spec.network = ranks::parse_network(arguments.network_text);
-  spec.log_bytes += train::kBytesOfRank;
-  return train::on_paper(spec, ranks);
+  spec.log_bytes += together::kBytesOfRank;
+  return forecast::on_paper(spec, ranks);
 }
 
 int run_plan(const Arguments& arguments) {
@@ -124,7 +124,7 @@ int run_plan(const Arguments& arguments) {
   const train::Spec spec = spec_to_plan(arguments);
   std::optional<report::ScaleFacts> scale;
   if (arguments.replicas > 1) expect_replicas_fit(arguments);
-  if (ranks > 0) scale = train::plan_scale(spec, ranks, is_stop_asked);
+  if (ranks > 0) scale = forecast::plan_scale(spec, ranks, is_stop_asked);
   std::vector<std::unique_ptr<train::Training>> trainings;
   if (arguments.replicas > 1)
     trainings = plan_replicas(arguments, spec);

@@ -6,9 +6,9 @@
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "input/opening/batches.h"
 #include "memory/process.h"
 #include "report/training_report.h"
-#include "train/batches.h"
 #include "train/data_names.h"
 #include "train/evaluate.h"
 #include "train/prediction_writer.h"
@@ -27,7 +27,7 @@ train::Spec spec_to_predict(const Arguments& arguments) {
 
 void predict(train::Training& training, train::Inputs& inputs, train::PredictionWriter& writer) {
   inputs.start_epoch(0);
-  train::BatchFeeds feeds(training.fed, inputs.element());
+  input::BatchFeeds feeds(training.fed, inputs.element());
   while (const ElementView* batch = inputs.next()) {
     stop_if_asked();
     writer.write(training.session->run_like(training.predict_step, feeds.of(*batch))[0]);

@@ -1,5 +1,5 @@
 // plimsoll profile: where the time of a training step goes, operator by operator, and what it waits for data.
-#include "train/profile.h"
+#include "forecast/profile.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "memory/output_file.h"
 #include "memory/process.h"
+#include "ranks/agreement.h"
 
 namespace plimsoll::cli {
 
@@ -17,7 +18,7 @@ int profile_as(const Arguments& arguments, const std::shared_ptr<ranks::Communic
   const bool writes = !communicator || communicator->rank() == 0;
   train::Spec spec;
   std::unique_ptr<train::Training> training;
-  train::run_together(communicator.get(), [&] {
+  ranks::run_together(communicator.get(), [&] {
     spec = spec_to_profile(arguments);
     spec.communicator = communicator;
     training = make_training_of_rank(spec);
@@ -25,7 +26,7 @@ int profile_as(const Arguments& arguments, const std::shared_ptr<ranks::Communic
   });
   if (communicator) expect_same_training(arguments, *training);
   const report::Profile profile =
-      train::measure_profile(*training, spec.profile_steps, static_cast<size_t>(arguments.top), is_stop_asked);
+      forecast::measure_profile(*training, spec.profile_steps, static_cast<size_t>(arguments.top), is_stop_asked);
   if (!arguments.trace.empty() && writes) {
     memory::OutputFile out(arguments.trace);
     const session::PlannedStep& step = training->main_step();

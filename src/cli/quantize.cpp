@@ -7,14 +7,14 @@
 #include <plimsoll/ops.h>
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "forecast/remedies.h"
+#include "input/opening/batches.h"
 #include "memory/process.h"
 #include "report/shrunk.h"
-#include "session/weights_file.h"
 #include "shrink/quantise.h"
-#include "train/batches.h"
 #include "train/data_names.h"
 #include "train/inputs.h"
-#include "train/remedies.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -58,7 +58,7 @@ void plan_run(const train::Spec& spec, std::optional<Refused>& refused) {
     train::make_training(planned, is_stop_asked);
   } catch (const DoesNotFit& e) {
     // Here, where the process holds what it holds in the run.
-    const DoesNotFit why(train::verify_smallest_line(planned, e.refusal(), is_stop_asked));
+    const DoesNotFit why(forecast::verify_smallest_line(planned, e.refusal(), is_stop_asked));
     if (!refused || why.refusal().need > refused->why.refusal().need) refused.emplace(Refused{planned, why});
   }
 }
@@ -68,13 +68,13 @@ void run_over_data(const train::Spec& spec, const std::string& weights, int64_t 
   const auto training = train::make_training(spec, is_stop_asked);
   train::Inputs inputs(*training, *spec.data.test);
   training->session->open();
-  session::load_weights(*training->session, training->graph, weights);
-  train::BatchFeeds feeds(training->fed, inputs.element());
+  weights::load_weights(*training->session, training->graph, weights);
+  input::BatchFeeds feeds(training->fed, inputs.element());
   inputs.start_epoch(0);
   int64_t samples = 0;
   while (const ElementView* batch = samples < most_samples ? inputs.next() : nullptr) {
     stop_if_asked();
-    const int64_t count = train::samples_of(*batch);
+    const int64_t count = input::samples_of(*batch);
     each(Results(training->session->run_like(training->predict_step, feeds.of(*batch))), count);
     samples += count;
   }
@@ -120,11 +120,11 @@ int quantize(const Arguments& arguments, train::Spec& spec) {
   };
   shrink::QuantisedModel made = shrink::quantise_model(model, weights, options, run, line);
   stop_if_asked();
-  train::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : train::ModelNotes();
+  store::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : store::ModelNotes();
   notes.emplace_back("int8", fmt::format("calibrated by {} on {} samples", options.calibration, made.report.samples));
-  train::save_model(arguments.output, model, *made.traced, made.weights(), notes);
-  made.report.file_bytes_after = train::read_model(arguments.output).weights_bytes;
-  made.report.file_bytes_before = session::WeightsReader(weights).data_bytes();
+  store::save_model(arguments.output, model, *made.traced, made.weights(), notes);
+  made.report.file_bytes_after = store::read_model(arguments.output).weights_bytes;
+  made.report.file_bytes_before = weights::WeightsReader(weights).data_bytes();
   const report::ShrunkFacts facts = facts_of(made.report, arguments.output, line);
   print_now(stdout, arguments.json ? report::shrunk_json(facts) + "\n" : report::shrunk_text(facts));
   memory::expect_line_kept(line);

@@ -7,16 +7,16 @@
 
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "forecast/batch_search.h"
+#include "forecast/remedies.h"
+#include "together/join_ranks.h"
 #include "train/agreement.h"
-#include "train/batch_search.h"
-#include "train/join_ranks.h"
-#include "train/remedies.h"
 
 namespace plimsoll::cli {
 namespace {
 
-train::RankFacts facts_of(const Arguments& arguments, const train::Training& training) {
-  train::RankFacts facts = train::rank_facts(training);
+ranks::RankFacts facts_of(const Arguments& arguments, const train::Training& training) {
+  ranks::RankFacts facts = train::rank_facts(training);
   const auto add = [&](const char* name, const auto& value) { facts.emplace_back(name, fmt::format("{}", value)); };
   add("seed", arguments.seed);
   add("number of epochs", arguments.epochs);
@@ -48,9 +48,9 @@ std::string line_of_rank(const std::string& lines, int rank, int ranks) {
 }
 
 std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments) {
-  if (!train::is_one_of_several()) return nullptr;
+  if (!together::is_one_of_several()) return nullptr;
   watch_rank_signals();
-  const train::JoinedRanks joined = train::join_ranks(arguments.rank_timeout, is_end_asked);
+  const together::JoinedRanks joined = together::join_ranks(arguments.rank_timeout, is_end_asked);
   const auto& communicator = joined.communicator;
   arguments.network = joined.network;
   arguments.rank_bytes = joined.bytes;
@@ -66,15 +66,15 @@ std::shared_ptr<ranks::Communicator> join_ranks(Arguments& arguments) {
 
 std::unique_ptr<train::Training> make_training_of_rank(const train::Spec& spec) {
   try {
-    return train::make_sized_training(spec, is_stop_asked);
+    return forecast::make_sized_training(spec, is_stop_asked);
   } catch (const DoesNotFit& e) {
     if (!spec.communicator || spec.own_line || e.refusal().smallest_line == 0) throw;
-    throw DoesNotFit(train::verify_smallest_line(spec, e.refusal(), is_stop_asked));
+    throw DoesNotFit(forecast::verify_smallest_line(spec, e.refusal(), is_stop_asked));
   }
 }
 
 void expect_same_training(const Arguments& arguments, const train::Training& training) {
-  train::expect_same_on_ranks(*training.communicator, facts_of(arguments, training));
+  ranks::expect_same_on_ranks(*training.communicator, facts_of(arguments, training));
   train::expect_matching_exchanges(training);
 }
 
@@ -93,7 +93,7 @@ int run_with_ranks(const Arguments& given,
 
 int end_together(ranks::Communicator& communicator, const Error& error) {
   std::fflush(stdout);
-  if (dynamic_cast<const train::AgreedError*>(&error) != nullptr) {
+  if (dynamic_cast<const ranks::AgreedError*>(&error) != nullptr) {
     if (communicator.rank() == 0) print_error(fmt::format("plimsoll: {}\n", error.what()));
     return error.exit_code();
   }

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cli/arguments.h"
-#include "train/agreement.h"
+#include "ranks/agreement.h"
 
 namespace plimsoll::cli {
 

@@ -3,7 +3,7 @@
 
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "train/forecast.h"
+#include "forecast/forecast.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -13,9 +13,9 @@ constexpr double kMostSeconds = 2;
 
 std::vector<report::RemedyRow> search(const train::Spec& spec, const Refusal& refusal,
                                       std::vector<std::string>& not_tried) {
-  const train::MayGoOn may_go_on = train::within_seconds(kMostSeconds - train::seconds_of_thread());
-  const auto remedies = train::find_remedies(spec, refusal, may_go_on, is_stop_asked, &not_tried);
-  std::vector<report::RemedyRow> rows = train::remedy_rows(spec, remedies);
+  const forecast::MayGoOn may_go_on = forecast::within_seconds(kMostSeconds - forecast::seconds_of_thread());
+  const auto remedies = forecast::find_remedies(spec, refusal, may_go_on, is_stop_asked, &not_tried);
+  std::vector<report::RemedyRow> rows = forecast::remedy_rows(spec, remedies);
   for (size_t i = 0; i < rows.size(); ++i) rows[i].flags = flags_of(spec, remedies[i].spec);
   return rows;
 }
@@ -32,7 +32,7 @@ int refuse(const Arguments& arguments, MakeSpec make_spec, const DoesNotFit& e) 
 
 int refuse(const Arguments& arguments, const train::Spec& spec, const DoesNotFit& e) {
   std::fflush(stdout);
-  const Refusal refusal = train::verify_smallest_line(spec, e.refusal(), is_stop_asked);
+  const Refusal refusal = forecast::verify_smallest_line(spec, e.refusal(), is_stop_asked);
   print_error(fmt::format("plimsoll: {} (--memory {})\n", describe(refusal), line_text(refusal.smallest_line)));
   std::vector<std::string> not_tried;
   const auto rows = arguments.no_remedies ? std::vector<report::RemedyRow>{} : search(spec, refusal, not_tried);

@@ -7,8 +7,8 @@
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "memory/default_line.h"
-#include "train/join_ranks.h"
-#include "train/replica_group.h"
+#include "together/join_ranks.h"
+#include "together/replica_group.h"
 
 namespace plimsoll::cli {
 
@@ -17,7 +17,7 @@ void expect_replicas_fit(const Arguments& arguments) {
   constexpr int kMost = 1024;
   if (arguments.replicas > kMost)
     refuse(fmt::format("--replicas {} are more threads than make sense: give at most {}", arguments.replicas, kMost));
-  if (!arguments.ranks.empty() || !arguments.pipeline.empty() || train::is_one_of_several())
+  if (!arguments.ranks.empty() || !arguments.pipeline.empty() || together::is_one_of_several())
     refuse(
         "replicas are threads of one process, ranks are processes: give one of --replicas and --ranks, or --pipeline");
   if (arguments.sharding == "auto")
@@ -36,8 +36,9 @@ int run_with_replicas(const Arguments& given, const std::function<int(const Argu
   expect_replicas_fit(given);
   const MemoryLine line = line_of_replicas(given);
   if (given.threads > 0) omp_set_num_threads(given.threads);
-  train::ReplicaGroup group(given.replicas, std::chrono::milliseconds(static_cast<int64_t>(given.rank_timeout * 1000)));
-  train::ReplicaLine shared(line, given.replicas);
+  together::ReplicaGroup group(given.replicas,
+                               std::chrono::milliseconds(static_cast<int64_t>(given.rank_timeout * 1000)));
+  together::ReplicaLine shared(line, given.replicas);
   int exit_code = 0;
   group.run([&](int replica) {
     Arguments arguments = given;

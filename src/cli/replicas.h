@@ -6,14 +6,14 @@
 
 #include "cli/arguments.h"
 #include "ranks/communicator.h"
-#include "train/replica_line.h"
+#include "together/replica_line.h"
 
 namespace plimsoll::cli {
 
 // How a training runs together with others: as a rank, as a replica, or alone.
 struct Together {
   std::shared_ptr<ranks::Communicator> communicator = {};  // null: it trains alone
-  train::ReplicaLine* line = nullptr;                      // of replicas: they plan under it in turn
+  together::ReplicaLine* line = nullptr;                   // of replicas: they plan under it in turn
 
   // Replicas plan one after another, ranks at once.
   void plan(const std::function<void()>& work) const {

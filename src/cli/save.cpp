@@ -7,9 +7,9 @@
 #include "cli/verbs.h"
 #include "report/contents.h"
 #include "report/run_report.h"
+#include "store/model_file.h"
 #include "train/checkpoint_store.h"
 #include "train/data_names.h"
-#include "train/model_file.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -44,9 +44,9 @@ int run_save(const Arguments& arguments) {
   const auto& stored = spec.stored_model;
   const model::TracedModel traced = stored ? *stored->traced : model::trace(model);
   stop_if_asked();
-  train::save_model(arguments.output, model, traced, train::weights_of_file(weights, traced),
-                    stored ? stored->notes : train::ModelNotes());
-  const train::StoredModel saved = train::read_model(arguments.output);
+  store::save_model(arguments.output, model, traced, store::weights_of_file(weights, traced),
+                    stored ? stored->notes : store::ModelNotes());
+  const store::StoredModel saved = store::read_model(arguments.output);
   if (arguments.json)
     fmt::print("{}\n", report::saved_json(arguments.output, model.name(), saved.weights_bytes + saved.other_bytes));
   else

@@ -9,27 +9,28 @@
 
 #include <plimsoll/callback.h>
 #include <plimsoll/error.h>
+#include "checkpoints/run_directory.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/replicas.h"
 #include "cli/verbs.h"
+#include "forecast/batch_search.h"
+#include "forecast/exchange_watch.h"
+#include "forecast/sharding_search.h"
 #include "memory/process.h"
 #include "model/pruning.h"
+#include "ranks/agreement.h"
 #include "report/run_report.h"
 #include "report/training_report.h"
-#include "session/weights_file.h"
 #include "shrink/adapter_file.h"
-#include "train/batch_search.h"
+#include "store/model_file.h"
 #include "train/checkpoint_store.h"
 #include "train/data_names.h"
-#include "train/exchange_watch.h"
 #include "train/improvement.h"
 #include "train/loop.h"
-#include "train/model_file.h"
 #include "train/pipeline_weights.h"
-#include "train/run_directory.h"
-#include "train/sharding_search.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -121,16 +122,16 @@ std::string starting_weights(const Arguments& arguments, const train::Spec& spec
 }
 
 void expect_room_for_model(const train::Training& training, const std::string& path) {
-  const train::ModelFolder folder(path);
-  session::expect_disk_room(fmt::format("'{}'", path), folder.folder(),
-                            session::weights_file_bytes(training.graph, session::WeightsPart::Model));
+  const store::ModelFolder folder(path);
+  weights::expect_disk_room(fmt::format("'{}'", path), folder.folder(),
+                            weights::weights_file_bytes(training.graph, weights::WeightsPart::Model));
 }
 
 void save_trained_model(train::Training& training, const train::Spec& spec, const std::string& path) {
   ModelSpec model = training.model;
   model.preprocessing = train::preprocessing_of(spec, model);
-  const train::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : train::ModelNotes();
-  train::save_model(path, model, model::trace(model), train::weights_of(training), notes);
+  const store::ModelNotes notes = spec.stored_model ? spec.stored_model->notes : store::ModelNotes();
+  store::save_model(path, model, model::trace(model), store::weights_of(*training.session, training.graph), notes);
 }
 
 void print_start(const train::StartingPoint& start, const std::string& file, const Arguments& arguments) {
@@ -241,7 +242,7 @@ void expect_pruned(const Arguments& arguments, const train::Spec& spec, const tr
     updates = std::min(updates, (arguments.steps + training.accumulate - 1) / training.accumulate);
   const int64_t first = model::first_pruning_step(*spec.pruning);
   if (done + updates + 1 < first)
-    throw train::AgreedError(
+    throw ranks::AgreedError(
         fmt::format("nothing would be pruned: masks are made at step {} first, and this training ends after {}; give a "
                     "lower frequency, an earlier begin or more epochs",
                     first, done + updates),
@@ -254,7 +255,7 @@ void expect_pruned(const Arguments& arguments, const train::Spec& spec, const tr
     print_error(fmt::format("plimsoll: {}\n", kept));
     expect_output();
   }
-  throw train::AgreedError(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
+  throw ranks::AgreedError(fmt::format("{}; {}", stop_reason(), kept), ErrorKind::Stopped);
 }
 
 }  // namespace
@@ -262,7 +263,7 @@ void expect_pruned(const Arguments& arguments, const train::Spec& spec, const tr
 namespace {
 
 void choose_sharding(train::Spec& spec) {
-  const train::ShardingChoice choice = train::choose_sharding(spec, Sharding::None, is_stop_asked);
+  const forecast::ShardingChoice choice = forecast::choose_sharding(spec, Sharding::None, is_stop_asked);
   spec.sharding = choice.found.value_or(Sharding::Weights);
   spec.sharding_reason = choice.reason;
 }
@@ -270,13 +271,13 @@ void choose_sharding(train::Spec& spec) {
 // Where the plan does not fit on some rank, looks for a --shard that does and adds it to the error.
 void run_with_sharding(const train::Spec& spec, const std::function<std::string()>& plan) {
   try {
-    train::run_together(spec.communicator.get(), plan);
-  } catch (const train::AgreedError& e) {
+    ranks::run_together(spec.communicator.get(), plan);
+  } catch (const ranks::AgreedError& e) {
     if (e.kind() != ErrorKind::DoesNotFit || spec.sharding == Sharding::Weights) throw;
     const auto next = static_cast<Sharding>(static_cast<int>(spec.sharding) + 1);
-    const train::ShardingChoice choice = train::choose_sharding(spec, next, is_stop_asked);
+    const forecast::ShardingChoice choice = forecast::choose_sharding(spec, next, is_stop_asked);
     if (!choice.found) throw;
-    throw train::AgreedError(fmt::format("{}\ntry --shard {}, which fits on every rank: {}", e.what(),
+    throw ranks::AgreedError(fmt::format("{}\ntry --shard {}, which fits on every rank: {}", e.what(),
                                          name_of(*choice.found), choice.reason),
                              ErrorKind::DoesNotFit);
   }
@@ -287,11 +288,11 @@ int train_as(const Arguments& arguments, const Together& together) {
   expect_pipeline_fits(arguments);
   const bool writes = !communicator || communicator->rank() == 0;  // the first rank writes files and prints
   const Progress::Form form = Progress::parse_form(arguments.progress, arguments.json);
-  std::optional<train::RunDirectory> run;
+  std::optional<checkpoints::RunDirectory> run;
   if (!arguments.run.empty() && writes) run.emplace(arguments.run, arguments.resume);
   const std::optional<EarlyStopping> stopping = early_stopping_of(arguments);
   train::Spec spec;
-  train::run_together(communicator.get(), [&] {
+  ranks::run_together(communicator.get(), [&] {
     spec = spec_to_train(arguments);
     spec.communicator = communicator;
     if (together.line != nullptr) {
@@ -307,7 +308,7 @@ int train_as(const Arguments& arguments, const Together& together) {
                 ErrorKind::Usage);
   if (arguments.sharding == "auto") choose_sharding(spec);
   if (spec.sharding == Sharding::Weights && (!arguments.save_model.empty() || writes_adapter(arguments)))
-    throw train::AgreedError(
+    throw ranks::AgreedError(
         "weights that ranks share are not saved as a model or an adapter; give --save FILE or --run DIR, "
         "and make the model of that with plimsoll save",
         ErrorKind::Usage);
@@ -315,7 +316,7 @@ int train_as(const Arguments& arguments, const Together& together) {
   run_with_sharding(spec, [&] {
     together.plan([&] { training = make_training_of_rank(spec); });
     if (!arguments.save.empty() && writes)
-      session::expect_room_for_weights(training->graph, arguments.save, &training->slices);
+      weights::expect_room_for_weights(training->graph, arguments.save, &training->slices);
     if (!arguments.save_model.empty() && writes) expect_room_for_model(*training, arguments.save_model);
     if (together.line != nullptr) return std::string("fits its part of the line");
     return fmt::format("fits: the plan takes {} of {}", format_bytes(training->session->peak_bytes()),
@@ -328,7 +329,7 @@ int train_as(const Arguments& arguments, const Together& together) {
   stop_if_asked();
   const auto screen = std::make_shared<Screen>(form);
   Callbacks callbacks{screen};
-  std::optional<train::RunTexts> texts;
+  std::optional<checkpoints::RunTexts> texts;
   if (run) {
     texts.emplace(resolve_config(arguments, spec, *training), *training);
     for (const auto& log : run->logs(*texts, arguments.histogram_epochs)) callbacks.push_back(log);
@@ -336,17 +337,17 @@ int train_as(const Arguments& arguments, const Together& together) {
   // Ranks write checkpoints together.
   if (!arguments.run.empty())
     callbacks.push_back(
-        checkpoint(train::RunDirectory::checkpoints_of(arguments.run), checkpoint_options_of(arguments)));
+        checkpoint(checkpoints::RunDirectory::checkpoints_of(arguments.run), checkpoint_options_of(arguments)));
   if (stopping)
     callbacks.push_back(early_stopping(*stopping));
   else if (!arguments.run.empty() && !training->place.is_set() && training->slices.is_empty())  // has all weights
-    callbacks.push_back(train::best_weights(arguments.run, report::best_number("", spec.data.test.has_value())));
+    callbacks.push_back(checkpoints::best_weights(arguments.run, report::best_number("", spec.data.test.has_value())));
   std::optional<train::TrainingLoop> loop;
   bool is_resumed = false;
-  train::run_together(communicator.get(), [&] {
+  ranks::run_together(communicator.get(), [&] {
     loop.emplace(*training, options, callbacks);
     together.open([&] { loop->open(); });
-    is_resumed = arguments.resume && resume(*loop, train::RunDirectory::checkpoints_of(arguments.run), arguments);
+    is_resumed = arguments.resume && resume(*loop, checkpoints::RunDirectory::checkpoints_of(arguments.run), arguments);
     return std::string("is ready");
   });
   stop_if_asked();
@@ -357,7 +358,7 @@ int train_as(const Arguments& arguments, const Together& together) {
   stop_if_asked();
   if (!is_resumed) expect_pruned(arguments, spec, *loop);
   if (run) run->create(*texts);  // only now, so that a refusal leaves no run, or the run as it was
-  const train::ExchangeWatch watch(*training);
+  const forecast::ExchangeWatch watch(*training);
   const int64_t steps_before = loop->steps();
   const History history = loop->run();
   const auto exchanges = watch.count(loop->steps() - steps_before);
@@ -368,7 +369,7 @@ int train_as(const Arguments& arguments, const Together& together) {
   if (!arguments.save.empty() && communicator && training->place.is_set())
     train::save_stage_weights(*training, arguments.save);
   else if (!arguments.save.empty())
-    session::save_weights(*training->session, training->graph, arguments.save,
+    weights::save_weights(*training->session, training->graph, arguments.save,
                           {.data_names = train::data_names_text(training->model), .slices = &training->slices});
   if (writes_adapter(arguments) && writes) {
     shrink::save_adapter(*training->session, training->graph, training->model, adapt_options_of(arguments),
@@ -379,7 +380,7 @@ int train_as(const Arguments& arguments, const Together& together) {
   print_end(*training, together, history, last_scored(history, stopping), !screen->has_stopped(), exchanges,
             arguments.json);
   memory::expect_line_kept(training->line->limit());
-  train::expect_logs_written(callbacks);
+  checkpoints::expect_logs_written(callbacks);
   if (communicator) communicator->meet();
   if (screen->has_stopped()) throw_stopped(arguments);
   return 0;

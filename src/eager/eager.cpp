@@ -7,9 +7,9 @@
 #include <plimsoll/error.h>
 #include <plimsoll/optimiser.h>
 #include <plimsoll/random.h>
-#include "data/source.h"
 #include "eager/engine.h"
 #include "graph/caller.h"
+#include "input/files/source.h"
 #include "ops/ops.h"
 
 namespace plimsoll {
@@ -117,7 +117,7 @@ Tensor eye(int64_t rows, int64_t columns, DType dtype, Where where) {
 
 Tensor read_npy(const std::string& path, Where where) {
   eager::EagerEngine& engine = current_engine("read_npy");
-  const std::unique_ptr<data::Source> file = data::open_source(path);
+  const std::unique_ptr<input::Source> file = input::open_source(path);
   Dims dims{file->samples()};
   for (const int64_t size : file->sample_shape()) dims.push_back(size);
   auto [made, memory] = engine.make_empty(type_of(file->dtype(), dims), where);

@@ -9,7 +9,7 @@
 
 #include <plimsoll/error.h>
 #include "eager/engine.h"
-#include "session/file_weights.h"
+#include "weights/file_weights.h"
 
 namespace plimsoll::eager {
 namespace {
@@ -76,7 +76,7 @@ void HeldWeights::leave() noexcept {
     if (weight->is_owned() && weight->is_only_at(*this)) only_here.push_back(weight);
   }
   try {
-    session::keep_in_file(only_here);
+    weights::keep_in_file(only_here);
   } catch (const std::exception& e) {
     for (const auto& weight : only_here)
       weight->set_lost(

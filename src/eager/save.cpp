@@ -9,9 +9,9 @@
 
 #include <plimsoll/error.h>
 #include "eager/engine.h"
-#include "session/file_weights.h"
-#include "session/finite.h"
-#include "session/weights_writer.h"
+#include "weights/file_weights.h"
+#include "weights/finite.h"
+#include "weights/weights_writer.h"
 
 namespace plimsoll::eager {
 namespace {
@@ -26,10 +26,10 @@ const TensorType kCountsType{DType::I64, {3}};
 void EagerEngine::save(const std::string& path) {
   expect_thread();
   flush();
-  std::vector<session::StoredTensor> tensors{{kCounts, DType::I64, {3}}};
+  std::vector<weights::StoredTensor> tensors{{kCounts, DType::I64, {3}}};
   for (const StoredVariable& stored : recording_.store()->variables())
     tensors.push_back({stored.name, stored.type.dtype, at_batch(stored.type.shape, 1)});
-  const auto write = [&](const session::StoredTensor& tensor, const session::PutBytes& put) {
+  const auto write = [&](const weights::StoredTensor& tensor, const weights::PutBytes& put) {
     if (tensor.name == kCounts) {
       const Counts counts{serial_, values_made_, draws_};
       return put(std::as_bytes(std::span(counts)));
@@ -37,17 +37,17 @@ void EagerEngine::save(const std::string& path) {
     EagerValue& value = variable_value(*recording_.store()->find(tensor.name));
     const std::span<const std::byte> bytes(static_cast<const std::byte*>(read(value)),
                                            static_cast<size_t>(value.bytes));
-    if (!session::is_finite(tensor.dtype, bytes))
+    if (!weights::is_finite(tensor.dtype, bytes))
       throw Error(fmt::format("'{}' holds NaN or infinity and is not saved", tensor.name), ErrorKind::BadNumbers);
     put(bytes);
   };
-  session::write_weights_file(path, session::list_of(tensors), write, {.steps = serial_});
+  weights::write_weights_file(path, weights::list_of(tensors), write, {.steps = serial_});
 }
 
 void EagerEngine::load(const std::string& path) {
   expect_thread();
   if (open_tapes_ > 0) throw Error("Eager::load changes variables that an open Tape may read; end the tape before");
-  const auto file = std::make_shared<const session::FileWeights>(path);
+  const auto file = std::make_shared<const weights::FileWeights>(path);
   if (!file->offers(kCounts, kCountsType))
     throw Error(
         fmt::format("'{}' was not written by Eager::save; Model::load_weights reads the weights of a model", path),

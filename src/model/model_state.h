@@ -20,11 +20,13 @@ struct StoredSource {
   int64_t classes = 0;
 };
 
-}  // namespace plimsoll::model
+// What a folder above keeps of a model for as long as the model lives: fit/compiled.h does.
+class Companion {
+ public:
+  virtual ~Companion() = default;
+};
 
-namespace plimsoll::train {
-class Compiled;
-}
+}  // namespace plimsoll::model
 
 namespace plimsoll {
 
@@ -35,7 +37,7 @@ struct Model::State {
   std::shared_ptr<graph::ModelWeights> weights = std::make_shared<graph::ModelWeights>();
   // The types of its inputs when it was first called.
   std::shared_ptr<std::vector<NamedType>> called_with = std::make_shared<std::vector<NamedType>>();
-  std::shared_ptr<train::Compiled> compiled = {};          // see train/compiled.h; null before it is first needed
+  std::shared_ptr<model::Companion> companion = {};        // null before it is first needed
   std::shared_ptr<const model::StoredSource> stored = {};  // where it was loaded from; null: from nowhere
   std::shared_ptr<const AdaptOptions> adapters = {};       // that it was given; null: none
   // By name: variables that a weights file need not have.

@@ -8,8 +8,8 @@
 #include <plimsoll/error.h>
 #include "plan/effort.h"
 #include "session/bad_data.h"
-#include "session/finite.h"
 #include "session/variables.h"
+#include "weights/finite.h"
 
 namespace plimsoll::session {
 namespace {
@@ -329,8 +329,8 @@ std::span<const View> Engine::finish(PlannedStep& step, std::span<const Feed> fe
 void Engine::expect_finite(const PlannedStep& step, std::span<const Feed> feeds) const {
   bool is_bad = step.watch->has_bad_variable();
   for (const View& view : step.views)
-    is_bad =
-        is_bad || !is_finite(view.dtype, {static_cast<const std::byte*>(view.data()), static_cast<size_t>(view.bytes)});
+    is_bad = is_bad || !weights::is_finite(
+                           view.dtype, {static_cast<const std::byte*>(view.data()), static_cast<size_t>(view.bytes)});
   if (!is_bad || !step.watch->first()) return;
   const NumberWatch::Found& found = *step.watch->first();
   throw_bad_number(found.value, step.origins[found.action].node, graph_, feeds,

@@ -15,20 +15,21 @@
 #include "session/lowering.h"
 #include "session/planning.h"
 #include "session/weights_link.h"
+#include "weights/variable_access.h"
 
 namespace plimsoll::session {
 
-class Engine {
+class Engine final : public weights::VariableAccess {
  public:
   // Lowers and plans the requests, and reserves their arena. Throws DoesNotFit. Planning stays within the line, or
   // within `planning_line` where another line is only tried.
   Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options = {},
          Bytes planning_line = 0);
-  ~Engine();
+  ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  void open();
+  void open() override;
   void close();
   bool is_open() const { return arena_.has_value(); }
 
@@ -48,9 +49,8 @@ class Engine {
   void set(Tensor variable, const void* from, Bytes bytes);
   // A variable row-major, in memory of the engine, valid until the next call; refuses one that is packed.
   std::span<const std::byte> peek(Tensor variable);
-  // A variable row-major, piece by piece, mostly in one: given to `read`, or filled by `write` from byte `at` on.
-  void read(Tensor variable, const std::function<void(std::span<const std::byte>)>& read);
-  void fill(Tensor variable, const std::function<void(void* into, Bytes at, Bytes bytes)>& write);
+  void read(Tensor variable, const std::function<void(std::span<const std::byte>)>& read) override;
+  void fill(Tensor variable, const std::function<void(void* into, Bytes at, Bytes bytes)>& write) override;
 
   // From now on the weights of models in this graph are those of the models: what others change is seen here, and the
   // other way round; from when the session opens, or at once where it is open. See WeightsLink.
@@ -71,8 +71,8 @@ class Engine {
   Bytes runtime_bytes() const { return budget_.runtime_bytes() + (file_bytes() > 0 ? Homes::kBytes : 0); }
   // The most that all of it takes at once: a deep model of small layers may take more to plan than to run.
   Bytes peak_bytes() const;
-  int64_t step_count() const { return state_.step; }
-  void set_step_count(int64_t steps) { state_.step = steps; }
+  int64_t step_count() const override { return state_.step; }
+  void set_step_count(int64_t steps) override { state_.step = steps; }
   // Where the samples of the next runs stand in their batch: random operators are keyed by sample.
   void set_first_sample(int64_t sample) { state_.first_sample = sample; }
   void set_counts_samples(bool counts) { state_.counts_samples = counts; }

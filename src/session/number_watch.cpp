@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/elementwise.h"
-#include "session/finite.h"
+#include "weights/finite.h"
 
 namespace plimsoll::session {
 namespace {
@@ -54,7 +54,7 @@ void NumberWatch::look(size_t action) noexcept {
   for (; next_ < all_.size() && all_[next_].action <= action; ++next_) {
     const Written& written = all_[next_];
     const std::span<const std::byte> numbers(written.data, written.bytes);
-    if (is_finite(written.dtype, numbers)) continue;
+    if (weights::is_finite(written.dtype, numbers)) continue;
     if (!first_) first_ = Found{action, find_bad(written.dtype, numbers)};
     has_bad_variable_ = has_bad_variable_ || written.is_variable;
   }

@@ -6,7 +6,7 @@
 #include "report/forecast.h"
 #include "session/engine.h"
 #include "session/variables.h"
-#include "session/weights_file.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll {
 namespace session {
@@ -144,8 +144,8 @@ void Session::write(Tensor variable, DType dtype, const void* from, Bytes bytes)
   state().planned().set(variable, from, bytes);
 }
 
-void Session::save(const std::string& path) { save_weights(state().planned(), state().graph, path); }
-void Session::load(const std::string& path) { load_weights(state().planned(), state().graph, path); }
+void Session::save(const std::string& path) { weights::save_weights(state().planned(), state().graph, path); }
+void Session::load(const std::string& path) { weights::load_weights(state().planned(), state().graph, path); }
 
 int64_t Session::step_count() const { return state().engine ? state().engine->step_count() : 0; }
 const MemoryLine& Session::line() const { return state().line; }

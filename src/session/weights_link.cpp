@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "session/engine.h"
-#include "session/file_weights.h"
+#include "weights/file_weights.h"
 
 namespace plimsoll::session {
 namespace {
@@ -86,7 +86,7 @@ void WeightsLink::keep(bool has_graph) noexcept {
     return;
   }
   try {
-    keep_in_file(only_here);
+    weights::keep_in_file(only_here);
   } catch (const std::exception& e) {
     for (const auto& weight : only_here)
       weight->set_lost(

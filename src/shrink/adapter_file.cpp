@@ -10,15 +10,15 @@
 #include <nlohmann/json.hpp>
 
 #include <plimsoll/error.h>
+#include "fit/compiled.h"
 #include "kernels/elementwise.h"
 #include "memory/file.h"
 #include "memory/output_file.h"
 #include "model/model_state.h"
-#include "session/finite.h"
-#include "session/weights_file.h"
-#include "session/weights_writer.h"
 #include "shrink/adapt.h"
-#include "train/compiled.h"
+#include "weights/finite.h"
+#include "weights/weights_file.h"
+#include "weights/weights_writer.h"
 
 namespace plimsoll::shrink {
 namespace {
@@ -71,9 +71,9 @@ std::pair<std::string, bool> module_of(std::string_view name) {
 }
 
 std::vector<std::string> list_modules(const std::string& path) {
-  const session::WeightsReader file(path);
+  const weights::WeightsReader file(path);
   std::set<std::string> modules;
-  file.for_each([&](const session::StoredTensor& stored) {
+  file.for_each([&](const weights::StoredTensor& stored) {
     const std::string module = module_of(stored.name).first;
     if (module.empty())
       refuse_file(path, fmt::format("tensor '{}' is no part of an adapter, which is named '{}<layer>{}' or '{}'",
@@ -117,8 +117,8 @@ AdapterReader::AdapterReader(const std::string& folder, const std::vector<Weight
   const std::string path = path_in(folder, kAdapterWeights);
   std::map<std::string, std::vector<const WeightProduct*>> by_module;
   for (const WeightProduct& product : products) by_module[product.path.module].push_back(&product);
-  std::map<std::string, std::pair<session::StoredTensor, session::StoredTensor>> found;
-  file_.for_each([&](const session::StoredTensor& stored) {
+  std::map<std::string, std::pair<weights::StoredTensor, weights::StoredTensor>> found;
+  file_.for_each([&](const weights::StoredTensor& stored) {
     const auto [module, is_a] = module_of(stored.name);
     const auto layers = by_module.find(module);
     if (layers == by_module.end())
@@ -148,7 +148,7 @@ const StoredAdapter* AdapterReader::find(const WeightProduct& product) const {
   return nullptr;
 }
 
-void AdapterReader::read(const session::StoredTensor& tensor, int64_t first_row, int64_t rows,
+void AdapterReader::read(const weights::StoredTensor& tensor, int64_t first_row, int64_t rows,
                          std::vector<float>& numbers) const {
   const int64_t columns = tensor.dims[1];
   const Bytes row_bytes = columns * size_of(tensor.dtype);
@@ -159,7 +159,7 @@ void AdapterReader::read(const session::StoredTensor& tensor, int64_t first_row,
     file_.read(tensor.offset + (first_row + i) * row_bytes, row.data(), row_bytes);
     load(row.data(), numbers.data() + i * columns, static_cast<size_t>(columns));
   }
-  if (!session::is_finite(DType::F32, std::as_bytes(std::span(numbers))))
+  if (!weights::is_finite(DType::F32, std::as_bytes(std::span(numbers))))
     throw Error(fmt::format("adapter tensor '{}' holds NaN or infinity", tensor.name), ErrorKind::BadNumbers);
 }
 
@@ -266,7 +266,7 @@ void write_config(const std::string& path, const ModelSpec& model, const AdaptOp
 }
 
 // The columns of a matrix, one after another.
-void put_transposed(std::span<const float> matrix, int64_t rows, const session::PutBytes& put) {
+void put_transposed(std::span<const float> matrix, int64_t rows, const weights::PutBytes& put) {
   const auto columns = static_cast<int64_t>(matrix.size()) / rows;
   std::vector<float> column(static_cast<size_t>(rows));
   for (int64_t c = 0; c < columns; ++c) {
@@ -297,18 +297,18 @@ void save_adapter(session::Engine& session, Graph& graph, const ModelSpec& model
   if (failure) throw Error(fmt::format("folder '{}' can't be made: {}", folder, failure.message()), ErrorKind::Usage);
   const std::vector<WeightProduct> products = list_products(model);
   const std::vector<AdaptedModule> modules = list_adapted(graph, model.name(), products);
-  std::vector<session::StoredTensor> tensors;
+  std::vector<weights::StoredTensor> tensors;
   for (const AdaptedModule& module : modules) {
     tensors.push_back({tensor_name(module.name, true), DType::F32, {options.rank, module.inputs}});
     tensors.push_back({tensor_name(module.name, false), DType::F32, {module.outputs, options.rank}});
   }
-  const auto put_variable = [&](const std::string& name, int64_t rows, const session::PutBytes& put) {
+  const auto put_variable = [&](const std::string& name, int64_t rows, const weights::PutBytes& put) {
     const std::span<const std::byte> bytes = session.peek(graph.find(name));
-    if (!session::is_finite(DType::F32, bytes))
+    if (!weights::is_finite(DType::F32, bytes))
       throw Error(fmt::format("'{}' holds NaN or infinity and is not saved", name), ErrorKind::BadNumbers);
     put_transposed({reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)}, rows, put);
   };
-  const auto write = [&](const session::StoredTensor& tensor, const session::PutBytes& put) {
+  const auto write = [&](const weights::StoredTensor& tensor, const weights::PutBytes& put) {
     const auto [name, is_a] = module_of(tensor.name);
     const auto& module = *std::ranges::find(modules, name, &AdaptedModule::name);
     if (is_a)
@@ -323,7 +323,7 @@ void save_adapter(session::Engine& session, Graph& graph, const ModelSpec& model
     }
   };
   session.open();
-  session::write_weights_file(path_in(folder, kAdapterWeights), session::list_of(tensors), write);
+  weights::write_weights_file(path_in(folder, kAdapterWeights), weights::list_of(tensors), write);
   write_config(path_in(folder, kAdapterConfig), model, options, name_targets(modules, products));
 }
 
@@ -335,8 +335,8 @@ void save_adapter(const Model& model, const std::string& folder) {
   const std::shared_ptr<Model::State>& state = model.state();
   if (state == nullptr || state->adapters == nullptr)
     throw Error("the model has no adapters to save; make one that has by Model::adapt", ErrorKind::Usage);
-  train::Compiled& compiled = train::compiled_of(model);
-  const train::Compiled::Turn turn(compiled);
+  fit::Compiled& compiled = fit::compiled_of(model);
+  const fit::Compiled::Turn turn(compiled);
   train::Training* const training = compiled.open_training();
   if (training == nullptr)
     throw Error(fmt::format("model '{}' has no adapters in memory; save them after fit, before release", state->name),
@@ -346,7 +346,7 @@ void save_adapter(const Model& model, const std::string& folder) {
 
 Model load_adapter(const Model& model, const std::string& folder) {
   Model adapted = model.adapt(shrink::read_adapter(folder));
-  train::compiled_of(adapted).change_weights([folder](train::Training& training) {
+  fit::compiled_of(adapted).change_weights([folder](train::Training& training) {
     shrink::load_adapter(*training.session, training.graph, training.model, folder);
   });
   return adapted;

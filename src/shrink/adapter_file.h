@@ -10,8 +10,8 @@
 
 #include <plimsoll/shrink.h>
 #include "session/engine.h"
-#include "session/weights_reader.h"
 #include "shrink/layer_paths.h"
+#include "weights/weights_reader.h"
 
 namespace plimsoll::shrink {
 
@@ -24,7 +24,7 @@ AdaptOptions read_adapter(const std::string& folder);
 
 // The tensors of a folder that belong to one product.
 struct StoredAdapter {
-  session::StoredTensor a, b;
+  weights::StoredTensor a, b;
   int64_t first_row = 0;  // of b: those before belong to other layers of the module
 };
 
@@ -41,9 +41,9 @@ class AdapterReader {
   void read_b(const StoredAdapter& adapter, int64_t outputs, std::vector<float>& numbers) const;  // [outputs, rank]
 
  private:
-  void read(const session::StoredTensor& tensor, int64_t first_row, int64_t rows, std::vector<float>& numbers) const;
+  void read(const weights::StoredTensor& tensor, int64_t first_row, int64_t rows, std::vector<float>& numbers) const;
 
-  const session::WeightsReader file_;
+  const weights::WeightsReader file_;
   const int64_t rank_;
   std::vector<std::pair<std::string, StoredAdapter>> adapters_;  // by weight
 };

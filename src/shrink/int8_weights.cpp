@@ -17,7 +17,7 @@ int8_t to_weight(float number, float step) {
   return static_cast<int8_t>(std::lrintf(std::clamp(number / step, -127.0F, 127.0F)));
 }
 
-void put_floats(const std::vector<float>& numbers, const session::PutBytes& put) {
+void put_floats(const std::vector<float>& numbers, const weights::PutBytes& put) {
   put(std::as_bytes(std::span(numbers)));
 }
 
@@ -25,7 +25,7 @@ void put_floats(const std::vector<float>& numbers, const session::PutBytes& put)
 
 Int8Weights::Int8Weights(const Int8Plan& plan, const std::string& path) : plan_(plan), path_(path), file_(path) {
   const graph::Body& body = plan.graph.body();
-  file_.for_each([&](const session::StoredTensor& tensor) {
+  file_.for_each([&](const weights::StoredTensor& tensor) {
     if (body.has_value(tensor.name)) tensors_.emplace(tensor.name, tensor);
   });
   for (const Int8Unit& unit : plan.graph.units) {
@@ -40,7 +40,7 @@ Int8Weights::Int8Weights(const Int8Plan& plan, const std::string& path) : plan_(
   }
 }
 
-const session::StoredTensor& Int8Weights::find(const std::string& name) const {
+const weights::StoredTensor& Int8Weights::find(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end())
     throw Error(fmt::format("'{}' has no tensor '{}' that the model needs", path_, name), ErrorKind::BadData);
@@ -49,7 +49,7 @@ const session::StoredTensor& Int8Weights::find(const std::string& name) const {
 
 std::vector<float> Int8Weights::read_numbers(ValueId variable, int64_t count) const {
   const graph::Body& body = plan_.graph.body();
-  const session::StoredTensor& tensor = find(std::string(body.name(body.value(variable))));
+  const weights::StoredTensor& tensor = find(std::string(body.name(body.value(variable))));
   if (tensor.dtype != DType::F32 || element_count(tensor.dims) != count)
     throw Error(fmt::format("'{}': tensor '{}' is {}{}, not f32[{}]", path_, tensor.name, name_of(tensor.dtype),
                             to_string(tensor.dims), count),
@@ -144,7 +144,7 @@ void Int8Weights::fill_numbers(Layer& layer) const {
   });
 }
 
-bool Int8Weights::write(const std::string& name, const session::PutBytes& put) const {
+bool Int8Weights::write(const std::string& name, const weights::PutBytes& put) const {
   const auto found = parts_.find(name);
   if (found == parts_.end()) return false;
   const Layer& layer = layers_[found->second.layer];
@@ -163,9 +163,9 @@ bool Int8Weights::write(const std::string& name, const session::PutBytes& put) c
   return true;
 }
 
-void Int8Weights::copy(const std::string& name, const session::PutBytes& put) const {
+void Int8Weights::copy(const std::string& name, const weights::PutBytes& put) const {
   constexpr Bytes kAtOnce = 64 * KiB;
-  const session::StoredTensor& tensor = find(name);
+  const weights::StoredTensor& tensor = find(name);
   std::vector<std::byte> piece(static_cast<size_t>(std::min(kAtOnce, tensor.bytes)));
   for (Bytes at = 0; at < tensor.bytes; at += kAtOnce) {
     const Bytes bytes = std::min(kAtOnce, tensor.bytes - at);

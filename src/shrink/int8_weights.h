@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "session/weights_reader.h"
-#include "session/weights_writer.h"
 #include "shrink/int8_rewrite.h"
+#include "weights/weights_reader.h"
+#include "weights/weights_writer.h"
 
 namespace plimsoll::shrink {
 
@@ -20,14 +20,14 @@ class Int8Weights {
   Int8Weights(const Int8Plan& plan, const std::string& path);
 
   // Whether the tensor is one of those that quantising makes, by its full name; then writes its bytes.
-  bool write(const std::string& name, const session::PutBytes& put) const;
+  bool write(const std::string& name, const weights::PutBytes& put) const;
   // All bytes of a tensor that stays as it is.
-  void copy(const std::string& name, const session::PutBytes& put) const;
+  void copy(const std::string& name, const weights::PutBytes& put) const;
 
  private:
   struct Layer {
     const Int8Unit* unit = nullptr;
-    session::StoredTensor kernel = {};
+    weights::StoredTensor kernel = {};
     int64_t channels = 0, inner = 0;  // inner: weights of one channel
     bool lies_by_channel = true;      // else [inner, channels]
     std::vector<float> steps = {};    // of the weights of each channel
@@ -38,14 +38,14 @@ class Int8Weights {
   void for_each_piece(const Layer& layer, const Use& use) const;
   Layer make_layer(const Int8Unit& unit) const;
   void fill_numbers(Layer& layer) const;
-  const session::StoredTensor& find(const std::string& name) const;
+  const weights::StoredTensor& find(const std::string& name) const;
   std::vector<float> read_numbers(ValueId variable, int64_t count) const;
   std::vector<float> numbers_or(ValueId variable, int64_t count, float otherwise) const;
 
   const Int8Plan& plan_;
   const std::string path_;
-  const session::WeightsReader file_;
-  std::map<std::string, session::StoredTensor> tensors_;
+  const weights::WeightsReader file_;
+  std::map<std::string, weights::StoredTensor> tensors_;
   struct Part {
     size_t layer;
     enum class Kind : uint8_t { Kernel, Scale, Offset } kind;

@@ -12,8 +12,8 @@
 namespace plimsoll::shrink {
 namespace {
 
-using session::PutBytes;
-using session::StoredTensor;
+using weights::PutBytes;
+using weights::StoredTensor;
 
 // What a folder of adapters adds to the weights of a model.
 struct Adapters {
@@ -83,9 +83,9 @@ class RowMerger {
 
 }  // namespace
 
-train::WeightsSource merged_weights(const ModelSpec& model, train::WeightsSource base, const std::string& folder) {
+store::WeightsSource merged_weights(const ModelSpec& model, store::WeightsSource base, const std::string& folder) {
   const auto adapters = std::make_shared<const Adapters>(model, folder);
-  train::WeightsSource merged = base;
+  store::WeightsSource merged = base;
   merged.write = [adapters, write = std::move(base.write)](const StoredTensor& tensor, const PutBytes& put) {
     const WeightProduct* product = adapters->find(tensor.name);
     if (product == nullptr) return write(tensor, put);

@@ -4,13 +4,13 @@
 #include <string>
 
 #include <plimsoll/model.h>
-#include "train/model_file.h"
+#include "store/model_file.h"
 
 namespace plimsoll::shrink {
 
 // The weights of `base` with W + alpha / rank A B where the folder has an adapter for W. Row by row: holds one adapter
 // and one row. Throws Error(BadData) for adapters that are another model's.
-train::WeightsSource merged_weights(const ModelSpec& model, train::WeightsSource base, const std::string& folder);
+store::WeightsSource merged_weights(const ModelSpec& model, store::WeightsSource base, const std::string& folder);
 
 // How many weights of the model have an adapter in the folder, and what merging the largest of them holds.
 struct MergeFacts {

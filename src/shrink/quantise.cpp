@@ -8,13 +8,13 @@
 
 #include <plimsoll/dataset.h>
 #include <plimsoll/error.h>
+#include "fit/compiled.h"
+#include "fit/own_model.h"
 #include "kernels/int8_convolution.h"
 #include "lower/lower.h"
 #include "memory/process.h"
 #include "model/model_state.h"
 #include "shrink/int8_weights.h"
-#include "train/compiled.h"
-#include "train/own_model.h"
 
 namespace plimsoll {
 namespace shrink {
@@ -37,9 +37,9 @@ Bytes weight_bytes(const model::TracedPass& pass, int64_t batch) {
 
 // Data of another shape would make another model of the same layers.
 void expect_same_model(const ModelSpec& spec, const model::TracedModel& traced, const std::string& weights) {
-  std::map<std::string, session::StoredTensor> stored;
-  session::WeightsReader(weights).for_each([&](const session::StoredTensor& tensor) { stored[tensor.name] = tensor; });
-  for (const session::StoredTensor& wanted : train::list_weights(traced)) {
+  std::map<std::string, weights::StoredTensor> stored;
+  weights::WeightsReader(weights).for_each([&](const weights::StoredTensor& tensor) { stored[tensor.name] = tensor; });
+  for (const weights::StoredTensor& wanted : store::list_weights(traced)) {
     const auto found = stored.find(wanted.name);
     if (found != stored.end() && found->second.dims == wanted.dims) continue;
     throw Error(
@@ -61,14 +61,14 @@ QuantisedLayer layer_of(const Int8Graph& graph, const Int8Unit& unit) {
 
 }  // namespace
 
-train::WeightsSource QuantisedModel::weights() const {
-  const auto tensors = std::make_shared<const std::vector<session::StoredTensor>>(train::list_weights(*traced));
+store::WeightsSource QuantisedModel::weights() const {
+  const auto tensors = std::make_shared<const std::vector<weights::StoredTensor>>(store::list_weights(*traced));
   return {.tensors =
-              [tensors](const session::VisitTensor& visit) {
-                for (const session::StoredTensor& tensor : *tensors) visit(tensor);
+              [tensors](const weights::VisitTensor& visit) {
+                for (const weights::StoredTensor& tensor : *tensors) visit(tensor);
               },
           .write =
-              [from = numbers, plan = plan](const session::StoredTensor& tensor, const session::PutBytes& put) {
+              [from = numbers, plan = plan](const weights::StoredTensor& tensor, const weights::PutBytes& put) {
                 if (!from->write(tensor.name, put)) from->copy(tensor.name, put);
               }};
 }
@@ -77,8 +77,8 @@ Bytes bytes_to_quantise(const std::string& weights) {
   // More than inference runs; measured.
   constexpr Bytes kCodeBytes = 11 * MiB / 2;
   Bytes largest = 0;
-  session::WeightsReader(weights).for_each(
-      [&](const session::StoredTensor& tensor) { largest = std::max(largest, tensor.bytes); });
+  weights::WeightsReader(weights).for_each(
+      [&](const weights::StoredTensor& tensor) { largest = std::max(largest, tensor.bytes); });
   return kCodeBytes + std::min(largest, Int8Weights::kPieceBytes);
 }
 
@@ -117,10 +117,10 @@ Model quantise_own(const Model& model, const Dataset& data, const MemoryLine& li
   floats->create(options.scratch, "plimsoll-f32");
   model.save_weights(floats->path());
   Model(model).release();  // NOLINT(performance-unnecessary-copy-initialization): the handle of a const model
-  ModelSpec spec = train::make_inference_spec(model, data.element());
+  ModelSpec spec = fit::make_inference_spec(model, data.element());
   // Without its weights: whether they suit the data is compared below.
   spec.model = Model(model.name(), model.inputs(), model.outputs(), model.state()->function);
-  spec.batch = std::max<int64_t>(1, train::count_batches(data).batch);
+  spec.batch = std::max<int64_t>(1, input::count_batches(data).batch);
   const RunModel run = [&](Model observing, const EachBatch& each) {
     if (!each) return;  // the call itself is refused where it does not fit
     observing.load_weights(floats->path());
@@ -131,8 +131,8 @@ Model quantise_own(const Model& model, const Dataset& data, const MemoryLine& li
       held_line.reserve(Tag::Runtime, line.covers_process() ? bytes_to_quantise(floats->path()) : 0);
   QuantisedModel made = quantise_model(spec, floats->path(), options, run, line.limit());
   bytes->create(options.scratch, "plimsoll-int8");
-  const train::WeightsSource source = made.weights();
-  session::write_weights_file(bytes->path(), source.tensors, source.write);
+  const store::WeightsSource source = made.weights();
+  weights::write_weights_file(bytes->path(), source.tensors, source.write);
   made.report.file_bytes_before = static_cast<Bytes>(std::filesystem::file_size(floats->path()));
   made.report.file_bytes_after = static_cast<Bytes>(std::filesystem::file_size(bytes->path()));
   if (report != nullptr) *report = made.report;
@@ -144,7 +144,7 @@ Model quantise_own(const Model& model, const Dataset& data, const MemoryLine& li
                 return function(inputs, training);
               });
   small.state()->stored = std::make_shared<const model::StoredSource>(model::StoredSource{made.traced, {}});
-  if (const train::Compiled& compiled = train::compiled_of(model); compiled.is_compiled())
+  if (const fit::Compiled& compiled = fit::compiled_of(model); compiled.is_compiled())
     small.compile(compiled.options());
   small.load_weights(bytes->path());
   return small;

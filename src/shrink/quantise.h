@@ -7,7 +7,7 @@
 #include <plimsoll/memory_line.h>
 #include <plimsoll/shrink.h>
 #include "shrink/calibrate.h"
-#include "train/model_file.h"
+#include "store/model_file.h"
 
 namespace plimsoll::shrink {
 
@@ -20,7 +20,7 @@ struct QuantisedModel {
   std::shared_ptr<const Int8Plan> plan;
   std::shared_ptr<const Int8Weights> numbers;
   // Writes the weights of the model; they are read from the file that it was quantised from.
-  train::WeightsSource weights() const;
+  store::WeightsSource weights() const;
 };
 
 // What quantising the weights of that file takes beside running the model: a piece of a weight, and the code that

@@ -6,7 +6,7 @@ namespace plimsoll::shrink {
 namespace {
 
 using kernels::SparseOrder;
-using session::PutBytes;
+using weights::PutBytes;
 
 // Numbers that are put in pieces.
 template <class T>
@@ -30,7 +30,7 @@ class Pieces {
 
 }  // namespace
 
-SparseWeights::SparseWeights(const session::WeightsReader& reader, const session::StoredTensor& dense)
+SparseWeights::SparseWeights(const weights::WeightsReader& reader, const weights::StoredTensor& dense)
     : reader_(reader),
       order_(SparseOrder::of(dense.dims)),
       offset_(dense.offset),

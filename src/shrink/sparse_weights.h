@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/sparse_tiles.h"
-#include "session/weights_writer.h"
+#include "weights/weights_writer.h"
 
 namespace plimsoll::shrink {
 
@@ -15,13 +15,13 @@ class SparseWeights {
   static constexpr Bytes kPieceBytes = 64 * KiB;  // what it writes at a time
 
   // The reader must outlive it. The tensor is f32.
-  SparseWeights(const session::WeightsReader& reader, const session::StoredTensor& dense);
+  SparseWeights(const weights::WeightsReader& reader, const weights::StoredTensor& dense);
 
   const kernels::SparseOrder& order() const { return order_; }
   int64_t count_values() const;  // that are not zero
-  void write_mask(const session::PutBytes& put) const;
-  void write_values(const session::PutBytes& put) const;
-  void write_starts(const session::PutBytes& put) const;
+  void write_mask(const weights::PutBytes& put) const;
+  void write_values(const weights::PutBytes& put) const;
+  void write_starts(const weights::PutBytes& put) const;
 
  private:
   // In the order of storage: up to eight neighbours of a row.
@@ -33,7 +33,7 @@ class SparseWeights {
   void for_rows(const std::function<void(const Row&)>& visit) const;
   void load(int64_t row, int64_t rows, int64_t column, int64_t width, float* into) const;
 
-  const session::WeightsReader& reader_;
+  const weights::WeightsReader& reader_;
   kernels::SparseOrder order_;
   Bytes offset_;
   int64_t elements_;

@@ -15,8 +15,8 @@
 namespace plimsoll::shrink {
 namespace {
 
-using session::PutBytes;
-using session::StoredTensor;
+using weights::PutBytes;
+using weights::StoredTensor;
 
 constexpr const char *kMask = "/mask", *kValues = "/values", *kStarts = "/starts";
 
@@ -57,7 +57,7 @@ void find_other_readers(const model::TracedPass& pass, ChosenWeights& chosen) {
 }
 
 // Weights that are smaller as mask and values. Throws when there is none, with the largest share of zeros found.
-ChosenWeights choose(const train::StoredModel& stored, const session::WeightsReader& reader) {
+ChosenWeights choose(const store::StoredModel& stored, const weights::WeightsReader& reader) {
   ChosenWeights chosen;
   double most_zeros = 0;
   reader.for_each([&](const StoredTensor& tensor) {
@@ -123,7 +123,7 @@ model::Rewrite make_rewrite(const std::shared_ptr<const ChosenWeights>& chosen) 
 // Writes the parts of the chosen weights, and copies the others.
 class StrippedSource {
  public:
-  StrippedSource(const session::WeightsReader& reader, std::shared_ptr<const ChosenWeights> chosen)
+  StrippedSource(const weights::WeightsReader& reader, std::shared_ptr<const ChosenWeights> chosen)
       : reader_(reader), chosen_(std::move(chosen)) {
     reader.for_each([&](const StoredTensor& tensor) { places_.emplace(tensor.name, tensor.offset); });
   }
@@ -148,7 +148,7 @@ class StrippedSource {
   }
 
  private:
-  const session::WeightsReader& reader_;
+  const weights::WeightsReader& reader_;
   const std::shared_ptr<const ChosenWeights> chosen_;
   std::unordered_map<std::string, Bytes> places_;
 };
@@ -178,30 +178,30 @@ bool is_quantised(const model::TracedModel& traced) {
 }
 
 ModelBytes bytes_of(const model::TracedModel& traced) {
-  const std::vector<StoredTensor> tensors = train::list_weights(traced);
-  ModelBytes bytes{.file = session::weights_file_bytes(session::list_of(tensors))};
+  const std::vector<StoredTensor> tensors = store::list_weights(traced);
+  ModelBytes bytes{.file = weights::weights_file_bytes(weights::list_of(tensors))};
   for (const StoredTensor& tensor : tensors) bytes.memory += round_up(tensor.bytes, kAlignment);
   return bytes;
 }
 
 StripReport strip_model(const std::string& from, const std::string& to) {
-  const train::StoredModel stored = train::read_model(from);
+  const store::StoredModel stored = store::read_model(from);
   if (is_stripped(*stored.traced)) throw Error(fmt::format("'{}' is stripped already", from), ErrorKind::Usage);
   if (is_quantised(*stored.traced))
     throw Error(fmt::format("'{}' is quantised: its weights are bytes, and f32 alone is stripped; strip the model that "
                             "it was made of",
                             from),
                 ErrorKind::Usage);
-  train::expect_whole_weights(stored);
-  const session::WeightsReader reader(stored.weights_path());
+  store::expect_whole_weights(stored);
+  const weights::WeightsReader reader(stored.weights_path());
   const auto chosen = std::make_shared<const ChosenWeights>(choose(stored, reader));
   const model::TracedModel stripped = model::rewrite(stored.spec, make_rewrite(chosen), model::Passes::Inference);
-  const std::vector<StoredTensor> tensors = train::list_weights(stripped);
+  const std::vector<StoredTensor> tensors = store::list_weights(stripped);
   const StrippedSource source(reader, chosen);
-  train::ModelNotes notes = stored.notes;
+  store::ModelNotes notes = stored.notes;
   notes.emplace_back("stripped", fmt::format("{} weights", chosen->size()));
-  train::save_model(to, stored.spec, stripped,
-                    {session::list_of(tensors),
+  store::save_model(to, stored.spec, stripped,
+                    {weights::list_of(tensors),
                      [&](const StoredTensor& tensor, const PutBytes& put) { source.write(tensor, put); }, stored.steps},
                     notes);
   return describe(*chosen, *stored.traced, stripped);

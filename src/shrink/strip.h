@@ -5,7 +5,7 @@
 #include <string>
 
 #include <plimsoll/shrink.h>
-#include "train/model_file.h"
+#include "store/model_file.h"
 
 namespace plimsoll::shrink {
 

@@ -4,10 +4,10 @@
 
 #include <plimsoll/model.h>
 #include <plimsoll/shrink.h>
+#include "fit/compiled.h"
 #include "memory/temporary_file.h"
 #include "model/model_state.h"
 #include "shrink/strip.h"
-#include "train/compiled.h"
 
 namespace plimsoll {
 namespace shrink {
@@ -55,7 +55,7 @@ Model Model::strip(const StripOptions& options, StripReport* report) const {
   const auto kept = std::make_shared<const shrink::KeptSource>(shrink::KeptSource{small.state()->stored, models});
   small.state_->stored = std::shared_ptr<const model::StoredSource>(kept, kept->source.get());
   // The stripped model is evaluated with the options of the model it was made of.
-  const train::Compiled& compiled = train::compiled_of(*this);
+  const fit::Compiled& compiled = fit::compiled_of(*this);
   if (compiled.is_compiled()) {
     CompileOptions as_before = compiled.options();
     as_before.pruning.reset();
@@ -67,7 +67,7 @@ Model Model::strip(const StripOptions& options, StripReport* report) const {
 ModelBytes Model::bytes() const {
   const auto& stored = state_ != nullptr ? state_->stored : nullptr;
   if (stored != nullptr) return shrink::bytes_of(*stored->traced);
-  return shrink::bytes_of(model::trace(train::compiled_of(*this).spec_to_save(), model::Passes::Inference));
+  return shrink::bytes_of(model::trace(fit::compiled_of(*this).spec_to_save(), model::Passes::Inference));
 }
 
 }  // namespace plimsoll

@@ -155,7 +155,7 @@ EpochLog parse_history_line(const std::string& line, const std::string& path) {
 
 std::string manifest_text(const CheckpointManifest& manifest) {
   Json files = Json::array();
-  for (const CheckpointFile& file : manifest.files)
+  for (const memory::CheckedFile& file : manifest.files)
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"crc32c", fmt::format("{:08x}", file.checksum)}});
   Json json = {{"version", kVersion},
                {"steps", manifest.steps},

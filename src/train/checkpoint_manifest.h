@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <plimsoll/types.h>
+#include "memory/checked_file.h"
 #include "train/run_state.h"
 
 namespace plimsoll::train {
@@ -14,18 +15,11 @@ namespace plimsoll::train {
 // What of a training must be the same for a checkpoint of it to be loaded: a name for people, and a value.
 using CheckpointFacts = std::vector<std::pair<std::string, std::string>>;
 
-struct CheckpointFile {
-  std::string name;
-  Bytes bytes = 0;
-  uint32_t checksum = 0;  // crc32c
-  bool operator==(const CheckpointFile&) const = default;
-};
-
 struct CheckpointManifest {
   int64_t steps = 0;  // of training
   CheckpointFacts facts;
   RunState run;  // without its history, which is a file of its own
-  std::vector<CheckpointFile> files;
+  std::vector<memory::CheckedFile> files;
 };
 
 // JSON. Numbers come back exactly, those that are not finite too; the text holds a checksum of itself.

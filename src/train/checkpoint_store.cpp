@@ -13,16 +13,16 @@
 #include "base/crc32c.h"
 #include "base/random.h"
 #include "memory/file.h"
-#include "session/weights_file.h"
-#include "session/weights_parts.h"
-#include "train/agreement.h"
+#include "ranks/agreement.h"
 #include "train/data_names.h"
 #include "train/pipeline_weights.h"
+#include "weights/weights_file.h"
+#include "weights/weights_parts.h"
 
 namespace plimsoll::train {
 namespace {
 
-using session::WeightsPart;
+using weights::WeightsPart;
 
 constexpr const char* kManifest = "manifest.json";
 constexpr Bytes kLargestManifest = 64 * MiB;
@@ -93,49 +93,51 @@ std::string optimiser_of(const Training& training) {
 }
 
 // The variables of a part that this rank writes; `elsewhere`: those that another stage of a pipeline writes.
-session::TensorList list_own_part(const Training& training, WeightsPart part, const std::set<std::string>& elsewhere) {
+weights::TensorList list_own_part(const Training& training, WeightsPart part, const std::set<std::string>& elsewhere) {
   if (!training.place.is_set())
-    return session::list_part(training.graph, part, training.slices, *training.communicator);
-  return [&training, part, &elsewhere](const session::VisitTensor& visit) {
-    session::list_variables(training.graph, part)([&](const session::StoredTensor& tensor) {
+    return weights::list_part(training.graph, part, training.slices, *training.communicator);
+  return [&training, part, &elsewhere](const weights::VisitTensor& visit) {
+    weights::list_variables(training.graph, part)([&](const weights::StoredTensor& tensor) {
       if (!elsewhere.contains(tensor.name)) visit(tensor);
     });
   };
 }
 
 // What this rank writes of a part: all of it, or a file of its own.
-CheckpointFile save_part(Training& training, const std::string& folder, const StoredPart& part,
-                         const std::set<std::string>& elsewhere) {
+memory::CheckedFile save_part(Training& training, const std::string& folder, const StoredPart& part,
+                              const std::set<std::string>& elsewhere) {
   ranks::Communicator* const others = parts_of(training) > 1 ? training.communicator.get() : nullptr;
-  CheckpointFile file{others != nullptr ? session::part_path(part.name, others->rank(), others->size()) : part.name};
+  memory::CheckedFile file{others != nullptr ? weights::part_path(part.name, others->rank(), others->size())
+                                             : part.name};
   const auto watch = [&](std::span<const std::byte> bytes) {
     file.bytes += static_cast<Bytes>(bytes.size());
     file.checksum = crc32c(bytes, file.checksum);
   };
-  const session::SaveOptions options{
+  const weights::SaveOptions options{
       .part = part.part, .watch = watch, .data_names = data_names_text(training.model), .slices = &training.slices};
   const std::string path = path_in(folder, file.name);
   if (others != nullptr)
-    session::save_part(*training.session, training.graph, path, options, list_own_part(training, part.part, elsewhere));
+    weights::save_part(*training.session, training.graph, path, options, list_own_part(training, part.part, elsewhere));
   else
-    session::save_weights(*training.session, training.graph, path, options);
+    weights::save_weights(*training.session, training.graph, path, options);
   return file;
 }
 
-std::string to_line(const CheckpointFile& file) {
+std::string to_line(const memory::CheckedFile& file) {
   return fmt::format("{} {} {}\n", file.bytes, file.checksum, file.name);
 }
 
 // Files of all ranks, part by part.
-std::vector<CheckpointFile> gather_files(ranks::Communicator& communicator, const std::vector<CheckpointFile>& mine) {
+std::vector<memory::CheckedFile> gather_files(ranks::Communicator& communicator,
+                                              const std::vector<memory::CheckedFile>& mine) {
   std::string lines;
-  for (const CheckpointFile& file : mine) lines += to_line(file);
-  std::vector<CheckpointFile> all(mine.size() * static_cast<size_t>(communicator.size()));
+  for (const memory::CheckedFile& file : mine) lines += to_line(file);
+  std::vector<memory::CheckedFile> all(mine.size() * static_cast<size_t>(communicator.size()));
   size_t rank = 0;
   for (const std::string& text : communicator.gather_texts(lines)) {
     std::istringstream words(text);
     for (size_t part = 0; part < mine.size(); ++part) {
-      CheckpointFile& file = all[part * static_cast<size_t>(communicator.size()) + rank];
+      memory::CheckedFile& file = all[part * static_cast<size_t>(communicator.size()) + rank];
       words >> file.bytes >> file.checksum >> file.name;
     }
     ++rank;
@@ -144,8 +146,8 @@ std::vector<CheckpointFile> gather_files(ranks::Communicator& communicator, cons
 }
 
 // Epoch by epoch: a long history is held once.
-CheckpointFile save_history(std::span<const EpochLog> history, const std::string& folder) {
-  CheckpointFile file{kHistory};
+memory::CheckedFile save_history(std::span<const EpochLog> history, const std::string& folder) {
+  memory::CheckedFile file{kHistory};
   memory::OutputFile output(path_in(folder, kHistory));
   for (const EpochLog& epoch : history) {
     const std::string line = history_line(epoch) + '\n';
@@ -180,7 +182,7 @@ std::vector<EpochLog> read_history(const std::string& folder) {
 }
 
 // In pieces: a file may be larger than memory.
-void expect_whole(const std::string& folder, const CheckpointFile& expected) {
+void expect_whole(const std::string& folder, const memory::CheckedFile& expected) {
   const std::string path = path_in(folder, expected.name);
   const memory::File file = memory::File::open(path);
   if (const Bytes bytes = file.size(); bytes != expected.bytes)
@@ -221,7 +223,7 @@ CheckpointManifest read_whole(const std::string& folder) {
   const int parts = parts_of(manifest);
   std::vector<std::string> names;
   for (const StoredPart& part : kParts)
-    for (int rank = 0; rank < parts; ++rank) names.push_back(session::part_path(part.name, rank, parts));
+    for (int rank = 0; rank < parts; ++rank) names.push_back(weights::part_path(part.name, rank, parts));
   names.emplace_back(kHistory);
   if (manifest.files.size() != names.size())
     throw Error(fmt::format("'{}' lists {} files, not {}", folder, manifest.files.size(), names.size()),
@@ -238,7 +240,7 @@ CheckpointManifest read_whole(const std::string& folder) {
 // An estimate: stages of a pipeline on other ranks are taken to have as much state for their weights as this one.
 Bytes checkpoint_bytes(const Training& training) {
   const auto bytes_of = [&](const Graph& graph, WeightsPart part) {
-    return session::weights_file_bytes(graph, part, &training.slices);
+    return weights::weights_file_bytes(graph, part, &training.slices);
   };
   const Bytes weights = bytes_of(training.graph, WeightsPart::Model);
   const Bytes all = bytes_of(training.whole_graph(), WeightsPart::Model);
@@ -262,7 +264,7 @@ void expect_same_facts(const CheckpointFacts& stored, const CheckpointFacts& her
 
 void load_variables(Training& training, const std::string& folder, int parts) {
   for (const StoredPart& part : kParts)
-    session::load_weights(*training.session, training.graph, path_in(folder, session::part_path(part.name, 0, parts)),
+    weights::load_weights(*training.session, training.graph, path_in(folder, weights::part_path(part.name, 0, parts)),
                           {.part = part.part, .slices = &training.slices});
 }
 
@@ -300,7 +302,7 @@ std::string find_newest_weights(const std::string& folder) {
   for (const CheckpointPlace& place : places) {
     try {
       const int parts = parts_of(read_whole(place.path));
-      return path_in(place.path, session::part_path(kParts[0].name, 0, parts));
+      return path_in(place.path, weights::part_path(kParts[0].name, 0, parts));
     } catch (const Error& e) {
       if (fault.empty()) fault = fmt::format(": {}", e.what());
     }
@@ -314,7 +316,7 @@ void CheckpointStore::open(const Training& training) {
   is_open_ = true;
   if (!writes_manifest(training)) return;
   folder_ = std::make_unique<CheckpointFolder>(path_);
-  session::expect_disk_room(fmt::format("a checkpoint in '{}'", path_), path_, checkpoint_bytes(training));
+  weights::expect_disk_room(fmt::format("a checkpoint in '{}'", path_), path_, checkpoint_bytes(training));
 }
 
 CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, std::span<const EpochLog> history) {
@@ -328,7 +330,7 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
     const std::set<std::string> elsewhere =
         training.place.stages > 1 ? list_held_before(training) : std::set<std::string>();
     // The files of all ranks are on the disk before the manifest names them.
-    run_together(parts_of(training) > 1 ? training.communicator.get() : nullptr, [&] {
+    ranks::run_together(parts_of(training) > 1 ? training.communicator.get() : nullptr, [&] {
       for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part, elsewhere));
       return std::string("has written its part");
     });
@@ -345,7 +347,7 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
     if (folder_) folder_->abandon();
     const std::string text =
         fmt::format("no checkpoint is written at step {}: {}; {}", steps, e.what(), name_last(list()));
-    if (dynamic_cast<const AgreedError*>(&e) != nullptr) throw AgreedError(text, e.kind());
+    if (dynamic_cast<const ranks::AgreedError*>(&e) != nullptr) throw ranks::AgreedError(text, e.kind());
     throw Error(text, e.kind());
   }
   if (folder_) folder_->keep_newest(keep_);

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "session/weights_reader.h"
-#include "train/follow_data.h"
-#include "train/roles.h"
+#include "input/opening/follow_data.h"
+#include "input/opening/roles.h"
+#include "weights/weights_reader.h"
 
 namespace plimsoll::train {
 namespace {
@@ -22,7 +22,7 @@ std::vector<std::pair<const char*, std::optional<int64_t>*>> sizes_of(ModelOptio
 }
 
 void read_names(const std::string& weights, const std::function<void(const NamesJson&)>& use) {
-  const std::string text = session::WeightsReader(weights).data_names();
+  const std::string text = weights::WeightsReader(weights).data_names();
   if (text.empty()) return;
   try {
     use(NamesJson::parse(text));
@@ -51,7 +51,7 @@ std::string data_names_text(const ModelSpec& model) {
   if (!preprocessing.class_names.empty()) json["classes"] = preprocessing.class_names;
   if (!preprocessing.columns.empty()) json["columns"] = preprocessing.columns;
   if (!preprocessing.label.empty()) json["label"] = preprocessing.label;
-  if (model.inputs.size() == 1 && is_image(model.input()) && model.classes > 0)
+  if (model.inputs.size() == 1 && input::is_image(model.input()) && model.classes > 0)
     json["model"] = {{"name", model.name()},
                      {"image_size", model.input().shape[2].count()},
                      {"channels", model.input().shape[1].count()},
@@ -74,7 +74,7 @@ void read_model_options(const std::string& weights, const std::string& model, Mo
     ModelOptions all = options;
     for (const auto& [name, option] : sizes_of(all))
       if (!*option && json.at("model").contains(name)) *option = json.at("model").at(name).get<int64_t>();
-    if (has_options(model, all)) options = all;
+    if (input::has_options(model, all)) options = all;
   });
 }
 

@@ -34,7 +34,7 @@ void evaluate_shards(Training& training, Inputs& inputs, const EvaluateOptions& 
                      Score& score) {
   const Shards& shards = training.shards;
   ShardRecords records(shards, training.communicator.get(), sums.width());
-  BatchFeeds batches(training.fed, inputs.element());
+  input::BatchFeeds batches(training.fed, inputs.element());
   std::optional<ZeroSample> zeros;
   for (int64_t step = 0; (options.most_steps == 0 || step < options.most_steps) && !score.stopped; ++step) {
     const BatchPart part = inputs.next_part();
@@ -68,11 +68,11 @@ Score evaluate(Training& training, Inputs& inputs, const EvaluateOptions& option
   const bool is_together = training.shards.is_cut || training.place.is_set();
   if (training.shards.is_cut) evaluate_shards(training, inputs, options, sums, score);
   if (training.place.is_set()) evaluate_stages(training, inputs, options, sums, score);
-  BatchFeeds batches(training.fed, inputs.element());
+  input::BatchFeeds batches(training.fed, inputs.element());
   while (const ElementView* batch = is_together ? nullptr : inputs.next()) {
     score.stopped = options.is_stop_asked();
     if (score.stopped) break;
-    const int64_t samples_here = samples_of(*batch);
+    const int64_t samples_here = input::samples_of(*batch);
     sums.add(evaluate_batch(training, batches.of(*batch), score.samples, samples_here), samples_here);
     score.samples += samples_here;
     if (options.most_steps > 0 && ++steps >= options.most_steps) break;

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "data/convert.h"
-#include "dataset/blocks.h"
-#include "dataset/recipe.h"
-#include "train/roles.h"
+#include "input/files/convert.h"
+#include "input/opening/roles.h"
+#include "input/recipe.h"
+#include "input/stages/blocks.h"
 
 namespace plimsoll::train {
 namespace {
@@ -22,8 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBatchesAhead = 1;
 
 // Bytes of images become reals in [0, 1]; label numbers become what the loss takes.
-data::Conversion conversion(const Component& from, DType wanted, float byte_scale, const std::string& path) {
-  data::Conversion conversion{wanted, 1, 0};
+input::Conversion conversion(const Component& from, DType wanted, float byte_scale, const std::string& path) {
+  input::Conversion conversion{wanted, 1, 0};
   if (from.dtype == DType::U8 && wanted == DType::F32) conversion.scale = byte_scale;
   if (from.dtype == wanted) return conversion;
   if (const std::string reason = why_not(from.dtype, conversion); !reason.empty())
@@ -47,7 +47,7 @@ void flip(std::byte* image, Bytes bytes, int64_t width, Bytes pixel) {
 struct Converter {
   struct Part {
     std::string path;
-    data::Conversion conversion;
+    input::Conversion conversion;
     int64_t flipped_width = 0;  // 0: it is not flipped
     int64_t classes = 0;        // that its whole numbers stand for; 0: none
   };
@@ -78,7 +78,7 @@ struct Converter {
       std::memcpy(to, from.data(component), static_cast<size_t>(bytes));
       return;
     }
-    const auto bad = data::convert(dtype, from.data(component), part.conversion, to, bytes / size_of(dtype));
+    const auto bad = input::convert(dtype, from.data(component), part.conversion, to, bytes / size_of(dtype));
     if (bad)
       throw Error(fmt::format("'{}': {} does not fit into {}; give numbers of classes", part.path,
                               from.as<int64_t>(component)[static_cast<size_t>(*bad)], name_of(part.conversion.to)),
@@ -87,10 +87,10 @@ struct Converter {
 };
 
 // No file has elements of more than 8 bytes.
-Samples widest_samples(const ModelSpec& model) {
+input::Samples widest_samples(const ModelSpec& model) {
   ElementSpec widest;
-  const std::vector<TensorType> types = component_types(model);
-  const std::vector<std::string> names = component_names(model);
+  const std::vector<TensorType> types = input::component_types(model);
+  const std::vector<std::string> names = input::component_names(model);
   for (size_t i = 0; i < types.size(); ++i)
     widest.push_back({names[i], DType::I64, {element_count(types[i].shape).count()}, {}});
   return {Dataset::generator(widest, [] { return [](const ElementSlot&) { return false; }; }),
@@ -100,8 +100,8 @@ Samples widest_samples(const ModelSpec& model) {
 // Components of a sample as the steps are fed.
 ElementSpec fed_sample(const ElementSpec& stored, const ModelSpec& model, const std::vector<DType>& fed) {
   ElementSpec sample;
-  const std::vector<std::string> names = component_names(model);
-  const std::vector<TensorType> types = component_types(model);
+  const std::vector<std::string> names = input::component_names(model);
+  const std::vector<TensorType> types = input::component_types(model);
   for (size_t i = 0; i < names.size(); ++i)
     sample.push_back({names[i], i < fed.size() ? fed[i] : types[i].dtype, stored[i].shape, {}});
   return sample;
@@ -114,11 +114,11 @@ bool is_fed_as_stored(const ElementSpec& stored, const ElementSpec& fed) {
 
 // The width of an input that is images; 0 for all others.
 int64_t width_of_images(const ModelSpec& model, size_t component) {
-  if (component >= model.inputs.size() || !is_image(model.inputs[component].type)) return 0;
+  if (component >= model.inputs.size() || !input::is_image(model.inputs[component].type)) return 0;
   return model.inputs[component].type.shape[3].count();
 }
 
-std::vector<DType> fed_types(const model::TrainingGraph& passes) {
+std::vector<DType> types_of_feeds(const model::TrainingGraph& passes) {
   std::vector<DType> types;
   for (const auto& [name, input] : passes.inputs) types.push_back(input.dtype());
   return types;
@@ -135,7 +135,7 @@ std::vector<report::StageRow> rows_of(const std::vector<StageReport>& stages) {
 Dataset take_shards(const Dataset& samples, const Shards& shards, int64_t batch) {
   if (samples.size() < 0) throw Error("ranks and shards need data whose number of samples is known", ErrorKind::Usage);
   if (shards.own == shards.total) return samples;
-  return dataset::take_blocks(samples, {batch, shards.total, shards.first, shards.own, shards.stride});
+  return input::take_blocks(samples, {batch, shards.total, shards.first, shards.own, shards.stride});
 }
 
 // Replicas beside the first one take no memory for batches.
@@ -146,17 +146,17 @@ InputOptions with_shards(InputOptions options, const Shards& shards) {
   return options;
 }
 
-uint64_t identity_of(const Dataset& dataset) { return dataset::chain_identity(*dataset::recipe_of(dataset)); }
+uint64_t identity_of(const Dataset& dataset) { return input::chain_identity(*input::recipe_of(dataset)); }
 
-uint64_t hash_of_whole(const Training& training, const Samples& samples, InputOptions options) {
+uint64_t hash_of_whole(const Training& training, const input::Samples& samples, InputOptions options) {
   options.shards = {};
-  return identity_of(
-      make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch, options));
+  return identity_of(make_batches(samples, training.model, training.pipeline, types_of_feeds(training.passes),
+                                  training.batch, options));
 }
 
 }  // namespace
 
-Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline,
+Dataset make_batches(const input::Samples& samples, const ModelSpec& model, const input::Pipeline& pipeline,
                      const std::vector<DType>& fed, int64_t batch, const InputOptions& options) {
   const ElementSpec& stored = samples.elements.element();
   const ElementSpec spec = fed_sample(stored, model, fed);
@@ -189,7 +189,7 @@ Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipel
   return all.prefetch(kBatchesAhead);
 }
 
-Inputs::Inputs(const Training& training, const Samples& samples, const InputOptions& options)
+Inputs::Inputs(const Training& training, const input::Samples& samples, const InputOptions& options)
     : share_(training.session->data_line()),
       samples_(samples.elements.size()),
       steps_(options.repeats ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
@@ -197,7 +197,7 @@ Inputs::Inputs(const Training& training, const Samples& samples, const InputOpti
       shards_(training.shards),
       reads_part_(training.shards.is_cut),
       last_batch_(options.repeats ? 0 : samples_ % training.batch),
-      batches_(make_batches(samples, training.model, training.pipeline, fed_types(training.passes), training.batch,
+      batches_(make_batches(samples, training.model, training.pipeline, types_of_feeds(training.passes), training.batch,
                             with_shards(options, training.shards))) {
   whole_ = hash_of_whole(training, samples, options);
   path_ = samples.paths.front();
@@ -215,7 +215,7 @@ Inputs::Inputs(const Training& training, const Dataset& batches)
       steps_(batches.size()),
       batches_(batches) {
   if (training.shares_batches) sharer_ = training.communicator.get();
-  const BatchCount count = count_batches(batches);
+  const input::BatchCount count = input::count_batches(batches);
   samples_ = count.samples();
   last_batch_ = count.rest;
 }
@@ -224,7 +224,7 @@ void Inputs::start_epoch(int64_t epoch) {
   if (!reads()) return;
   stop();
   position_ = 0;
-  iteration_.emplace(dataset::start_iteration(batches_, share_));
+  iteration_.emplace(input::start_iteration(batches_, share_));
   iteration_->start_epoch(static_cast<uint64_t>(epoch));
 }
 
@@ -232,7 +232,7 @@ void Inputs::start_at(const DatasetState& state) {
   if (!reads()) return;
   stop();
   position_ = state.position;
-  iteration_.emplace(dataset::start_iteration(batches_, share_));
+  iteration_.emplace(input::start_iteration(batches_, share_));
   DatasetState own = state;
   // A rank may have no sample of the last batch.
   if (reads_part_ && batches_.size() >= 0) own.position = std::min(own.position, batches_.size());
@@ -269,7 +269,7 @@ BatchPart Inputs::next_part() {
   if (sharer_ != nullptr) return share_part();
   if (!reads_part_) {
     const ElementView* const batch = next();
-    return batch == nullptr ? BatchPart() : BatchPart{batch, samples_of(*batch)};
+    return batch == nullptr ? BatchPart() : BatchPart{batch, input::samples_of(*batch)};
   }
   if (position_ >= steps_ && batches_.size() >= 0) return {};
   const int64_t samples = std::min(batch_, samples_ - position_ % steps_ * batch_);
@@ -286,7 +286,7 @@ BatchPart Inputs::next_part() {
 BatchPart Inputs::share_part() {
   const ElementView* batch = reads() ? next() : nullptr;
   sharer_->broadcast(std::as_writable_bytes(std::span(&batch, 1)));
-  return batch == nullptr ? BatchPart() : BatchPart{batch, samples_of(*batch)};
+  return batch == nullptr ? BatchPart() : BatchPart{batch, input::samples_of(*batch)};
 }
 
 void Inputs::stop() {
@@ -303,10 +303,10 @@ std::vector<report::StageRow> Inputs::stages() const {
   return iteration_ ? rows_of(iteration_->stages()) : rows_of(batches_.stages());
 }
 
-std::vector<DType> fed_types(const Data& data, const ModelSpec& model) {
+std::vector<DType> fed_types(const input::Data& data, const ModelSpec& model) {
   std::vector<DType> types;
   for (const NamedType& input : model.inputs) {
-    const auto is_bytes = [i = types.size()](const std::optional<Samples>& half) {
+    const auto is_bytes = [i = types.size()](const std::optional<input::Samples>& half) {
       return !half || half->elements.element()[i].dtype == DType::U8;
     };
     const bool stays =
@@ -321,9 +321,9 @@ namespace {
 // The halves of the data as Inputs of this training read them: with the stage that takes a rank's part of each batch.
 std::vector<Dataset> halves_of(const Training& training, bool repeats) {
   std::vector<Dataset> halves;
-  const auto add = [&](const std::optional<Samples>& half, const InputOptions& options) {
+  const auto add = [&](const std::optional<input::Samples>& half, const InputOptions& options) {
     if (half)
-      halves.push_back(make_batches(*half, training.model, training.pipeline, fed_types(training.passes),
+      halves.push_back(make_batches(*half, training.model, training.pipeline, types_of_feeds(training.passes),
                                     training.batch, with_shards(options, training.shards)));
   };
   add(training.data.train, {.trains = true, .repeats = repeats});
@@ -332,11 +332,11 @@ std::vector<Dataset> halves_of(const Training& training, bool repeats) {
 }
 
 // Stages of the dataset that takes more; the two are never read at the same time. Bytes scale with the batch size.
-std::vector<report::StageRow> planned_stages(const BatchedData& data, int64_t batch) {
+std::vector<report::StageRow> planned_stages(const input::BatchedData& data, int64_t batch) {
   std::vector<report::StageRow> most;
   for (const std::optional<Dataset>& dataset : {data.train, data.test}) {
     if (!dataset) continue;
-    const int64_t own = count_batches(*dataset).batch;
+    const int64_t own = input::count_batches(*dataset).batch;
     std::vector<report::StageRow> stages = rows_of(dataset->stages());
     for (report::StageRow& stage : stages) stage.bytes = (stage.bytes * batch + own - 1) / own;
     if (most.empty() || bytes_of(stages) > bytes_of(most)) most = std::move(stages);
@@ -350,7 +350,7 @@ std::vector<report::StageRow> planned_stages(const Spec& spec, const Training& t
   if (!spec.batches.is_empty()) return planned_stages(spec.batches, training.batch);
   if (spec.data.is_empty())
     return rows_of(make_batches(widest_samples(training.model), training.model, spec.pipeline,
-                                fed_types(training.passes), training.input_batch(), {})
+                                types_of_feeds(training.passes), training.input_batch(), {})
                        .stages());
   // The two halves are never read at the same time.
   std::vector<report::StageRow> most;
@@ -362,9 +362,9 @@ std::vector<report::StageRow> planned_stages(const Spec& spec, const Training& t
 }
 
 bool lie_aligned(const Spec& spec, const Training& training) {
-  const auto is_aligned = [](const std::optional<Dataset>& half) { return !half || lie_aligned(*half); };
+  const auto is_aligned = [](const std::optional<Dataset>& half) { return !half || input::lie_aligned(*half); };
   return is_aligned(spec.batches.train) && is_aligned(spec.batches.test) &&
-         std::ranges::all_of(halves_of(training, false), [](const Dataset& half) { return lie_aligned(half); });
+         std::ranges::all_of(halves_of(training, false), [](const Dataset& half) { return input::lie_aligned(half); });
 }
 
 Bytes useful_bytes(const Training& training, Bytes room) {

@@ -20,7 +20,7 @@ struct InputOptions {
 
 // Batches of that size of one half of the data. `fed` are the types of the step's inputs, to which numbers are
 // converted here.
-Dataset make_batches(const Samples& samples, const ModelSpec& model, const Pipeline& pipeline,
+Dataset make_batches(const input::Samples& samples, const ModelSpec& model, const input::Pipeline& pipeline,
                      const std::vector<DType>& fed, int64_t batch, const InputOptions& options);
 
 // A batch as far as this rank reads it.
@@ -34,7 +34,7 @@ struct BatchPart {
 class Inputs {
  public:
   // Throws Error(Usage) when the batch to train with is larger than the half.
-  Inputs(const Training& training, const Samples& samples, const InputOptions& options = {});
+  Inputs(const Training& training, const input::Samples& samples, const InputOptions& options = {});
   // Batches that are made already.
   Inputs(const Training& training, const Dataset& batches);
   void start_epoch(int64_t epoch);
@@ -86,7 +86,7 @@ class Inputs {
 };
 
 // The types of inputs that the steps are fed: bytes where all data is bytes, else the model's own.
-std::vector<DType> fed_types(const Data& data, const ModelSpec& model);
+std::vector<DType> fed_types(const input::Data& data, const ModelSpec& model);
 
 // What Inputs of the spec's data take at most under the line.
 std::vector<report::StageRow> planned_stages(const Spec& spec, const Training& training);

@@ -268,7 +268,7 @@ void TrainingLoop::take_step(const ElementView& batch) {
   const auto feeds = feeds_.of(batch);
   const auto views = training_.session->run_like(Training::kTrain, feeds);
   const auto loss = static_cast<double>(views[0].floats()[0]);
-  step_samples_ = samples_of(batch);
+  step_samples_ = input::samples_of(batch);
   if (std::isfinite(loss)) {
     skipped_in_a_row_ = 0;
     history_.last_loss = loss;
@@ -318,7 +318,7 @@ void TrainingLoop::stop(std::string reason) {
 }
 
 // Ranks that share variables write a file together where all name the same; else each writes what it holds.
-const session::VariableSlices* TrainingLoop::slices_for(const std::string& path) {
+const weights::VariableSlices* TrainingLoop::slices_for(const std::string& path) {
   if (training_.slices.is_empty()) return nullptr;
   const std::vector<std::string> paths = training_.communicator->gather_texts(path);
   const bool are_same = std::ranges::all_of(paths, [&](const std::string& one) { return one == path; });
@@ -326,13 +326,13 @@ const session::VariableSlices* TrainingLoop::slices_for(const std::string& path)
 }
 
 void TrainingLoop::save_weights(const std::string& path) {
-  session::save_weights(*training_.session, training_.graph, path,
+  weights::save_weights(*training_.session, training_.graph, path,
                         {.data_names = data_names_text(training_.model), .slices = slices_for(path)});
 }
 
 void TrainingLoop::load_weights(const std::string& path) {
   has_changed_variables_ = true;
-  session::load_weights(*training_.session, training_.graph, path, {.slices = slices_for(path)});
+  weights::load_weights(*training_.session, training_.graph, path, {.slices = slices_for(path)});
   read_learning_rate();
 }
 
@@ -348,8 +348,8 @@ StartingPoint load_start(Training& training, const std::string& path, const std:
   StartingPoint start;
   // The optimiser of a file knows nothing of weights that the file does not have.
   const bool is_fresh = static_cast<bool>(training.starts_fresh);
-  start.loaded = session::load_weights(session, training.graph, path,
-                                       {.part = is_fresh ? session::WeightsPart::Model : session::WeightsPart::All,
+  start.loaded = weights::load_weights(session, training.graph, path,
+                                       {.part = is_fresh ? weights::WeightsPart::Model : weights::WeightsPart::All,
                                         .may_miss = training.starts_fresh,
                                         .slices = &training.slices});
   if (is_fresh) session.set_step_count(0);

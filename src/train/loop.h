@@ -7,12 +7,12 @@
 #include <vector>
 
 #include <plimsoll/callback.h>
-#include "session/weights_file.h"
 #include "train/epoch_sums.h"
 #include "train/evaluate.h"
 #include "train/no_samples.h"
 #include "train/pipeline.h"
 #include "train/run_state.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::train {
 
@@ -93,7 +93,7 @@ class TrainingLoop final : public FitRun {
   const ElementView* next_whole_batch();
   bool take_stages();                                     // the same in a pipeline
   void run_shard(int64_t shard, const BatchPart& batch);  // of this rank
-  const session::VariableSlices* slices_for(const std::string& path);
+  const weights::VariableSlices* slices_for(const std::string& path);
   void run_empty_shard(int64_t shard);
   BatchPart next_part();
   void take_start();  // from the first rank: where the run is, and all variables
@@ -116,7 +116,7 @@ class TrainingLoop final : public FitRun {
   const Callbacks callbacks_;
   Inputs train_;
   std::unique_ptr<Inputs> test_;
-  BatchFeeds feeds_;
+  input::BatchFeeds feeds_;
   EpochSums sums_;
   std::optional<ZeroSample> zeros_;
   std::optional<ShardRecords> records_;  // where the batch is cut into shards or micro-batches
@@ -146,7 +146,7 @@ TrainingLoop& loop_of(FitRun& run);
 // What a training goes on from.
 struct StartingPoint {
   enum class RateOrigin { Given, File, Optimiser };
-  session::LoadedWeights loaded;
+  weights::LoadedWeights loaded;
   int64_t steps = 0;  // of training so far
   float learning_rate = 0;
   RateOrigin rate_origin = RateOrigin::Optimiser;

@@ -7,7 +7,7 @@ namespace plimsoll::train {
 const ElementView* TrainingLoop::next_whole_batch() {
   const auto next = [&] {
     const ElementView* const batch = train_.next();
-    return batch != nullptr && samples_of(*batch) == training_.batch ? batch : nullptr;
+    return batch != nullptr && input::samples_of(*batch) == training_.batch ? batch : nullptr;
   };
   const ElementView* const batch = next();
   if (batch != nullptr || options_.steps_per_epoch == 0) return batch;

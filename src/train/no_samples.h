@@ -12,7 +12,7 @@ namespace plimsoll::train {
 class ZeroSample {
  public:
   // What it takes; planned with the session as SessionOptions::caller_bytes.
-  static Bytes bytes_of(const std::vector<FedTensor>& fed);
+  static Bytes bytes_of(const std::vector<input::FedTensor>& fed);
 
   explicit ZeroSample(const Training& training);
   std::span<const Feed> feeds() const { return feeds_; }

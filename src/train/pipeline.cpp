@@ -74,7 +74,7 @@ std::vector<session::Request> list_stage_requests(Training& training, int64_t la
 
 bool micro_batches_lie_aligned(const Training& training) {
   if (!training.place.is_set()) return true;
-  return std::ranges::all_of(training.fed, [&](const FedTensor& fed) {
+  return std::ranges::all_of(training.fed, [&](const input::FedTensor& fed) {
     const Dim count = element_count(fed.placeholder.shape());
     return count.count() * size_of(fed.placeholder.dtype()) * training.place.samples % kAlignment == 0;
   });
@@ -85,7 +85,7 @@ Shards shards_of_stages(const Training& training, int64_t micro_batches) {
 }
 
 StageRunner::StageRunner(Training& training, const ElementSpec& batches) : training_(training) {
-  for (const FedTensor& fed : training.fed) {
+  for (const input::FedTensor& fed : training.fed) {
     const auto at = std::ranges::find_if(batches, [&](const Component& one) { return one.name == fed.component; });
     if (at == batches.end()) throw Error(fmt::format("the data has no '{}'", fed.component), ErrorKind::BadData);
     components_.push_back(static_cast<size_t>(at - batches.begin()));
@@ -97,7 +97,7 @@ StageRunner::StageRunner(Training& training, const ElementSpec& batches) : train
 
 void StageRunner::set_feeds(const ElementView& batch, std::span<Feed> feeds, int64_t first, int64_t samples) const {
   for (size_t i = 0; i < components_.size(); ++i) {
-    const Bytes sample_bytes = batch.bytes(components_[i]) / samples_of(batch);
+    const Bytes sample_bytes = batch.bytes(components_[i]) / input::samples_of(batch);
     feeds[i].data = static_cast<const std::byte*>(batch.data(components_[i])) + first * sample_bytes;
     feeds[i].bytes = samples * sample_bytes;
   }
@@ -153,7 +153,7 @@ void evaluate_stages(Training& training, Inputs& inputs, const EvaluateOptions& 
     const ElementView* const batch = inputs.next();
     if (batch == nullptr && all < 0) break;
     if (batch == nullptr) throw Error("the data ended before its last batch", ErrorKind::BadData);
-    const int64_t count = samples_of(*batch);
+    const int64_t count = input::samples_of(*batch);
     for (int64_t first = 0; first < count && !score.stopped; first += training.place.samples) {
       records.clear();
       if (options.is_stop_asked()) records.set_stop_asked();

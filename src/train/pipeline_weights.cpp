@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
-#include "session/weights_file.h"
 #include "train/data_names.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::train {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr Bytes kPiece = 64 * KiB;
 
 struct OwnedTensor {
-  session::StoredTensor tensor;
+  weights::StoredTensor tensor;
   int rank = 0;
   bool is_state = false;  // of the optimiser
 };
@@ -27,7 +27,7 @@ struct OwnedTensor {
 std::string list_own(const Training& training) {
   const graph::Body& body = training.graph.body();
   std::string text;
-  session::list_variables(training.graph, session::WeightsPart::All)([&](const session::StoredTensor& tensor) {
+  weights::list_variables(training.graph, weights::WeightsPart::All)([&](const weights::StoredTensor& tensor) {
     const bool is_state = body.variable_of(body.find(tensor.name)).role() == VariableRole::Optimiser;
     text += fmt::format("{} {} {}", is_state ? 1 : 0, static_cast<int>(tensor.dtype), tensor.dims.rank());
     for (const int64_t size : tensor.dims) text += fmt::format(" {}", size);
@@ -67,11 +67,11 @@ std::vector<OwnedTensor> list_all(Training& training) {
   return merged;
 }
 
-Bytes bytes_of(const session::StoredTensor& tensor) { return element_count(tensor.dims) * size_of(tensor.dtype); }
+Bytes bytes_of(const weights::StoredTensor& tensor) { return element_count(tensor.dims) * size_of(tensor.dtype); }
 
 // Gives the numbers of a variable of this rank to `put`, where that is set, and to other ranks.
-void give(Training& training, const session::StoredTensor& tensor, const std::vector<int>& receivers,
-          const session::PutBytes& put) {
+void give(Training& training, const weights::StoredTensor& tensor, const std::vector<int>& receivers,
+          const weights::PutBytes& put) {
   std::vector<std::byte> piece(static_cast<size_t>(std::min(kPiece, std::max<Bytes>(1, bytes_of(tensor)))));
   size_t filled = 0;
   const auto flush = [&] {
@@ -79,7 +79,7 @@ void give(Training& training, const session::StoredTensor& tensor, const std::ve
       if (filled > 0) training.communicator->exchange(receiver, piece.data(), static_cast<Bytes>(filled), nullptr, 0);
     filled = 0;
   };
-  const session::WriteTensor read = session::write_variables(*training.session, training.graph);
+  const weights::WriteTensor read = weights::write_variables(*training.session, training.graph);
   read(tensor, [&](std::span<const std::byte> bytes) {
     if (put) put(bytes);
     while (!bytes.empty() && !receivers.empty()) {
@@ -94,7 +94,7 @@ void give(Training& training, const session::StoredTensor& tensor, const std::ve
   training.communicator->expect_good();
 }
 
-void receive(Training& training, const OwnedTensor& one, const session::PutBytes& put) {
+void receive(Training& training, const OwnedTensor& one, const weights::PutBytes& put) {
   std::vector<std::byte> piece(static_cast<size_t>(kPiece));
   for (Bytes left = bytes_of(one.tensor); left > 0;) {
     const Bytes count = std::min(left, kPiece);
@@ -120,10 +120,10 @@ void save_stage_weights(Training& training, const std::string& path, bool on_all
         if (one.rank == rank && size_of(one.tensor.dtype) == element) give(training, one.tensor, receivers, {});
     return;
   }
-  std::vector<session::StoredTensor> tensors;
+  std::vector<weights::StoredTensor> tensors;
   for (const OwnedTensor& one : all) tensors.push_back(one.tensor);
-  session::write_weights_file(path, session::list_of(tensors),
-                              [&](const session::StoredTensor& tensor, const session::PutBytes& put) {
+  weights::write_weights_file(path, weights::list_of(tensors),
+                              [&](const weights::StoredTensor& tensor, const weights::PutBytes& put) {
                                 const auto at = std::ranges::find_if(
                                     all, [&](const OwnedTensor& o) { return o.tensor.name == tensor.name; });
                                 at->rank == rank ? give(training, tensor, receivers, put) : receive(training, *at, put);

@@ -9,7 +9,7 @@
 #include <plimsoll/error.h>
 #include "memory/process.h"
 #include "model/model_state.h"
-#include "train/model_file.h"
+#include "store/model_file.h"
 
 namespace plimsoll::train {
 namespace {
@@ -54,7 +54,7 @@ ModelSpec find_or_read_model(const Spec& spec) {
   if (spec.model_options != ModelOptions{})
     throw Error(fmt::format("'{}' is a stored model: its sizes and its dropout can't be set", spec.model),
                 ErrorKind::Usage);
-  return spec.stored_model ? spec.stored_model->spec : read_model(spec.model).spec;
+  return spec.stored_model ? spec.stored_model->spec : store::read_model(spec.model).spec;
 }
 
 }  // namespace
@@ -64,12 +64,6 @@ ModelSpec model_of(const Spec& spec) {
   ModelSpec found = find_or_read_model(spec);
   found.model.state()->weights->detach();  // each training of it has weights of its own
   return found;
-}
-
-bool never_stops() { return false; }
-
-void expect_not_stopped(const StopQuestion& is_stop_asked) {
-  if (is_stop_asked()) throw Interrupted();
 }
 
 memory::DefaultLine resolve_line(const Spec& spec) {

@@ -13,15 +13,18 @@
 #include <plimsoll/optimiser.h>
 #include <plimsoll/types.h>
 #include "autodiff/sharding.h"
+#include "base/stop_question.h"
+#include "input/opening/batches.h"
+#include "input/opening/data.h"
 #include "memory/default_line.h"
 #include "plan/limits.h"
 #include "ranks/network_speed.h"
-#include "train/batches.h"
-#include "train/data.h"
+
+namespace plimsoll::store {
+struct StoredModel;
+}
 
 namespace plimsoll::train {
-
-struct StoredModel;
 
 enum class Purpose { Train, Evaluate, Predict, Profile };
 
@@ -54,9 +57,9 @@ struct Spec {
   // The step.
   std::string model;  // a built-in one, or the directory of a stored one
   ModelOptions model_options = {};
-  std::shared_ptr<const ModelSpec> own_model = {};       // of a Model in C++, instead of `model`
-  std::shared_ptr<const StoredModel> stored_model = {};  // that of the directory, once it was read
-  int64_t batch = 0;                                     // 0: the model's own
+  std::shared_ptr<const ModelSpec> own_model = {};              // of a Model in C++, instead of `model`
+  std::shared_ptr<const store::StoredModel> stored_model = {};  // that of the directory, once it was read
+  int64_t batch = 0;                                            // 0: the model's own
   bool finds_batch = false;  // the largest that fits without micro-batches; `batch` is then the most
   Optimiser optimiser = Optimiser::adam();
   std::optional<double> learning_rate = {};  // unset: that of a weights file, else the optimiser's
@@ -72,9 +75,9 @@ struct Spec {
   bool plans_other_batches = false;  // how many samples the last batches have is not known
 
   // The input. Without data the plan has room for the widest numbers that a file may hold.
-  Data data = {};
-  Pipeline pipeline = {};
-  BatchedData batches = {};  // instead of both
+  input::Data data = {};
+  input::Pipeline pipeline = {};
+  input::BatchedData batches = {};  // instead of both
 
   // What changes results; also Optimiser::state_bits.
   Policy policy = {};      // in what type values are kept
@@ -112,16 +115,6 @@ bool is_model_path(const std::string& name);
 
 // The model of the spec. Reads the directory of a stored one unless that was done. Throws Error.
 ModelSpec model_of(const Spec& spec);
-
-// Whether to stop: asked between stages and between steps.
-using StopQuestion = std::function<bool()>;
-bool never_stops();
-// What planning and measuring throw when they were asked to stop.
-class Interrupted : public Error {
- public:
-  Interrupted() : Error("stopped before the work was done", ErrorKind::Stopped) {}
-};
-void expect_not_stopped(const StopQuestion& is_stop_asked);
 
 // The line in bytes and where it comes from.
 memory::DefaultLine resolve_line(const Spec& spec);

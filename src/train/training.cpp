@@ -6,22 +6,22 @@
 
 #include <fmt/format.h>
 
-#include "dataset/running.h"
 #include "graph/body.h"
 #include "graph/init.h"
+#include "input/opening/roles.h"
+#include "input/running.h"
 #include "lower/frozen.h"
 #include "model/freeze.h"
 #include "model/model_state.h"
 #include "plan/make_plan.h"
 #include "session/variables.h"
-#include "session/weights_file.h"
 #include "train/checkpoint_store.h"
 #include "train/data_names.h"
 #include "train/inputs.h"
 #include "train/no_samples.h"
 #include "train/pipeline.h"
-#include "train/roles.h"
 #include "train/training_passes.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::train {
 namespace {
@@ -91,8 +91,8 @@ void limit_size(Graph& graph, Bytes line) {
 Bytes weights_file_bytes(const Spec& spec) {
   const Bytes to_write = 2 * memory::OutputFile::kBufferBytes;
   if (!spec.loads_weights) return to_write;
-  if (spec.weights_file.empty()) return session::kWeightsFileBytes;
-  return std::max(to_write, session::WeightsReader::bytes_to_read(spec.weights_file));
+  if (spec.weights_file.empty()) return weights::kWeightsFileBytes;
+  return std::max(to_write, weights::WeightsReader::bytes_to_read(spec.weights_file));
 }
 
 SessionOptions session_options(const Spec& spec, const Training& training) {
@@ -168,7 +168,7 @@ void hold_kept(Training& training, Bytes more) {
 // Each kind of step for all sizes that shards have, on every rank: so all have the same list.
 std::vector<session::Request> list_shard_requests(Training& training, const Spec& spec) {
   const model::TrainingGraph& passes = training.passes;
-  const auto sizes_of = [&](const std::optional<Samples>& half, int64_t rest) {
+  const auto sizes_of = [&](const std::optional<input::Samples>& half, int64_t rest) {
     auto sizes =
         list_shard_sizes(training.shards, {training.batch, half ? half->elements.size() % training.batch : rest});
     // A rank without samples runs a step on one sample that does not count.
@@ -240,10 +240,11 @@ std::vector<session::Request> list_requests(Training& training, const Spec& spec
   return requests;
 }
 
-std::vector<FedTensor> list_fed(const Training& training) {
+std::vector<input::FedTensor> list_fed(const Training& training) {
   const ModelSpec& model = training.model;
-  const std::vector<std::string> components = model.components.empty() ? component_names(model) : model.components;
-  std::vector<FedTensor> fed;
+  const std::vector<std::string> components =
+      model.components.empty() ? input::component_names(model) : model.components;
+  std::vector<input::FedTensor> fed;
   for (const NamedTensors* tensors : {&training.passes.inputs, &training.passes.targets})
     for (const auto& [name, tensor] : *tensors) fed.push_back({tensor, components.at(fed.size())});
   return fed;
@@ -396,7 +397,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->data_bytes = bytes_of(training->data_stages);
   if (!training->line->covers_process() && (!spec.shares_batches || spec.communicator->rank() == 0))
     for (const std::optional<Dataset>& half : {spec.batches.train, spec.batches.test})
-      if (half) hold_kept(*training, dataset::kept_bytes(*dataset::recipe_of(*half)));
+      if (half) hold_kept(*training, input::kept_bytes(*input::recipe_of(*half)));
   training->weights_file_bytes = weights_file_bytes(spec);
   const std::vector<session::Request> requests = list_requests(*training, spec);
   const SessionOptions options = session_options(spec, *training);
@@ -413,7 +414,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
 }
 
 report::InputFacts data_facts(const Training& training) {
-  const Data& data = training.data;
+  const input::Data& data = training.data;
   report::InputFacts facts;
   facts.path = data.path;
   facts.kind = data.kind;

@@ -12,9 +12,9 @@
 #include "report/data.h"
 #include "report/plan_report.h"
 #include "session/engine.h"
-#include "session/variable_slices.h"
 #include "train/shards.h"
 #include "train/spec.h"
+#include "weights/variable_slices.h"
 
 namespace plimsoll::train {
 
@@ -34,10 +34,10 @@ struct Training {
   memory::DefaultLine line_origin;
   std::optional<MemoryLine> line;
   Reservation others;  // what others hold on the caller's line, where another line is tried instead of it
-  Data data;
-  Pipeline pipeline;
-  BatchedData batches;
-  std::vector<FedTensor> fed;
+  input::Data data;
+  input::Pipeline pipeline;
+  input::BatchedData batches;
+  std::vector<input::FedTensor> fed;
   std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
   Bytes data_bytes = 0;                       // of all these
   Reservation kept_data;                      // what descriptions of data hold, on a line that does not measure it
@@ -55,7 +55,7 @@ struct Training {
   bool first_rank_saves = false;                      // only the first rank has callbacks
   ranks::NetworkSpeed network;                        // between them
   autodiff::SharedTensors shared;                     // with them
-  session::VariableSlices slices;                     // what this rank holds of shared variables
+  weights::VariableSlices slices;                     // what this rank holds of shared variables
   int64_t accumulate = 1;                             // batches for each update
   model::PrunedWeights pruned;                        // none: nothing is pruned
   std::string batch_reason;                           // when the batch was searched for

@@ -79,8 +79,8 @@ model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
   return build_passes(training, model, spec);
 }
 
-session::VariableSlices list_slices(const Training& training) {
-  session::VariableSlices slices{training.communicator.get(), {}};
+weights::VariableSlices list_slices(const Training& training) {
+  weights::VariableSlices slices{training.communicator.get(), {}};
   for (const autodiff::SharedVariable& variable : training.passes.shared)
     slices.whole.emplace(variable.slice.name(), at_batch(variable.whole, 1));
   return slices;

@@ -12,6 +12,6 @@ inline bool trains(const Spec& spec) { return spec.purpose == Purpose::Train || 
 model::TrainingGraph build_shared_passes(Training& training, const Spec& spec);
 
 // What this rank holds of variables that ranks share.
-session::VariableSlices list_slices(const Training& training);
+weights::VariableSlices list_slices(const Training& training);
 
 }  // namespace plimsoll::train

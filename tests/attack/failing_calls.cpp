@@ -15,11 +15,11 @@
 
 #include <plimsoll/error.h>
 #include "attack/effort.h"
-#include "data/files.h"
-#include "session/weights_reader.h"
+#include "input/files.h"
 #include "support/disk_folder.h"
 #include "support/program.h"
 #include "support/sanitizer.h"
+#include "weights/weights_reader.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -116,7 +116,7 @@ class FailingCalls : public ::testing::Test {
     for (std::string line; std::getline(lines, line);) messages += line.starts_with("plimsoll: ");
     EXPECT_EQ(messages, outcome.exit_code == 0 ? 0 : 1) << fault << ": exit code " << outcome.exit_code << "\n"
                                                         << outcome.errors;
-    EXPECT_NO_THROW(session::WeightsReader{weights()}) << fault;
+    EXPECT_NO_THROW(weights::WeightsReader{weights()}) << fault;
     for (const auto& entry : std::filesystem::directory_iterator(here()))
       EXPECT_EQ(entry.path().string().find(".plimsoll-"), std::string::npos) << fault << ": " << entry.path();
   }

@@ -9,16 +9,16 @@
 #include "attack/file_fuzz.h"
 #include "attack/mutate.h"
 #include "base/random.h"
-#include "data/files.h"
-#include "data/source.h"
 #include "graph/text.h"
+#include "input/files.h"
+#include "input/files/source.h"
 #include "model/training.h"
 #include "ops/ops.h"
 #include "plan/check/check.h"
 #include "report/plan_file.h"
-#include "session/weights_file.h"
 #include "support/disk_folder.h"
 #include "support/error_of.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -26,7 +26,7 @@ namespace {
 using namespace plan;
 
 void read_source(const std::string& path, const std::string& scratch = "") {
-  const auto source = data::open_source(path, {scratch});
+  const auto source = input::open_source(path, {scratch});
   if (source->sample_bytes() > MiB) return;
   std::vector<std::byte> sample(static_cast<size_t>(source->sample_bytes()));
   source->read(0, 1, sample.data());
@@ -95,15 +95,15 @@ TEST_F(FileFuzz, WeightsFiles) {
   SmallNet net;
   const DiskFolder folder;
   const std::string saved = static_cast<const std::string&>(folder) + "/weights";
-  session::save_weights(*net.session, net.graph, saved);
+  weights::save_weights(*net.session, net.graph, saved);
   const std::string header = R"({"__metadata__":{"format":"pt","steps":"12"},"a":{"dtype":"F16","shape":[2,3],)"
                              R"("data_offsets":[0,12]},"b\u00e9":{"dtype":"BOOL","shape":[],"data_offsets":[12,13]}})";
   uint64_t length = header.size();
   const std::string other = std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(13, 'x');
   const MemoryFile file;
-  attack({content_of(saved), other}, 40'000, session::WeightsReader::kBytes, [&](const std::string& damaged) {
+  attack({content_of(saved), other}, 40'000, weights::WeightsReader::kBytes, [&](const std::string& damaged) {
     file.set(damaged);
-    session::load_weights(*net.session, net.graph, file.path());
+    weights::load_weights(*net.session, net.graph, file.path());
   });
 }
 

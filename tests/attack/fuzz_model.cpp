@@ -18,22 +18,22 @@
 #include "model/training.h"
 #include "ops/ops.h"
 #include "session/engine.h"
+#include "store/model_facts.h"
 #include "support/error_of.h"
-#include "train/model_facts.h"
 
 namespace plimsoll::testing {
 namespace {
 
-using train::StoredFacts;
-using train::StoredPass;
+using store::StoredFacts;
+using store::StoredPass;
 
 StoredFacts facts_of(const model::TracedModel& traced) {
   StoredFacts facts;
   facts.name = traced.name;
   facts.preprocessing = {.class_names = {"a", "b"}, .mean = {0.5F}, .deviation = {0.25F}};
   facts.metrics = {{"accuracy", "mean", 1}};
-  facts.inference = train::describe_pass(traced.inference, traced.objective);
-  facts.training = train::describe_pass(*traced.training, traced.training_objective);
+  facts.inference = store::describe_pass(traced.inference, traced.objective);
+  facts.training = store::describe_pass(*traced.training, traced.training_objective);
   facts.notes = {{"pruned", "0.8"}};
   facts.graph = {"graph.txt", 1000, 0x12345678};
   facts.weights = {"weights.safetensors", 4096, 0x9abcdef0};
@@ -53,10 +53,10 @@ std::string seal(const std::string& text) {
 TEST_F(FileFuzz, ModelFacts) {
   std::vector<std::string> texts;
   for (const char* name : {"lenet", "siamese"})
-    texts.push_back(train::facts_text(facts_of(model::trace(find_model(name)))));
+    texts.push_back(store::facts_text(facts_of(model::trace(find_model(name)))));
   texts.push_back(std::string(2000, '[') + std::string(2000, ']'));
   attack(texts, 20'000, 512 * KiB,
-         [&](const std::string& damaged) { train::parse_facts(seal(damaged), "model.json"); });
+         [&](const std::string& damaged) { store::parse_facts(seal(damaged), "model.json"); });
 }
 
 // Each graph has some of the operators; sizes stay small when a digit is changed.
@@ -198,7 +198,7 @@ void read_and_run(const std::string& text) {
                        return op != nullptr && op->storable ? op : nullptr;
                      },
                      first, {.lines = 1000, .elements = int64_t{1} << 40});
-  const train::ParsedPass parsed = train::parse_pass(text, pass_of(first), "net/");
+  const store::ParsedPass parsed = store::parse_pass(text, pass_of(first), "net/");
   if (is_small(*parsed.forward.graph)) run_once(parsed.forward);
 }
 

@@ -14,8 +14,8 @@
 
 #include "attack/effort.h"
 #include "ops/ops.h"
-#include "session/weights_file.h"
 #include "support/disk_folder.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -40,17 +40,17 @@ constexpr int64_t kCount = 300'000;  // elements of each weight: a save takes so
     session.set(a, values.data(), kCount * 4);
     session.set(b, values.data(), kCount * 4);
     session.set_step_count(static_cast<int64_t>(number));
-    session::save_weights(session, graph, path);
+    weights::save_weights(session, graph, path);
   }
 }
 
 // The number of the save that wrote the file; fails the test when its tensors are of several saves.
 float number_of(const std::string& path) {
-  const session::WeightsReader file(path);
+  const weights::WeightsReader file(path);
   EXPECT_EQ(file.tensors(), 2);
   std::vector<float> values(kCount);
   const auto number = static_cast<float>(file.steps());
-  file.for_each([&](const session::StoredTensor& stored) {
+  file.for_each([&](const weights::StoredTensor& stored) {
     file.read(stored.offset, values.data(), stored.bytes);
     for (const float value : values) ASSERT_EQ(value, number) << stored.name;
   });

@@ -13,8 +13,8 @@
 
 #include <plimsoll/error.h>
 #include "attack/effort.h"
+#include "store/model_file.h"
 #include "support/disk_folder.h"
-#include "train/model_file.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -29,21 +29,21 @@ ModelSpec wide_net() {
 // Saves weights that all have the number of the save as their value.
 void save_numbered(const std::string& path, float number) {
   const model::TracedModel traced = model::trace(wide_net());
-  const std::vector<session::StoredTensor> tensors = train::list_weights(traced);
-  const auto write = [&](const session::StoredTensor& tensor, const session::PutBytes& put) {
+  const std::vector<weights::StoredTensor> tensors = store::list_weights(traced);
+  const auto write = [&](const weights::StoredTensor& tensor, const weights::PutBytes& put) {
     const std::vector<float> values(static_cast<size_t>(tensor.bytes) / sizeof(float), number);
     put(std::as_bytes(std::span(values)));
   };
-  train::save_model(path, wide_net(), traced, {session::list_of(tensors), write, static_cast<int64_t>(number)});
+  store::save_model(path, wide_net(), traced, {weights::list_of(tensors), write, static_cast<int64_t>(number)});
 }
 
 // The number of the save that wrote the model; fails the test when its tensors are of several saves.
 float number_of_model(const std::string& path) {
-  const train::StoredModel stored = train::read_model(path);
-  train::expect_whole_weights(stored);
+  const store::StoredModel stored = store::read_model(path);
+  store::expect_whole_weights(stored);
   const auto number = static_cast<float>(stored.steps);
-  const session::WeightsReader file(stored.weights_path());
-  file.for_each([&](const session::StoredTensor& tensor) {
+  const weights::WeightsReader file(stored.weights_path());
+  file.for_each([&](const weights::StoredTensor& tensor) {
     std::vector<float> values(static_cast<size_t>(tensor.bytes) / sizeof(float));
     file.read(tensor.offset, values.data(), tensor.bytes);
     for (const float value : values) ASSERT_EQ(value, number) << tensor.name;

@@ -7,8 +7,8 @@
 
 #include "attack/counted_memory.h"
 #include "ops/ops.h"
-#include "session/weights_file.h"
 #include "support/disk_folder.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::testing {
 namespace {
@@ -30,13 +30,13 @@ TEST(WeightsMemory, DoesNotGrowWithTheNumberOfTensors) {
 
   reset_peak_allocated();
   Bytes before = allocated_bytes();
-  session::save_weights(session, graph, path);
+  weights::save_weights(session, graph, path);
   EXPECT_LE(peak_allocated_bytes() - before, 2 * OutputFile::kBufferBytes);
   ASSERT_GT(std::filesystem::file_size(path), 400'000U);  // nearly all of it header
 
   reset_peak_allocated();
   before = allocated_bytes();
-  session::load_weights(session, graph, path);
+  weights::load_weights(session, graph, path);
   EXPECT_LE(peak_allocated_bytes() - before, 256 * KiB);
 }
 

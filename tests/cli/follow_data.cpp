@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/pictures.h"
-#include "data/records.h"
+#include "input/pictures.h"
+#include "input/records.h"
 #include "support/program.h"
 
 namespace plimsoll::testing {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "data/files.h"
+#include "input/files.h"
 #include "support/program.h"
 
 namespace plimsoll::testing {

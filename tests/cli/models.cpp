@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "data/pictures.h"
+#include "input/pictures.h"
 #include "support/program.h"
 #include "train/small_data.h"
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/files.h"
+#include "input/files.h"
 #include "support/program.h"
 
 namespace plimsoll::testing {

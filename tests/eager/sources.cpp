@@ -7,7 +7,7 @@
 #include <plimsoll/eager.h>
 #include <plimsoll/error.h>
 #include <plimsoll/layers.h>
-#include "data/files.h"
+#include "input/files.h"
 
 namespace plimsoll {
 namespace {

@@ -12,9 +12,9 @@
 #include "laws/models.h"
 #include "model/training.h"
 #include "session/engine.h"
-#include "session/weights_file.h"
 #include "support/disk_folder.h"
 #include "support/forced.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll {
 namespace {
@@ -59,8 +59,8 @@ class Trained {
   }
   const session::PlannedStep& planned() const { return session_.steps()[0]; }
   Bytes line_used() const { return line_.peak(); }
-  void save(const std::string& path) { session::save_weights(session_, graph_, path); }
-  void load(const std::string& path) { session::load_weights(session_, graph_, path); }
+  void save(const std::string& path) { weights::save_weights(session_, graph_, path); }
+  void load(const std::string& path) { weights::load_weights(session_, graph_, path); }
 
  private:
   static Optimiser with_state(Optimiser optimiser, bool half_state) {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/types.h>
-#include "data/files.h"
+#include "input/files.h"
 #include "support/cgroup.h"
 #include "support/program.h"
 #include "support/sanitizer.h"

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/files.h"
+#include "input/files.h"
 #include "support/error_of.h"
 #include "support/file_size_limit.h"
 

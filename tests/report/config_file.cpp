@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/files.h"
+#include "input/files.h"
 #include "support/error_of.h"
 
 namespace plimsoll::report {

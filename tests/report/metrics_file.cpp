@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "data/files.h"
+#include "input/files.h"
 #include "support/error_of.h"
 #include "support/file_size_limit.h"
 

@@ -10,9 +10,9 @@
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
 #include "session/engine.h"
-#include "session/weights_file.h"
 #include "support/disk_folder.h"
 #include "support/error_of.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::session {
 namespace {
@@ -126,12 +126,12 @@ TEST_P(FrozenType, IsSavedAndLoadedAsF32) {
   SessionOptions options{.seed = 3, .frozen_type = GetParam()};
   Engine session(net.graph, line, net.requests(), options);
   net.step(session);
-  save_weights(session, net.graph, path);
+  weights::save_weights(session, net.graph, path);
   options.seed = 4;
   Engine other(net.graph, line, net.requests(), options);
   other.open();
   EXPECT_NE(values_of(other, net.table), values_of(session, net.table));
-  load_weights(other, net.graph, path);
+  weights::load_weights(other, net.graph, path);
   for (const Tensor& variable : {net.table, net.first, net.last, net.trained})
     EXPECT_EQ(values_of(other, variable), values_of(session, variable)) << "packed again, it is the same";
   EXPECT_EQ(net.step(other), net.step(session));
@@ -223,10 +223,10 @@ TEST(Frozen, IsReadFromTheScratchFileButNeverWrittenToIt) {
   const Bytes opened = written_bytes();
   constexpr Bytes kOfTheFileSystem = 64 * KiB;  // what it writes to make a file
   EXPECT_LE(opened - before, session.file_bytes() + kOfTheFileSystem) << "each variable once";
-  constexpr int kSteps = 4;
-  for (int i = 0; i < kSteps; ++i) net.step(session);
+  constexpr int weights::kSteps = 4;
+  for (int i = 0; i < weights::kSteps; ++i) net.step(session);
   // The trained weight, m and v, where they are stored; gradients and activations are small.
-  EXPECT_LE(written_bytes() - opened, kSteps * 4 * layer);
+  EXPECT_LE(written_bytes() - opened, weights::kSteps * 4 * layer);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, FrozenType, ::testing::Values(DType::BF16, DType::I8));

@@ -12,11 +12,11 @@
 
 #include "model/rewrite.h"
 #include "model/training.h"
-#include "session/weights_file.h"
 #include "shrink/adapt.h"
 #include "shrink/merge.h"
 #include "support/disk_folder.h"
 #include "support/error_of.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::shrink {
 namespace {
@@ -161,17 +161,17 @@ TEST_F(AdapterFile, IsReadAsItWasWritten) {
 
 TEST_F(AdapterFile, MergedWeightsEqualThoseBeside) {
   save({.rank = 4, .alpha = 8, .targets = {"c_attn", "fc1"}});
-  session::save_weights(net_->session, net_->graph, in("base"));
+  weights::save_weights(net_->session, net_->graph, in("base"));
   const model::TracedModel traced = model::trace(net_->model);
-  const train::WeightsSource base = train::weights_of_file(in("base"), traced);
-  train::save_model(in("merged"), net_->model, traced, merged_weights(net_->model, base, in("adapter")));
+  const store::WeightsSource base = store::weights_of_file(in("base"), traced);
+  store::save_model(in("merged"), net_->model, traced, merged_weights(net_->model, base, in("adapter")));
   EXPECT_EQ(merge_facts(net_->model, in("adapter")).weights, 2 * 4);
-  const train::StoredModel merged = train::read_model(in("merged"));
+  const store::StoredModel merged = store::read_model(in("merged"));
   expect_whole_weights(merged);
   Graph graph;
   const model::TrainingGraph training = model::build_training(graph, merged.spec, Optimiser::sgd());
   session::Engine session(graph, net_->line, {{{training.eval_loss}, {}, 2}}, {.seed = 9});
-  session::load_weights(session, graph, merged.weights_path());
+  weights::load_weights(session, graph, merged.weights_path());
   const std::vector<int32_t> words{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   const Feed feeds[] = {{training.input(), words}, {training.labels(), words}};
   const float loss = session.run_step(0, feeds)[0].item<float>();

@@ -13,7 +13,7 @@
 #include <plimsoll/plimsoll.h>
 #include "base/random.h"
 #include "shrink/int8_graph.h"
-#include "train/model_file.h"
+#include "store/model_file.h"
 #include "train/training.h"
 
 namespace plimsoll::shrink {
@@ -110,7 +110,7 @@ TEST(Quantise, StaysInFloatsWhereThatIsCheaper) {
   const std::string path = ::testing::TempDir() + "mixed_quantised";
   small.save(path);
   train::Spec spec;
-  spec.own_model = std::make_shared<const ModelSpec>(train::read_model(path).spec);
+  spec.own_model = std::make_shared<const ModelSpec>(store::read_model(path).spec);
   spec.purpose = train::Purpose::Predict;
   spec.line = GiB;
   const auto planned = train::make_training(spec);

@@ -10,21 +10,21 @@
 
 #include <plimsoll/error.h>
 #include "base/random.h"
-#include "data/files.h"
+#include "input/files.h"
 #include "kernels/sparse_tiles.h"
-#include "session/weights_file.h"
 #include "train/training.h"
+#include "weights/weights_file.h"
 
 namespace plimsoll::shrink {
 namespace {
 
 namespace fs = std::filesystem;
-using session::StoredTensor;
 using ::testing::HasSubstr;
+using weights::StoredTensor;
 
 // Reals, of which so many are zero in tensors of two and more dimensions.
-train::WeightsSource pruned_weights(const std::vector<StoredTensor>& tensors, double zeros) {
-  return {session::list_of(tensors), [zeros](const StoredTensor& tensor, const session::PutBytes& put) {
+store::WeightsSource pruned_weights(const std::vector<StoredTensor>& tensors, double zeros) {
+  return {weights::list_of(tensors), [zeros](const StoredTensor& tensor, const weights::PutBytes& put) {
             const uint64_t key = mix_bits(tensor.name.size(), static_cast<uint64_t>(tensor.bytes));
             for (int64_t i = 0; i < element_count(tensor.dims); ++i) {
               const auto number = static_cast<uint64_t>(i);
@@ -36,7 +36,7 @@ train::WeightsSource pruned_weights(const std::vector<StoredTensor>& tensors, do
 }
 
 std::vector<float> predict(const std::string& path, int64_t batch) {
-  const train::StoredModel stored = train::read_model(path);
+  const store::StoredModel stored = store::read_model(path);
   train::Spec spec;
   spec.own_model = std::make_shared<const ModelSpec>(stored.spec);
   spec.batch = batch;
@@ -45,7 +45,7 @@ std::vector<float> predict(const std::string& path, int64_t batch) {
   spec.loads_weights = true;
   const auto training = train::make_training(spec);
   training->session->open();
-  session::load_weights(*training->session, training->graph, stored.weights_path());
+  weights::load_weights(*training->session, training->graph, stored.weights_path());
   std::vector<std::unique_ptr<float[], decltype(&std::free)>> numbers;  // aligned: they are read where they lie
   std::vector<Feed> feeds;
   for (const auto& [name, tensor] : training->passes.inputs) {
@@ -66,11 +66,11 @@ class Strip : public ::testing::Test {
   std::string path(const char* name) const { return files.path() + "/" + name; }
   void save(const char* name, const ModelSpec& spec, double zeros) const {
     const model::TracedModel traced = model::trace(spec);
-    const std::vector<StoredTensor> tensors = train::list_weights(traced);
-    train::save_model(path(name), spec, traced, pruned_weights(tensors, zeros));
+    const std::vector<StoredTensor> tensors = store::list_weights(traced);
+    store::save_model(path(name), spec, traced, pruned_weights(tensors, zeros));
   }
   Bytes file_bytes(const char* name) const {
-    return static_cast<Bytes>(fs::file_size(path(name) + "/" + train::kModelWeights));
+    return static_cast<Bytes>(fs::file_size(path(name) + "/" + store::kModelWeights));
   }
   std::string refusal(const char* from) const {
     try {
@@ -123,7 +123,7 @@ TEST_F(Strip, InferenceHoldsTheStrippedWeights) {
   strip_model(path("dense"), path("small"));
   const auto arena = [&](const char* name) {
     train::Spec spec;
-    spec.own_model = std::make_shared<const ModelSpec>(train::read_model(path(name)).spec);
+    spec.own_model = std::make_shared<const ModelSpec>(store::read_model(path(name)).spec);
     spec.batch = 16;
     spec.line = GiB;
     spec.purpose = train::Purpose::Predict;
@@ -143,7 +143,7 @@ TEST_F(Strip, RefusesWhatIsNotPrunedOrStrippedAlready) {
   EXPECT_FALSE(fs::exists(path("refused")));
   // Nor is it trained, pruned or not.
   train::Spec spec;
-  spec.own_model = std::make_shared<const ModelSpec>(train::read_model(path("small")).spec);
+  spec.own_model = std::make_shared<const ModelSpec>(store::read_model(path("small")).spec);
   spec.line = GiB;
   EXPECT_THROW(train::make_training(spec), Error);
   spec.pruning = Pruning{};
@@ -154,8 +154,8 @@ TEST_F(Strip, RefusesWhatIsNotPrunedOrStrippedAlready) {
 TEST_F(Strip, DamagedStartsAreReported) {
   save("pruned", find_model("lenet"), 0.7);
   strip_model(path("pruned"), path("small"));
-  const train::StoredModel stored = train::read_model(path("small"));
-  const session::WeightsReader reader(stored.weights_path());
+  const store::StoredModel stored = store::read_model(path("small"));
+  const weights::WeightsReader reader(stored.weights_path());
   reader.for_each([&](const StoredTensor& tensor) {
     if (!tensor.name.ends_with("/starts")) return;
     std::fstream file(stored.weights_path(), std::ios::in | std::ios::out | std::ios::binary);
@@ -163,7 +163,7 @@ TEST_F(Strip, DamagedStartsAreReported) {
     const int32_t wrong = 1 << 30;
     file.write(reinterpret_cast<const char*>(&wrong), sizeof wrong);
   });
-  EXPECT_THROW(train::expect_whole_weights(stored), Error);
+  EXPECT_THROW(store::expect_whole_weights(stored), Error);
   try {
     predict(path("small"), 2);
     FAIL();

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/plimsoll.h>
-#include "data/files.h"
+#include "input/files.h"
 #include "support/error_of.h"
 
 namespace plimsoll {

@@ -11,9 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/files.h"
+#include "forecast/batch_search.h"
+#include "input/files.h"
 #include "support/error_of.h"
-#include "train/batch_search.h"
 #include "train/loop.h"
 #include "train/small_data.h"
 
@@ -53,8 +53,8 @@ struct TwoForms {
   }
   Spec spec(const std::string& x) const {
     Spec spec = small_spec();
-    spec.data = open_data({.files = {.train_x = x, .train_y = y, .test_x = x, .test_y = y}},
-                          find_model(spec.model, spec.model_options));
+    spec.data = input::open_data({.files = {.train_x = x, .train_y = y, .test_x = x, .test_y = y}},
+                                 find_model(spec.model, spec.model_options));
     return spec;
   }
   TemporaryDirectory dir;
@@ -101,13 +101,13 @@ TEST(Inputs, MicroBatchesReadBytesInPlace) {
   whole.model = "fashion";
   whole.batch = 99;
   whole.line = GiB;
-  whole.data = open_data({.files = {.train_x = dir.write("x", idx(0x08, {kCount, 28, 28}, images)),
-                                    .train_y = dir.write("y", idx(0x08, {kCount}, numbers))}},
-                         find_model("fashion"));
+  whole.data = input::open_data({.files = {.train_x = dir.write("x", idx(0x08, {kCount, 28, 28}, images)),
+                                           .train_y = dir.write("y", idx(0x08, {kCount}, numbers))}},
+                                find_model("fashion"));
   Spec split = whole;
   split.levers.recompute = false;
   split.line = MiB;
-  split.line = attempt(split).refusal->smallest_line + MiB;
+  split.line = forecast::attempt(split).refusal->smallest_line + MiB;
   const auto training = make_training(split);
   const std::vector<int64_t>& parts = training->main_step().plan.micro_batches;
   ASSERT_GT(parts.size(), 1U);
@@ -138,7 +138,7 @@ TEST(Inputs, BatchesAreAlignedAndPadded) {
 }
 
 // The first pixel of each sample, in the order of an epoch.
-std::vector<int> order_of(const TwoForms& forms, const Pipeline& pipeline, int64_t epoch, int64_t pixel = 0) {
+std::vector<int> order_of(const TwoForms& forms, const input::Pipeline& pipeline, int64_t epoch, int64_t pixel = 0) {
   Spec spec = forms.spec(forms.bytes_x);
   spec.pipeline = pipeline;
   const auto training = make_training(spec);
@@ -146,7 +146,7 @@ std::vector<int> order_of(const TwoForms& forms, const Pipeline& pipeline, int64
   inputs.start_epoch(epoch);
   std::vector<int> order;
   while (const ElementView* batch = inputs.next())
-    for (int64_t i = 0; i < samples_of(*batch); ++i)
+    for (int64_t i = 0; i < input::samples_of(*batch); ++i)
       order.push_back(batch->as<uint8_t>(0)[static_cast<size_t>(i * testing::kPixels + pixel)]);
   return order;
 }
@@ -179,7 +179,7 @@ TEST(Inputs, FlipSwapsLeftAndRightOfSomeTrainingImages) {
 
 TEST(Inputs, FlipsDifferBetweenEpochsInAnyOrder) {
   const TwoForms forms;
-  const Pipeline flips{.shuffles = false, .flips = true};
+  const input::Pipeline flips{.shuffles = false, .flips = true};
   EXPECT_NE(order_of(forms, flips, 1), order_of(forms, flips, 2));
   EXPECT_EQ(order_of(forms, flips, 2), order_of(forms, flips, 2));
 }
@@ -207,7 +207,8 @@ TEST(Inputs, LabelsThatTheModelCannotTakeAreRefused) {
     std::string text = "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,label\n";
     for (int i = 0; i < 20; ++i) text += fmt::format("1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,{}\n", i == 11 ? label : "1");
     Spec spec = small_spec();
-    spec.data = open_data({.path = forms.dir.write("rows.csv", text)}, find_model(spec.model, spec.model_options));
+    spec.data =
+        input::open_data({.path = forms.dir.write("rows.csv", text)}, find_model(spec.model, spec.model_options));
     losses_of(spec);
   };
   EXPECT_THAT(error_of([&] { train_rows("3"); }),
@@ -253,11 +254,12 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
   spec.model_options.image_size = 16;
   spec.model_options.width = 256;
   spec.batch = 32;
-  spec.data = open_data({.path = dir.write("rows.csv", csv_text(500))}, find_model(spec.model, spec.model_options));
+  spec.data =
+      input::open_data({.path = dir.write("rows.csv", csv_text(500))}, find_model(spec.model, spec.model_options));
   const auto training = make_training(spec);
   training->session->open();
   Inputs inputs(*training, *training->data.train, {.trains = true, .repeats = true});
-  BatchFeeds feeds(training->fed, inputs.element());
+  input::BatchFeeds feeds(training->fed, inputs.element());
   inputs.start_epoch(1);
   const ElementView* batch = inputs.next();
   const int64_t waited_before = waited_for_batches(inputs);

@@ -184,7 +184,7 @@ TEST(Start, AGivenRateCountsMoreThanThatOfTheFile) {
     TrainingLoop loop(*training, {.steps = 3}, {listener});
     loop.open();
     loop.run();
-    session::save_weights(*training->session, training->graph, path);
+    weights::save_weights(*training->session, training->graph, path);
   }
   const auto start = [&](std::optional<double> rate) {
     const auto training = make_training(small_spec());

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "data/files.h"
+#include "input/files.h"
 #include "train/inputs.h"
 
 namespace plimsoll::testing {
@@ -33,7 +33,7 @@ class SmallData {
   // small_spec() with this data.
   train::Spec spec() const { return with_data(small_spec()); }
   train::Spec with_data(train::Spec spec) const {
-    spec.data = train::open_data({.path = folder()}, find_model(spec.model, spec.model_options));
+    spec.data = input::open_data({.path = folder()}, find_model(spec.model, spec.model_options));
     return spec;
   }
 

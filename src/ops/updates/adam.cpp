@@ -1,0 +1,166 @@
+// adam: m += (g - m)(1 - beta1); v += (g^2 - v)(1 - beta2); w -= alpha * m / (sqrt(v) + epsilon), where
+// alpha = rate * sqrt(1 - beta2^t) / (1 - beta1^t) and t is the counter. Decay comes first: w -= w * decay * rate.
+// With epsilon_after_correction, epsilon is added to sqrt(v) / sqrt(1 - beta2^t) instead: it counts in full from
+// step 1.
+#include <cmath>
+
+#include "kernels/update.h"
+#include "ops/sample.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/updates/adam.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/half_state-inl.h"
+
+#ifndef PLIMSOLL_OPS_ADAM_ONCE
+#define PLIMSOLL_OPS_ADAM_ONCE
+namespace plimsoll::ops {
+namespace {
+struct AdamStep {
+  float alpha, factor, limit, keep, rest1, rest2, epsilon;
+  uint32_t salt;  // of this step
+};
+}  // namespace
+}  // namespace plimsoll::ops
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::ops::HWY_NAMESPACE {
+using namespace kernels::HWY_NAMESPACE;
+namespace {
+
+template <class State>
+HWY_INLINE void run_adam(const AdamStep& s, float* w, State* m, State* v, const float* g, int64_t count) {
+  const FloatTag d;
+  const Floats alpha = hn::Set(d, s.alpha);
+  const Floats keep = hn::Set(d, s.keep);
+  const Floats rest1 = hn::Set(d, s.rest1);
+  const Floats rest2 = hn::Set(d, s.rest2);
+  const Floats epsilon = hn::Set(d, s.epsilon);
+  for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
+    const Floats gradient = clipped(d, part.load(d, g + i), s.factor, s.limit);
+    const Floats old_w = part.load(d, w + i);
+    const Floats old_m = load_state(part, d, m + i);
+    const Floats old_v = load_state(part, d, v + i);
+    const Floats next_m = hn::MulAdd(hn::Sub(gradient, old_m), rest1, old_m);
+    const Floats next_v = hn::MulAdd(hn::MulSub(gradient, gradient, old_v), rest2, old_v);
+    store_state(part, d, next_m, gradient, old_w, s.salt, m + i);
+    store_state(part, d, next_v, gradient, old_w, ~s.salt, v + i);
+    const Floats step = hn::Div(hn::Mul(alpha, next_m), hn::Add(hn::Sqrt(next_v), epsilon));
+    part.store(d, hn::MulSub(old_w, keep, step), w + i);
+  });
+}
+
+void adam_floats(const AdamStep& s, float* w, float* m, float* v, const float* g, int64_t count) {
+  run_adam(s, w, m, v, g, count);
+}
+void adam_halves(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, const float* g, int64_t count) {
+  run_adam(s, w, m, v, g, count);
+}
+
+}  // namespace
+}  // namespace plimsoll::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::ops {
+namespace {
+
+HWY_EXPORT(adam_floats);
+HWY_EXPORT(adam_halves);
+
+void run_dispatched(const AdamStep& s, float* w, float* m, float* v, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(adam_floats)(s, w, m, v, g, count);
+}
+void run_dispatched(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(adam_halves)(s, w, m, v, g, count);
+}
+
+void infer(Infer& n) { infer_update(n, 3, true); }
+
+template <class State>
+Prepared prepare_for(const Facts& facts) {
+  const Update update(facts, 3, true);
+  const double beta1 = facts.attrs.f("beta1", 0.9);
+  const double beta2 = facts.attrs.f("beta2", 0.999);
+  const double decay = facts.attrs.f("weight_decay");
+  const bool corrects_epsilon = facts.attrs.i("epsilon_after_correction") != 0;
+  const AdamStep settings{.alpha = 0,
+                          .factor = 1,
+                          .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
+                          .keep = 1,
+                          .rest1 = static_cast<float>(1 - beta1),
+                          .rest2 = static_cast<float>(1 - beta2),
+                          .epsilon = static_cast<float>(facts.attrs.f("epsilon", 1e-7)),
+                          .salt = 0};
+  return {.kernel = make_kernel([=](const Args& args) {
+            const auto rate = static_cast<double>(*args.input<float>(update.inputs.rate()));
+            const auto t = static_cast<double>(*args.input<int64_t>(update.inputs.step()));
+            AdamStep step = settings;
+            const double correction = std::sqrt(1 - std::pow(beta2, t));
+            step.alpha = static_cast<float>(rate * correction / (1 - std::pow(beta1, t)));
+            if (corrects_epsilon) step.epsilon = static_cast<float>(step.epsilon * correction);
+            step.keep = static_cast<float>(1 - decay * rate);
+            step.factor = update.factor(args);
+            step.salt = static_cast<uint32_t>(*args.input<int64_t>(update.inputs.step()));
+            auto* w = update.variable(args);
+            auto* m = args.updated<State>(1);
+            auto* v = args.updated<State>(2);
+            update.run(args, false, [&](int64_t first, int64_t count, const float* g) {
+              run_dispatched(step, w + first, m + first, v + first, g, count);
+            });
+          }),
+          .in = update.layouts,
+          .workspace_bytes = update.workspace_bytes};
+}
+
+Prepared prepare(const Facts& facts) {
+  return facts.in[1].dtype == DType::BF16 ? prepare_for<uint16_t>(facts) : prepare_for<float>(facts);
+}
+
+Sample sample(std::string name, bool sparse, bool factor, const Attrs& settings, DType state = DType::F32) {
+  return {std::move(name),
+          [=](SampleBuilder& s) {
+            const Tensor w = s.variable({5, 7});
+            const Tensor m = s.variable({5, 7}, -1, 1, state);
+            const Tensor v = s.variable({5, 7}, 0.1, 1, state);
+            const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
+                                      : Gradient{s.input({5, 7}), {}};
+            const Tensor rate = s.input({}, 0.1, 0.2);
+            const Tensor step = s.integers({}, 1, 9, DType::I64);
+            adam(w, g, rate, step, m, v, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings);
+            return std::vector{w, m, v};
+          },
+          1e-4, false};
+}
+
+std::vector<Sample> samples() {
+  return {
+      sample("defaults", false, false, {}),
+      sample("all settings", false, true, {{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-3}, {"weight_decay", 0.01}}),
+      sample("epsilon after correction", false, false, {{"epsilon", 1e-2}, {"epsilon_after_correction", int64_t{1}}}),
+      sample("clipped", false, false, {{"clip_value", 0.5}}),
+      sample("rows", true, true, {}),
+      sample("half state", false, false, {}, DType::BF16),
+      sample("half state, rows", true, true, {}, DType::BF16)};
+}
+
+const Op kAdam{.name = "adam",
+               .infer = infer,
+               .types = kUpdateTypes,
+               .prepare = prepare,
+               .samples = samples,
+               .traits = {.elementwise = true, .updates = 0b111}};
+
+}  // namespace
+
+NodeId adam(Tensor variable, const Gradient& gradient, Tensor rate, Tensor step, Tensor m, Tensor v, Tensor factor,
+            const Attrs& settings, Name name) {
+  return add_update(kAdam, {variable, m, v}, gradient, rate, step, factor, settings, name);
+}
+
+OpList adam_ops() { return {&kAdam}; }
+
+}  // namespace plimsoll::ops
+#endif
