@@ -223,10 +223,10 @@ TEST(Frozen, IsReadFromTheScratchFileButNeverWrittenToIt) {
   const Bytes opened = written_bytes();
   constexpr Bytes kOfTheFileSystem = 64 * KiB;  // what it writes to make a file
   EXPECT_LE(opened - before, session.file_bytes() + kOfTheFileSystem) << "each variable once";
-  constexpr int weights::kSteps = 4;
-  for (int i = 0; i < weights::kSteps; ++i) net.step(session);
+  constexpr int kSteps = 4;
+  for (int i = 0; i < kSteps; ++i) net.step(session);
   // The trained weight, m and v, where they are stored; gradients and activations are small.
-  EXPECT_LE(written_bytes() - opened, weights::kSteps * 4 * layer);
+  EXPECT_LE(written_bytes() - opened, kSteps * 4 * layer);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, FrozenType, ::testing::Values(DType::BF16, DType::I8));
