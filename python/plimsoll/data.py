@@ -4,71 +4,28 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator
 
 from . import _plimsoll
 from ._plimsoll import AUTOTUNE, Line, Tensor
+from .structure import (
+    LEAF,
+    arguments,
+    as_array,
+    factory_of,
+    known,
+    leaves,
+    leaves_of_signature,
+    pack,
+    pair,
+    peek,
+    plain,
+    spec_of,
+    unique,
+)
 
 INFINITE = -1
 UNKNOWN = -2
-
-
-class _Slot:
-    """Stands for a component in the structure of an element."""
-
-
-_LEAF = _Slot()
-
-
-def _leaves(value: Any, into: list[Any], names: list[str], name: str) -> Any:
-    """The structure of an element: tuples and dicts of leaves."""
-    if isinstance(value, tuple) and not hasattr(value, "__array__"):
-        inner = [f"{name}_{i}" if name else f"x{i}" for i in range(len(value))]
-        if not name and len(value) == 1:
-            inner = ["x"]
-        elif not name and len(value) in (2, 3):
-            inner = ["x", "y", "sample_weight"][: len(value)]
-        return tuple(_leaves(item, into, names, label) for item, label in zip(value, inner))
-    if isinstance(value, Mapping):
-        return {key: _leaves(item, into, names, str(key)) for key, item in value.items()}
-    into.append(value)
-    names.append(name or "x")
-    return _LEAF
-
-
-def _pack(structure: Any, values: Iterator[Any]) -> Any:
-    if isinstance(structure, tuple):
-        return tuple(_pack(one, values) for one in structure)
-    if isinstance(structure, dict):
-        return {key: _pack(one, values) for key, one in structure.items()}
-    return next(values)
-
-
-def _unique(names: list[str]) -> list[str]:
-    seen: dict[str, int] = {}
-    made = []
-    for name in names:
-        number = seen.get(name, 0)
-        seen[name] = number + 1
-        made.append(name if number == 0 else f"{name}_{number}")
-    return made
-
-
-def _arguments(structure: Any, values: Sequence[Any]) -> tuple[Any, ...]:
-    """What a function of an element is called with: a tuple's parts, else the element."""
-    packed = _pack(structure, iter(values))
-    return packed if isinstance(packed, tuple) else (packed,)
-
-
-def _spec_of(names: Sequence[str], values: Sequence[Any]) -> list[Any]:
-    import numpy
-
-    spec = []
-    for name, value in zip(names, values):
-        array = numpy.asarray(value)
-        kind = {"float64": "float32", "int16": "int32", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
-        spec.append((name, kind.get(str(array.dtype), str(array.dtype)), array.shape, ()))
-    return spec
 
 
 class ElementSpec(tuple[str, _plimsoll.DType, tuple[Any, ...]]):
@@ -101,7 +58,7 @@ class Iteration:
         values = self._core.next(_plimsoll.current_eager() is not None)
         if values is None:
             raise StopIteration
-        return _pack(self._dataset._structure, iter(values))
+        return pack(self._dataset._structure, iter(values))
 
     @property
     def state(self) -> tuple[int, int, int]:
@@ -132,7 +89,7 @@ class Dataset:
         self._core = core
         if structure is None:
             count = len(core.element)
-            structure = _LEAF if count == 1 else {one[0]: _LEAF for one in core.element}
+            structure = LEAF if count == 1 else {one[0]: LEAF for one in core.element}
         self._structure = structure
 
     # Sources.
@@ -146,12 +103,12 @@ class Dataset:
         if hasattr(tensors, "to_dict") and hasattr(tensors, "columns"):
             tensors = {str(column): tensors[column].to_numpy() for column in tensors.columns}
         if isinstance(tensors, list):
-            tensors = _plimsoll.tensor(tensors) if _plimsoll.current_eager() is not None else _array(tensors)
+            tensors = _plimsoll.tensor(tensors) if _plimsoll.current_eager() is not None else as_array(tensors)
         values: list[Any] = []
         names: list[str] = []
-        structure = _leaves(tensors, values, names, "")
-        values = [value.numpy() if isinstance(value, Tensor) else _plain(value) for value in values]
-        return Dataset(_plimsoll.Dataset.slices(_unique(names), values), structure)
+        structure = leaves(tensors, values, names, "")
+        values = [value.numpy() if isinstance(value, Tensor) else plain(value) for value in values]
+        return Dataset(_plimsoll.Dataset.slices(unique(names), values), structure)
 
     from_arrays = from_tensor_slices
 
@@ -160,14 +117,14 @@ class Dataset:
         """One element: all of these."""
         values: list[Any] = []
         names: list[str] = []
-        structure = _leaves(tensors, values, names, "")
-        return Dataset(_plimsoll.Dataset.slices(_unique(names), [_array(value)[None] for value in values]), structure)
+        structure = leaves(tensors, values, names, "")
+        return Dataset(_plimsoll.Dataset.slices(unique(names), [as_array(value)[None] for value in values]), structure)
 
     @staticmethod
     def range(*bounds: int) -> Dataset:
         """Whole numbers as range() gives them."""
         start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-        return Dataset(_plimsoll.Dataset.range(start, stop, step), _LEAF)
+        return Dataset(_plimsoll.Dataset.range(start, stop, step), LEAF)
 
     @staticmethod
     def from_generator(
@@ -181,22 +138,22 @@ class Dataset:
         under the interpreter's lock: other Python code waits meanwhile. An iterator that can't begin again gives elements
         in the first epoch alone, with a warning.
         """
-        factory = _factory(generator)
+        factory = factory_of(generator)
         names: list[str] = []
         values: list[Any] = []
         if output_signature is None:
-            first = _peek(generator, factory)
-            structure = _leaves(first[0], values, names, "")
+            first = peek(generator, factory)
+            structure = leaves(first[0], values, names, "")
             factory = first[1]
-            spec = _spec_of(_unique(names), values)
+            spec = spec_of(unique(names), values)
         else:
-            structure = _leaves_of_signature(output_signature, values, names, "")
-            spec = [(name, *(one if len(one) == 3 else (*one, ()))) for name, one in zip(_unique(names), values)]
+            structure = leaves_of_signature(output_signature, values, names, "")
+            spec = [(name, *(one if len(one) == 3 else (*one, ()))) for name, one in zip(unique(names), values)]
 
         def flat() -> Iterator[list[Any]]:
             for element in factory():
                 parts: list[Any] = []
-                _leaves(element, parts, [], "")
+                leaves(element, parts, [], "")
                 yield parts
 
         return Dataset(_plimsoll.Dataset.generator(spec, flat), structure)
@@ -206,9 +163,9 @@ class Dataset:
         """idx and npy files, also as .gz, of equal length: from_files("x.npy", "y.npy"), or by name."""
         pairs = [(name, os.fspath(path)) for name, path in zip(("x", "y", "z"), paths)]
         pairs += [(name, os.fspath(path)) for name, path in named.items()]
-        structure: Any = _LEAF if len(pairs) == 1 and not named else None
+        structure: Any = LEAF if len(pairs) == 1 and not named else None
         if len(pairs) == 2 and not named:
-            structure = (_LEAF, _LEAF)
+            structure = (LEAF, LEAF)
         return Dataset(_plimsoll.Dataset.files(pairs, scratch), structure)
 
     @staticmethod
@@ -223,8 +180,8 @@ class Dataset:
         Options: separator, quote, has_header, columns (names, or (name, "float" | "integer" | "category", field)), label,
         label_type, class_names, missing, scratch, index_bytes, longest_row, category_bytes, threads.
         """
-        core = _plimsoll.Dataset.csv(os.fspath(path), _known("from_csv", options, _CSV))
-        return Dataset(core, _pair(core))
+        core = _plimsoll.Dataset.csv(os.fspath(path), known("from_csv", options, _CSV))
+        return Dataset(core, pair(core))
 
     @staticmethod
     def from_tfrecord(paths: Any, features: Any = None, threads: int = AUTOTUNE) -> Dataset:
@@ -239,8 +196,8 @@ class Dataset:
         Options: image_size, channels, resize, central_crop, dtype, channels_first, scale, mean, stddev, class_names,
         shrinks_in_decoder, image_bytes, most_pixels, threads.
         """
-        core = _plimsoll.Dataset.images(os.fspath(path), not os.path.isdir(path), _known("from_images", options, _IMAGES))
-        return Dataset(core, _pair(core))
+        core = _plimsoll.Dataset.images(os.fspath(path), not os.path.isdir(path), known("from_images", options, _IMAGES))
+        return Dataset(core, pair(core))
 
     # Stages.
 
@@ -281,13 +238,13 @@ class Dataset:
         def flat(tensors: list[Tensor]) -> tuple[list[Tensor], list[str]]:
             values: list[Any] = []
             names: list[str] = []
-            made = function(*_arguments(self._structure, tensors))
+            made = function(*arguments(self._structure, tensors))
             made = tuple(made) if isinstance(made, list) else made
-            result[:] = [_leaves(made, values, names, "")]
+            result[:] = [leaves(made, values, names, "")]
             for value in values:
                 if not isinstance(value, Tensor):
                     raise TypeError(f"the function gives {type(value).__name__}, not tensors")
-            return values, _unique(names)
+            return values, unique(names)
 
         core = self._core.map_traced(flat, [], threads)
         return Dataset(core, result[0])
@@ -299,23 +256,23 @@ class Dataset:
             first = next(iter(self._plain()), None)
             if first is None:
                 raise ValueError("map: the dataset is empty, so what the function gives is not known; say output_signature")
-            made = function(*_arguments(self._structure, first))
-            structure = _leaves(made, values, names, "")
-            spec = _spec_of(_unique(names), values)
+            made = function(*arguments(self._structure, first))
+            structure = leaves(made, values, names, "")
+            spec = spec_of(unique(names), values)
         else:
-            structure = _leaves_of_signature(signature, values, names, "")
-            spec = [(name, *(one if len(one) == 3 else (*one, ()))) for name, one in zip(_unique(names), values)]
+            structure = leaves_of_signature(signature, values, names, "")
+            spec = [(name, *(one if len(one) == 3 else (*one, ()))) for name, one in zip(unique(names), values)]
 
         def flat(arrays: list[Any]) -> list[Any]:
             parts: list[Any] = []
-            _leaves(function(*_arguments(self._structure, arrays)), parts, [], "")
+            leaves(function(*arguments(self._structure, arrays)), parts, [], "")
             return parts
 
         return Dataset(self._core.map_python(spec, flat, threads), structure)
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
         """Elements for which a Python function says True; it is called under the interpreter's lock."""
-        return self._next(self._core.filter(lambda arrays: bool(predicate(*_arguments(self._structure, arrays)))))
+        return self._next(self._core.filter(lambda arrays: bool(predicate(*arguments(self._structure, arrays)))))
 
     def shuffle(
         self,
@@ -378,7 +335,7 @@ class Dataset:
 
     def enumerate(self, start: int = 0) -> Dataset:
         """(number, element)."""
-        return Dataset(self._core.enumerate(start), (_LEAF, self._structure))
+        return Dataset(self._core.enumerate(start), (LEAF, self._structure))
 
     def concatenate(self, other: Dataset) -> Dataset:
         """Those of another dataset after these."""
@@ -397,7 +354,7 @@ class Dataset:
         made: list[Dataset] = []
 
         def flat(arrays: list[Any]) -> _plimsoll.Dataset:
-            one = map_func(*_arguments(self._structure, arrays))
+            one = map_func(*arguments(self._structure, arrays))
             made[:] = [one]
             return one._core
 
@@ -413,11 +370,11 @@ class Dataset:
 
         Options: component ("x"), channels_first, padding, crop, flips, brightness, contrast, seed, threads.
         """
-        return self._next(self._core.augment(_known("augment", options, _AUGMENT)))
+        return self._next(self._core.augment(known("augment", options, _AUGMENT)))
 
     def resize(self, size: Any, **options: Any) -> Dataset:
         """Images in another size. Options: component ("x"), channels_first, method ("bilinear", "area"), threads."""
-        return self._next(self._core.resize(_known("resize", {"size": size, **options}, _RESIZE)))
+        return self._next(self._core.resize(known("resize", {"size": size, **options}, _RESIZE)))
 
     def skip_corrupt(self, most: int) -> Dataset:
         """Leaves out elements that are damaged: at most so many an epoch, then it fails too."""
@@ -484,7 +441,7 @@ class Dataset:
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Elements as NumPy arrays."""
         for values in self._plain():
-            yield _pack(self._structure, iter(values))
+            yield pack(self._structure, iter(values))
 
     def _plain(self) -> Iterator[list[Any]]:
         core = _plimsoll.start(self._core, Line(covers_process=False))
@@ -508,7 +465,7 @@ class Dataset:
         for name, dtype, shape, most in self._core.element:
             sizes = [most[i] if size is None and most else size or 1 for i, size in enumerate(shape)]
             made.append(numpy.empty(sizes, "float32" if str(dtype) == "bfloat16" else str(dtype)))
-        packed = _pack(self._structure, iter(made))
+        packed = pack(self._structure, iter(made))
         return packed[0] if isinstance(packed, tuple) else packed
 
 
@@ -522,94 +479,6 @@ _IMAGES = (
 ).split()
 _AUGMENT = "component channels_first padding crop flips brightness contrast seed threads".split()
 _RESIZE = "size component channels_first method threads".split()
-
-
-def _known(function: str, options: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    for name in options:
-        if name not in names:
-            raise TypeError(f"{function}: there is no option '{name}'; there are {', '.join(names)}")
-    return options
-
-
-def _pair(core: _plimsoll.Dataset) -> Any:
-    return (_LEAF, _LEAF) if [one[0] for one in core.element] == ["x", "y"] else None
-
-
-def _array(value: Any) -> Any:
-    import numpy
-
-    return numpy.asarray(value)
-
-
-def _plain(value: Any) -> Any:
-    """What has a buffer or __dlpack__ as it is; columns of a frame as their arrays."""
-    if hasattr(value, "to_numpy"):
-        return value.to_numpy()
-    if isinstance(value, list):
-        return _array(value)
-    return value
-
-
-def _factory(generator: Any) -> Callable[[], Iterable[Any]]:
-    if callable(generator):
-        return generator  # type: ignore[no-any-return]
-    if iter(generator) is not generator:
-        return lambda: generator  # a list and the like: begins again each time
-    used = False
-
-    def once() -> Iterable[Any]:
-        nonlocal used
-        if used:
-            warnings.warn(
-                "from_generator: an iterator gives its elements once, and a second epoch is empty; give the function that "
-                "makes it, to begin again",
-                stacklevel=2,
-            )
-            return iter(())
-        used = True
-        return generator  # type: ignore[no-any-return]
-
-    return once
-
-
-def _peek(generator: Any, factory: Callable[[], Iterable[Any]]) -> tuple[Any, Callable[[], Iterable[Any]]]:
-    """The first element, and a factory that still gives it."""
-    first_of = iter(factory())
-    try:
-        first = next(first_of)
-    except StopIteration:
-        raise ValueError("from_generator: there is no first element to see types of; say output_signature") from None
-    if callable(generator) or iter(generator) is not generator:
-        return first, factory
-    kept: list[Any] = [first]
-
-    def again() -> Iterator[Any]:
-        if kept:
-            yield kept.pop()
-            yield from first_of
-        else:
-            yield from factory()
-
-    return first, again
-
-
-def _leaves_of_signature(value: Any, into: list[Any], names: list[str], name: str) -> Any:
-    """As _leaves, where (dtype, shape) and what has dtype and shape are leaves."""
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        into.append((value.dtype, tuple(value.shape)))
-        names.append(name or "x")
-        return _LEAF
-    if isinstance(value, tuple) and 2 <= len(value) <= 3 and isinstance(value[1], (tuple, list)) and not isinstance(value[0], (tuple, dict)):
-        if isinstance(value[0], (str, _plimsoll.DType, type)):
-            into.append(tuple(value))
-            names.append(name or "x")
-            return _LEAF
-    if isinstance(value, tuple):
-        inner = ["x", "y", "sample_weight"] if not name and len(value) in (2, 3) else [f"x{i}" for i in range(len(value))]
-        return tuple(_leaves_of_signature(item, into, names, label) for item, label in zip(value, inner))
-    if isinstance(value, Mapping):
-        return {key: _leaves_of_signature(item, into, names, str(key)) for key, item in value.items()}
-    raise TypeError("from_generator: output_signature is made of (dtype, shape)")
 
 
 def dataset_of(x: Any, y: Any = None, *more: Any) -> Dataset:

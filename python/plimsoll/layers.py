@@ -119,30 +119,6 @@ def _snake(name: str) -> str:
     return "".join(("_" if i and c.isupper() and not name[i - 1].isupper() else "") + c.lower() for i, c in enumerate(name))
 
 
-def _weights(self: Layer) -> list[Tensor]:
-    """In eager code: the variables that training changes, as they are now."""
-    return list(self.model.weights)
-
-
-def _weight(self: Layer, name: str) -> Tensor:
-    """In eager code: one weight or statistic by its name, "kernel". To be read, and set by assign."""
-    return self.model.weight(name)
-
-
-def _no_copy(self: Layer, *_: Any) -> Any:
-    """Weights lie where the engine has them."""
-    raise TypeError(f"'{self.name or type(self).__name__}' can't be copied or pickled; use save and plimsoll.Model.load")
-
-
-Layer.__copy__ = Layer.__deepcopy__ = Layer.__reduce__ = _no_copy  # type: ignore[attr-defined, method-assign, assignment]
-Layer._build = _build  # type: ignore[method-assign]
-Layer.add_weight = _add_weight  # type: ignore[method-assign]
-Layer.weights = property(_weights)  # type: ignore[method-assign, assignment]
-Layer.trainable_variables = property(_weights)  # type: ignore[method-assign, assignment]
-Layer.trainable_weights = property(_weights)  # type: ignore[method-assign, assignment]
-Layer.weight = _weight  # type: ignore[method-assign]
-
-
 class Lambda(Layer):
     """A function of tensors as a layer."""
 

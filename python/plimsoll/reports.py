@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 from . import _plimsoll
-from ._plimsoll import Line, Remedy, Session, Step, format_bytes
+from ._plimsoll import Line, Remedy, format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -232,23 +232,3 @@ class LineReport:
         axes.axhline(self.limit / 2**20, color="black", linestyle="--")
         axes.set_ylabel("MiB")
         return axes
-
-
-def _report(line: Line) -> LineReport:
-    """What is held under the line now, by what it is for."""
-    return LineReport(line)
-
-
-def _forecast(self: Session, fetch: Any = None, update: Any = None, batch: int = 1) -> Forecast:
-    """What such a step would take, without adding it: not fitting is an answer."""
-    return Forecast(self._forecast(fetch, update, batch))
-
-
-def _step_forecast(self: Step) -> Forecast:
-    """Its peak, predicted time, and what was done to fit."""
-    return Forecast(self._forecast())
-
-
-Line.report = _report  # type: ignore[method-assign]
-Session.forecast = _forecast  # type: ignore[method-assign]
-Step.forecast = property(_step_forecast)  # type: ignore[method-assign, assignment]

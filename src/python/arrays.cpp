@@ -259,12 +259,12 @@ HostArray array_of(nb::handle given, const ArgumentPlace& at, std::optional<DTyp
 }
 
 std::shared_ptr<const void> keep(nb::object object) {
-  struct Held {
+  struct KeptObject {
     nb::object object;
-    explicit Held(nb::object of) : object(std::move(of)) {}
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-    ~Held() {
+    explicit KeptObject(nb::object of) : object(std::move(of)) {}
+    KeptObject(const KeptObject&) = delete;
+    KeptObject& operator=(const KeptObject&) = delete;
+    ~KeptObject() {
       if (!nb::is_alive()) {
         object.release();
         return;
@@ -273,7 +273,7 @@ std::shared_ptr<const void> keep(nb::object object) {
       object.reset();
     }
   };
-  return std::make_shared<Held>(std::move(object));
+  return std::make_shared<KeptObject>(std::move(object));
 }
 
 NumpyArray make_numpy(DType dtype, const Dims& dims) {

@@ -124,12 +124,12 @@ Dataset filter(const Dataset& dataset, nb::handle function) {
 }
 
 // An iterator of Python, begun when its first element is asked for.
-class Walk {
+class PythonIterator {
  public:
-  explicit Walk(PyObject* factory) : factory_(factory) {}
-  Walk(const Walk&) = delete;
-  Walk& operator=(const Walk&) = delete;
-  ~Walk() {
+  explicit PythonIterator(PyObject* factory) : factory_(factory) {}
+  PythonIterator(const PythonIterator&) = delete;
+  PythonIterator& operator=(const PythonIterator&) = delete;
+  ~PythonIterator() {
     if (!nb::is_alive()) {
       iterator_.release();
       return;
@@ -157,12 +157,12 @@ Dataset generator(nb::handle spec, nb::handle factory) {
   const auto held = keep(nb::borrow(factory));
   PyObject* const kept = factory.ptr();
   return Dataset::generator(spec_of(spec), [held, kept] {
-    const auto walk = std::make_shared<Walk>(kept);
-    return [held, walk](const ElementSlot& to) {
+    const auto iterator = std::make_shared<PythonIterator>(kept);
+    return [held, iterator](const ElementSlot& to) {
       bool is_there = false;
       call_python([&] {
         const nb::gil_scoped_acquire lock;
-        is_there = walk->next(to);
+        is_there = iterator->next(to);
       });
       return is_there;
     };

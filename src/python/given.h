@@ -94,15 +94,15 @@ struct has_arg_defaults<plimsoll::python::Given<T>> : std::true_type {};
     }                                                                                                               \
     static handle from_cpp(const Value& given, rv_policy, cleanup_list*) noexcept { return given.value.inc_ref(); } \
   };
-PLIMSOLL_GIVEN(SizeOf, "int | tuple[int, int] | None")
+PLIMSOLL_GIVEN(SizeOf, "int | tuple[int, int]")
 PLIMSOLL_GIVEN(PaddingOf, "str | int | tuple[int, ...]")
-PLIMSOLL_GIVEN(InitOf, "Init | str | None")
-PLIMSOLL_GIVEN(ActivationOf, "str | None")
+PLIMSOLL_GIVEN(InitOf, "Init | str")
+PLIMSOLL_GIVEN(ActivationOf, "str")
 PLIMSOLL_GIVEN(ShapeOf, "int | Sequence[int | None]")
 PLIMSOLL_GIVEN(DTypeOf, "DTypeLike")
-PLIMSOLL_GIVEN(BytesOf, "int | str | None")
+PLIMSOLL_GIVEN(BytesOf, "int | str")
 PLIMSOLL_GIVEN(RateOf, "float | Schedule")
-PLIMSOLL_GIVEN(PathOf, "str | os.PathLike[str] | None")
+PLIMSOLL_GIVEN(PathOf, "str | os.PathLike[str]")
 #undef PLIMSOLL_GIVEN
 
 }  // namespace nanobind::detail

@@ -108,13 +108,22 @@ nb::object call(nb::handle self, nb::handle inputs, nb::handle training) {
     for (const Tensor& tensor : outputs) to.push_back(tensor.id());
     std::optional<bool> fixed;
     if (!training.is_none()) fixed = trains;
-    functional->calls.push_back({std::move(from), std::move(to), [run, named, fixed](const Replay& replay) {
+    functional->calls.push_back({std::move(from), std::move(to), [run, named, fixed](const Substitution& instead) {
                                    NamedTensors now;
-                                   for (const auto& [name, tensor] : named) now.add(name, replay(tensor));
-                                   return run(now, fixed.value_or(replay.is_training()));
+                                   for (const auto& [name, tensor] : named) now.add(name, instead(tensor));
+                                   return run(now, fixed.value_or(instead.is_training()));
                                  }});
   }
   return outputs_of(layer, outputs, functional);
+}
+
+nb::object weights_of(nb::handle layer) { return to_python(model_of(layer).weights(), nullptr); }
+
+// Weights lie where the engine has them.
+void refuse_copy(nb::handle layer) {
+  throw nb::type_error(fmt::format("'{}' can't be copied or pickled; use save and plimsoll.Model.load",
+                                   nb::inst_ptr<PyLayer>(layer)->name)
+                           .c_str());
 }
 
 using S = Given<SizeOf>;
@@ -175,6 +184,33 @@ void bind_layers(nb::module_& module) {
       .def_prop_ro(
           "is_built", [](const PyLayer& layer) { return layer.model.state() != nullptr; },
           "Whether it has a function: layers written in Python get one at their first call.")
+      .def_prop_ro("weights", &weights_of, nb::sig("def weights(self) -> list[Tensor]"),
+                   "In eager code: the variables that training changes, as they are now.")
+      .def_prop_ro("trainable_variables", &weights_of, nb::sig("def trainable_variables(self) -> list[Tensor]"),
+                   "weights.")
+      .def_prop_ro("trainable_weights", &weights_of, nb::sig("def trainable_weights(self) -> list[Tensor]"), "weights.")
+      .def(
+          "weight", [](nb::handle layer, const std::string& name) { return model_of(layer).weight(name); },
+          nb::arg("name"),
+          "In eager code: one weight or statistic by its name, \"kernel\". To be read, and set by assign.")
+      .def(
+          "add_weight",
+          [](nb::handle layer, nb::args given, nb::kwargs named) {
+            return nb::module_::import_("plimsoll.layers").attr("_add_weight")(layer, *given, **named);
+          },
+          nb::sig(
+              "def add_weight(self, name: str = 'weight', shape: int | Sequence[int] = (), initializer: Init | str = "
+              "'glorot_uniform', trainable: bool = True) -> Any"),
+          "A weight of this layer, to be kept on self: self.kernel = self.add_weight(\"kernel\", (4, 8)). It is a "
+          "tensor "
+          "while call runs.")
+      .def("_build", [](nb::handle layer,
+                        nb::handle inputs) { nb::module_::import_("plimsoll.layers").attr("_build")(layer, inputs); })
+      .def("__copy__", &refuse_copy, nb::sig("def __copy__(self) -> Layer"))
+      .def(
+          "__deepcopy__", [](nb::handle layer, nb::handle) { refuse_copy(layer); },
+          nb::sig("def __deepcopy__(self, memo: object) -> Layer"))
+      .def("__reduce__", &refuse_copy, nb::sig("def __reduce__(self) -> Any"))
       .def_prop_ro(
           "model", [](nb::handle layer) { return model_of(layer); }, "The engine's model.")
       .def("_set_model", [](PyLayer& layer, const Model& model, bool gives_dict) {

@@ -53,6 +53,9 @@ void bind_line(nb::module_& module) {
       .def(
           "used_by", [](const Line& line, const std::string& tag) { return line.line.used(parse_tag(tag)); },
           nb::arg("tag"))
+      .def(
+          "report", [](nb::handle line) { return nb::module_::import_("plimsoll.reports").attr("LineReport")(line); },
+          nb::sig("def report(self) -> plimsoll.reports.LineReport"), "What is held now, by what it is for.")
       .def("_report_text",
            [](const Line& line) {
              const nb::gil_scoped_release release;

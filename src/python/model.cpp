@@ -90,14 +90,14 @@ Model from_symbols(std::string name, const std::vector<std::string>& input_names
   }
   const auto calls = std::make_shared<const std::vector<Functional::Call>>(needed_calls(*functional, from, to));
   return {std::move(name), input_names, output_names, [=](const NamedTensors& given, bool training) {
-            Replay replay(training);
-            for (size_t i = 0; i < from.size(); ++i) replay.set(from[i], given[input_names[i]]);
+            Substitution instead(training);
+            for (size_t i = 0; i < from.size(); ++i) instead.set(from[i], given[input_names[i]]);
             for (const Functional::Call& call : *calls) {
-              const std::vector<Tensor> made = call.again(replay);
-              for (size_t i = 0; i < made.size(); ++i) replay.set(call.to[i], made[i]);
+              const std::vector<Tensor> made = call.again(instead);
+              for (size_t i = 0; i < made.size(); ++i) instead.set(call.to[i], made[i]);
             }
             NamedTensors named;
-            for (size_t i = 0; i < to.size(); ++i) named.add(output_names[i], replay.at(to[i]));
+            for (size_t i = 0; i < to.size(); ++i) named.add(output_names[i], instead.at(to[i]));
             return named;
           }};
 }

@@ -32,29 +32,67 @@ DType type_beside(DType number, DType like) {
   return number == DType::Bool && like != DType::Bool ? DType::Bool : like;
 }
 
-Tensor number_in(Graph& graph, nb::handle given, DType dtype, const ArgumentPlace& at) {
-  const Tensor number = graph.scalar(static_cast<float>(to_double(given, at)));
-  return dtype == DType::F32 ? number : cast(number, dtype);
+// Makes a constant in a graph; a functional model makes it again in the graph that it is called in.
+using MakeConstant = std::function<Tensor(Graph&)>;
+
+MakeConstant number_maker(double number, DType dtype) {
+  return [=](Graph& graph) {
+    const Tensor made = graph.scalar(static_cast<float>(number));
+    return dtype == DType::F32 ? made : cast(made, dtype);
+  };
+}
+
+std::vector<std::byte> converted(const HostArray& array) {
+  std::vector<std::byte> numbers(static_cast<size_t>(array.count() * size_of(array.dtype)));
+  if (array.foreign == Foreign::None)
+    std::memcpy(numbers.data(), array.data, numbers.size());
+  else
+    convert_foreign(array.foreign, array.data, numbers.data(), array.count());
+  return numbers;
+}
+
+MakeConstant array_maker(const HostArray& array, DType dtype) {
+  Shape shape;
+  for (const int64_t size : array.dims) shape.push_back(size);
+  const auto numbers = std::make_shared<const std::vector<std::byte>>(converted(array));
+  return [=, from = array.dtype](Graph& graph) {
+    const Tensor made = graph.constant(from, shape, *numbers);
+    return dtype == from ? made : cast(made, dtype);
+  };
+}
+
+Tensor eager_number(nb::handle given, DType type, bool is_given, const ArgumentPlace& at) {
+  const std::source_location where = place();
+  if (type == DType::I64 || (type == DType::I32 && !is_given)) {
+    const int64_t number = PyFloat_Check(given.ptr()) ? static_cast<int64_t>(to_double(given, at)) : to_int(given, at);
+    if (type == DType::I64 || number != static_cast<int32_t>(number)) return scalar(number, where);
+    return scalar(static_cast<int32_t>(number), where);
+  }
+  if (type == DType::Bool) return scalar(is_true(given, at), where);
+  const Tensor number = scalar(static_cast<float>(to_double(given, at)), where);
+  return type == DType::F32 ? number : cast(number, type, Name(where));
 }
 
 }  // namespace
 
-Tensor Replay::operator()(const Tensor& tensor) const {
+Tensor Substitution::operator()(const Tensor& tensor) const {
   return !tensor.is_set() || tensor.is_eager() ? tensor : this->at(tensor.id());
 }
 
-Tensor Replay::at(ValueId id) const {
+Tensor Substitution::at(ValueId id) const {
   const auto at = tensors_.find(id);
   if (at == tensors_.end())
     throw Error("a functional model uses a tensor that does not depend on its inputs", ErrorKind::Usage);
   return at->second;
 }
 
-std::vector<Tensor> Replay::operator()(const std::vector<Tensor>& tensors) const {
+std::vector<Tensor> Substitution::operator()(const std::vector<Tensor>& tensors) const {
   std::vector<Tensor> are;
   for (const Tensor& tensor : tensors) are.push_back((*this)(tensor));
   return are;
 }
+
+Graph& Substitution::graph() const { return tensors_.begin()->second.graph(); }
 
 std::shared_ptr<Functional> functional_of(std::span<const nb::handle> given) {
   for (const nb::handle one : given) {
@@ -66,51 +104,35 @@ std::shared_ptr<Functional> functional_of(std::span<const nb::handle> given) {
   return nullptr;
 }
 
-Tensor tensor_of(nb::handle given, const ArgumentPlace& at, std::optional<DType> dtype, const Tensor& like) {
+Tensor tensor_of(nb::handle given, const ArgumentPlace& at, std::optional<DType> dtype, const Tensor& like,
+                 Functional* functional) {
   if (nb::isinstance<Tensor>(given)) {
     const Tensor& tensor = *nb::inst_ptr<Tensor>(given);
     return !dtype || tensor.dtype() == *dtype ? tensor : cast(tensor, *dtype, name_here());
   }
-  if (PyFloat_Check(given.ptr()) || PyLong_Check(given.ptr())) {
-    const DType type = dtype           ? *dtype
-                       : like.is_set() ? type_beside(number_type(given), like.dtype())
-                                       : number_type(given);
-    if (like.is_set() && !like.is_eager()) return number_in(like.graph(), given, type, at);
-    if (type == DType::I64) {
-      const int64_t number =
-          PyFloat_Check(given.ptr()) ? static_cast<int64_t>(to_double(given, at)) : to_int(given, at);
-      return scalar(number, place());
-    }
-    if (type == DType::I32 && !dtype) {
-      const int64_t number = to_int(given, at);
-      if (number != static_cast<int32_t>(number)) return scalar(number, place());
-      return scalar(static_cast<int32_t>(number), place());
-    }
-    if (type == DType::Bool) return scalar(static_cast<uint8_t>(is_true(given, at)) != 0, place());
-    const Tensor number = scalar(static_cast<float>(to_double(given, at)), place());
-    return type == DType::F32 ? number : cast(number, type, name_here());
-  }
-  const HostArray array = array_of(given, at, dtype);
-  if (like.is_set() && !like.is_eager()) {
-    Shape shape;
-    for (const int64_t size : array.dims) shape.push_back(size);
-    std::vector<std::byte> numbers(static_cast<size_t>(array.count() * size_of(array.dtype)));
-    if (array.foreign == Foreign::None)
-      std::memcpy(numbers.data(), array.data, numbers.size());
-    else
-      convert_foreign(array.foreign, array.data, numbers.data(), array.count());
-    const Tensor constant = like.graph().constant(array.dtype, shape, numbers);
-    return !dtype || *dtype == array.dtype ? constant : cast(constant, *dtype);
-  }
-  Tensor made;
-  if (array.foreign == Foreign::None) {
-    made = tensor(array.dtype, array.data, array.dims, place());
+  const bool is_number = PyFloat_Check(given.ptr()) || PyLong_Check(given.ptr());
+  const bool is_eager = !like.is_set() || like.is_eager();
+  DType type = dtype.value_or(DType::F32);
+  if (is_number && !dtype) type = like.is_set() ? type_beside(number_type(given), like.dtype()) : number_type(given);
+  if (is_number && is_eager) return eager_number(given, type, dtype.has_value() || like.is_set(), at);
+  MakeConstant make;
+  if (is_number) {
+    make = number_maker(to_double(given, at), type);
   } else {
-    std::vector<std::byte> numbers(static_cast<size_t>(array.count() * size_of(array.dtype)));
-    convert_foreign(array.foreign, array.data, numbers.data(), array.count());
-    made = tensor(array.dtype, numbers.data(), array.dims, place());
+    const HostArray array = array_of(given, at, dtype);
+    if (is_eager) {
+      const bool lies_as_wanted = array.foreign == Foreign::None;
+      const Tensor made = lies_as_wanted ? plimsoll::tensor(array.dtype, array.data, array.dims, place())
+                                         : plimsoll::tensor(array.dtype, converted(array).data(), array.dims, place());
+      return !dtype || *dtype == array.dtype ? made : cast(made, *dtype, name_here());
+    }
+    make = array_maker(array, dtype.value_or(array.dtype));
   }
-  return !dtype || *dtype == array.dtype ? made : cast(made, *dtype, name_here());
+  const Tensor made = make(like.graph());
+  if (functional != nullptr)
+    functional->calls.push_back(
+        {{}, {made.id()}, [make](const Substitution& instead) { return std::vector<Tensor>{make(instead.graph())}; }});
+  return made;
 }
 
 Tensor CallPlace::tensor(const char* argument, nb::handle given) const {
@@ -122,7 +144,7 @@ Tensor CallPlace::tensor(const char* argument, nb::handle given) const {
       like = *found;
       break;
     }
-  return tensor_of(given, {function_, argument}, {}, like);
+  return tensor_of(given, {function_, argument}, {}, like, functional_of(given_).get());
 }
 
 std::vector<Tensor> CallPlace::tensors(const char* argument, nb::handle given) const {

@@ -17,9 +17,9 @@
 namespace plimsoll::python {
 
 // The tensors that stand for those of a functional model while it is called.
-class Replay {
+class Substitution {
  public:
-  Replay(bool is_training) : is_training_(is_training) {}
+  Substitution(bool is_training) : is_training_(is_training) {}
   bool is_training() const { return is_training_; }
   Tensor operator()(const Tensor& tensor) const;
   std::vector<Tensor> operator()(const std::vector<Tensor>& tensors) const;
@@ -28,6 +28,7 @@ class Replay {
     return other;
   }
   Tensor at(ValueId id) const;
+  Graph& graph() const;  // that the model is called in
   void set(ValueId of, const Tensor& is) { tensors_[of] = is; }
 
  private:
@@ -39,7 +40,7 @@ class Replay {
 struct Functional {
   struct Call {
     std::vector<ValueId> from, to;
-    std::function<std::vector<Tensor>(const Replay&)> again;
+    std::function<std::vector<Tensor>(const Substitution&)> again;
   };
   Graph graph;
   std::vector<Call> calls;
@@ -70,7 +71,8 @@ class CallPlace {
 };
 
 // Numbers as a tensor of the Eager of this thread; `like` gives the type of Python numbers.
-Tensor tensor_of(nb::handle given, const ArgumentPlace& at, std::optional<DType> dtype = {}, const Tensor& like = {});
+Tensor tensor_of(nb::handle given, const ArgumentPlace& at, std::optional<DType> dtype = {}, const Tensor& like = {},
+                 Functional* functional = nullptr);
 
 nb::object to_python(const Tensor& tensor);  // None for one that is not set
 nb::object to_python(const Tensor& tensor, const std::shared_ptr<Functional>& functional);

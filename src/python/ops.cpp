@@ -19,29 +19,29 @@ namespace plimsoll::python {
 namespace {
 
 template <class T>
-struct Held {
+struct StoredAs {
   using type = T;
 };
 template <>
-struct Held<std::string_view> {
+struct StoredAs<std::string_view> {
   using type = std::string;
 };
 template <class T>
-using HeldType = typename Held<std::remove_cvref_t<T>>::type;
+using StoredType = typename StoredAs<std::remove_cvref_t<T>>::type;
 
 template <class T>
 struct Parameter {
   const char* name;
-  std::optional<HeldType<T>> otherwise = {};  // unset: it must be given
+  std::optional<StoredType<T>> otherwise = {};  // unset: it must be given
 };
 template <class T>
-Parameter<T> with_default(const char* name, HeldType<T> otherwise) {
+Parameter<T> with_default(const char* name, StoredType<T> otherwise) {
   return {name, std::move(otherwise)};
 }
 
 template <class T>
-HeldType<T> read(const Parameter<T>& parameter, nb::handle given, const CallPlace& call) {
-  using Type = HeldType<T>;
+StoredType<T> read(const Parameter<T>& parameter, nb::handle given, const CallPlace& call) {
+  using Type = StoredType<T>;
   const ArgumentPlace at{call.function(), parameter.name};
   if (given.is_none() && parameter.otherwise) return *parameter.otherwise;
   if constexpr (std::is_same_v<Type, Tensor>) return call.tensor(parameter.name, given);
@@ -136,7 +136,7 @@ std::string signature_of(const ops::Function& function) {
 template <class R, class... P>
 struct Call {
   R (*function)(P..., Name);
-  std::tuple<HeldType<P>...> given;
+  std::tuple<StoredType<P>...> given;
 
   R operator()(const Name& name) const {
     return std::apply([&](const auto&... one) { return function(one..., name); }, given);
@@ -145,8 +145,8 @@ struct Call {
     Functional::Call kept;
     std::apply([&](const auto&... one) { (note(one, kept.from), ...); }, given);
     note(result, kept.to);
-    kept.again = [function = function, given = given](const Replay& replay) {
-      const R made = std::apply([&](const auto&... one) { return function(replay(one)..., Name()); }, given);
+    kept.again = [function = function, given = given](const Substitution& instead) {
+      const R made = std::apply([&](const auto&... one) { return function(instead(one)..., Name()); }, given);
       if constexpr (std::is_same_v<R, Tensor>)
         return std::vector<Tensor>{made};
       else

@@ -25,9 +25,9 @@ struct Place {
   Record record;
 };
 
-// Places live for as long as the process, since the engine keeps pointers to them. A program has as many as it has
+// KnownPlaces live for as long as the process, since the engine keeps pointers to them. A program has as many as it has
 // lines that call the module; beyond kMost, as when code is generated for ever, later ones have no name.
-class Places {
+class KnownPlaces {
  public:
   static constexpr size_t kMost = 1 << 16;
 
@@ -68,7 +68,7 @@ bool is_of_package(PyObject* file) {
 }  // namespace
 
 std::source_location place() {
-  static Places places;
+  static KnownPlaces places;
   static Recent recent[64];
   PyFrameObject* frame = PyEval_GetFrame();  // borrowed
   if (frame == nullptr) return {};

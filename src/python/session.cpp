@@ -299,7 +299,11 @@ void bind_session(nb::module_& module) {
            nb::sig("def __call__(self, feeds: Mapping[Tensor, Any] = {}) -> list[numpy.ndarray]"),
            "Runs it with an array for each placeholder; gives what it fetches.")
       .def_prop_ro("batch", &Step::batch, "As planned; others are planned when they first come.")
-      .def("_forecast", &Step::forecast);
+      .def_prop_ro(
+          "forecast",
+          [](const Step& step) { return nb::module_::import_("plimsoll.reports").attr("Forecast")(step.forecast()); },
+          nb::sig("def forecast(self) -> plimsoll.reports.Forecast"),
+          "Its peak, predicted time, and what was done to fit.");
   nb::class_<Session>(module, "Session",
                       "A graph made ready to run under a line: steps are planned before memory is taken.")
       .def(
@@ -332,13 +336,19 @@ void bind_session(nb::module_& module) {
                   "batch: int = 1) -> Step"),
           "Plans one more step: values to hand out, and what to change.")
       .def(
-          "_forecast",
+          "forecast",
           [](Session& session, nb::handle fetch, const std::optional<Updates>& update, int64_t batch) {
             StepSpec spec{tensors_in(fetch, {"forecast", "fetch"}), update.value_or(Updates{}), batch};
-            const nb::gil_scoped_release release;
-            return session.forecast(spec);
+            const Forecast forecast = [&] {
+              const nb::gil_scoped_release release;
+              return session.forecast(spec);
+            }();
+            return nb::module_::import_("plimsoll.reports").attr("Forecast")(forecast);
           },
-          nb::arg("fetch").none(), nb::arg("update").none(), nb::arg("batch"))
+          nb::arg("fetch") = nb::none(), nb::arg("update") = nb::none(), nb::arg("batch") = 1,
+          nb::sig("def forecast(self, fetch: Tensor | Sequence[Tensor] | None = None, update: Updates | None = None, "
+                  "batch: int = 1) -> plimsoll.reports.Forecast"),
+          "What such a step would take, without adding it: not fitting is an answer.")
       .def("open", &Session::open, nb::call_guard<nb::gil_scoped_release>(),
            "Takes the memory and gives every variable its initial value; the first run does it when needed.")
       .def("close", &Session::close, nb::call_guard<nb::gil_scoped_release>(), "Gives every byte back; twice is fine.")

@@ -1,4 +1,5 @@
 #include <array>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -173,6 +174,22 @@ constexpr BinaryOperator kBinary[] = {
     {"__or__", "logical_or", false}, {"__xor__", "logical_xor", false},
 };
 
+// x + 2 and the like as one operator, where the number changes no type. None: the other operand is another.
+std::optional<Tensor> with_number(std::string_view op, const Tensor& x, nb::handle number, bool swaps) {
+  const bool is_whole = PyLong_Check(number.ptr()) != 0;
+  if (PyBool_Check(number.ptr()) || (!is_whole && !PyFloat_Check(number.ptr()))) return std::nullopt;
+  if (!is_float(x.dtype()) && (!is_whole || op == "div")) return std::nullopt;
+  const double n = PyFloat_AsDouble(number.ptr());
+  if (n == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  const Operand operand(x, place());
+  const nb::gil_scoped_release release;
+  if (op == "add") return operand + n;
+  if (op == "sub") return swaps ? n - operand : operand - n;
+  if (op == "mul") return operand * n;
+  if (op == "div") return swaps ? n / operand : operand / n;
+  return std::nullopt;
+}
+
 // Integers divided by / are cast to f32 first, as in NumPy and TensorFlow.
 nb::object true_divide(nb::handle a, nb::handle b) {
   const auto is_whole = [](nb::handle one) {
@@ -196,6 +213,9 @@ void bind_operators(nb::class_<Tensor>& tensor) {
             if (compares_all) return nb::bool_(one.op[0] == 'n');
             return nb::borrow(Py_NotImplemented);
           }
+          if (!nb::isinstance<Symbol>(self))
+            if (const auto made = with_number(one.op, *nb::inst_ptr<Tensor>(self), other, one.swaps))
+              return nb::cast(*made);
           const nb::handle a = one.swaps ? other : self, b = one.swaps ? self : other;
           return divides ? true_divide(a, b) : call_op(one.op, a, b);
         },

@@ -11,13 +11,13 @@
 namespace plimsoll::python {
 namespace {
 
-struct NamedType {
+struct TypeName {
   DType dtype;
   std::string_view name;
 };
-constexpr NamedType kNames[] = {{DType::F32, "float32"}, {DType::F16, "float16"}, {DType::BF16, "bfloat16"},
-                                {DType::I32, "int32"},   {DType::I64, "int64"},   {DType::U8, "uint8"},
-                                {DType::I8, "int8"},     {DType::Bool, "bool"}};
+constexpr TypeName kNames[] = {{DType::F32, "float32"}, {DType::F16, "float16"}, {DType::BF16, "bfloat16"},
+                               {DType::I32, "int32"},   {DType::I64, "int64"},   {DType::U8, "uint8"},
+                               {DType::I8, "int8"},     {DType::Bool, "bool"}};
 
 template <class T, class Read>
 T list_of(nb::handle given, const ArgumentPlace& at, std::string_view wanted, const Read& read) {
@@ -41,13 +41,13 @@ const char* kept(std::string text) {
 }
 
 std::string_view numpy_name(DType dtype) {
-  for (const NamedType& named : kNames)
+  for (const TypeName& named : kNames)
     if (named.dtype == dtype) return named.name;
   return "";
 }
 
 std::optional<DType> find_dtype(std::string_view name) {
-  for (const NamedType& named : kNames)
+  for (const TypeName& named : kNames)
     if (named.name == name || name_of(named.dtype) == name) return named.dtype;
   if (name == "float64" || name == "double" || name == "float") return DType::F32;  // there are no doubles
   if (name == "half") return DType::F16;
@@ -228,7 +228,7 @@ void bind_types(nb::module_& module) {
                    nb::cast<std::string>(nb::str(other.attr("name"))) == numpy_name(type.value);
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
-  for (const NamedType& named : kNames) module.attr(named.name.data()) = PyDType{named.dtype};
+  for (const TypeName& named : kNames) module.attr(named.name.data()) = PyDType{named.dtype};
 
   nb::class_<Dim>(module, "Dim", "A size that is a multiple of the batch.")
       .def("__repr__", [](Dim dim) { return to_string(dim); })

@@ -113,13 +113,31 @@ OPERATORS = [
     lambda a, b: a >= b,
     lambda a, b: a == b,
     lambda a, b: a != b,
-    lambda a, b: 2 - a,
-    lambda a, b: 1 / b,
-    lambda a, b: -a,
-    lambda a, b: abs(-a),
     lambda a, b: a // b,
     lambda a, b: a % b,
 ]
+WITH_NUMBERS = [
+    lambda a: a + 2,
+    lambda a: 2 - a,
+    lambda a: a - 2,
+    lambda a: a * 3,
+    lambda a: 1 / a,
+    lambda a: a / 4,
+    lambda a: a**2,
+    lambda a: 2**a,
+    lambda a: a > 3,
+    lambda a: 3 > a,
+    lambda a: -a,
+    lambda a: abs(-a),
+    lambda a: +a,
+]
+
+
+@pytest.mark.parametrize("number", range(len(WITH_NUMBERS)))
+def test_operators_with_numbers_as_numpy(eager, number):
+    a = np.array([[1, 2, 3], [4, 5, 6]], dtype="float32")
+    operator = WITH_NUMBERS[number]
+    np.testing.assert_allclose(operator(pl.tensor(a)).numpy(), operator(a), rtol=1e-6)
 
 
 @pytest.mark.parametrize("number", range(len(OPERATORS)))
