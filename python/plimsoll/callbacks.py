@@ -48,6 +48,14 @@ class Callback:
     params: dict[str, Any]
     watches: tuple[str, ...] = ()  # numbers that it reads: a training that never has one is refused before it starts
 
+    @property
+    def step_interval(self) -> float | None:
+        """Seconds that are at least between two calls after steps; None: it hears of no steps."""
+        kind = type(self)
+        own = {"on_train_batch_end", "on_test_batch_end"}.intersection(vars(self))
+        hears = kind.on_train_batch_end is not Callback.on_train_batch_end or kind.on_test_batch_end is not Callback.on_test_batch_end
+        return 0.0 if own or hears else None
+
     def set_model(self, model: Model) -> None:
         """Called by fit."""
         self.model = model
@@ -115,24 +123,18 @@ class ProgressBar(Callback):
     WIDTH = 24
 
     def __init__(self, stream: Any = None, is_live: bool | None = None) -> None:
-        self._stream = stream
-        self._is_live = is_live
-        self._drawn = 0.0
+        self._stream = stream or sys.stderr
+        self._is_live = (self._stream.isatty() or "ipykernel" in sys.modules) if is_live is None else is_live
         self._began = 0.0
 
-    def on_train_begin(self, logs: Logs | None = None) -> None:
-        self._stream = self._stream or sys.stderr
-        if self._is_live is None:
-            self._is_live = self._stream.isatty() or "ipykernel" in sys.modules
+    @property
+    def step_interval(self) -> float | None:
+        return 0.1 if self._is_live else None
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         self._began = time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        now = time.monotonic()
-        if not self._is_live or now - self._drawn < 0.1:
-            return
-        self._drawn = now
         self._stream.write("\r" + self._text(batch + 1, logs or {}) + "\x1b[K")
         self._stream.flush()
 

@@ -44,8 +44,12 @@ class PythonCallback final : public Callback {
 
   std::string name() const override { return name_; }
   void before_training(FitRun& run) override { call("before_training", run); }
-  void after_step(FitRun& run) override { call("after_step", run); }
-  void after_validation_step(FitRun& run) override { call("after_validation_step", run); }
+  void after_step(FitRun& run) override {
+    if (is_time()) call("after_step", run);
+  }
+  void after_validation_step(FitRun& run) override {
+    if (is_time()) call("after_validation_step", run);
+  }
   void after_epoch(FitRun& run) override { call("after_epoch", run); }
   void after_training(FitRun& run) override { call("after_training", run); }
   void finish(FitRun& run) override {
@@ -66,6 +70,15 @@ class PythonCallback final : public Callback {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  bool is_time() {
+    if (!hears_steps_) return false;
+    if (between_steps_.count() == 0) return true;
+    const Clock::time_point now = Clock::now();
+    if (now - last_ < between_steps_) return false;
+    last_ = now;
+    return true;
+  }
   void call(const char* event, FitRun& run) {
     const nb::gil_scoped_acquire lock;
     run_->run = &run;
@@ -76,13 +89,19 @@ class PythonCallback final : public Callback {
   PyObject* const object_;
   std::string name_;
   std::vector<std::string> watches_;
+  bool hears_steps_ = true;
+  std::chrono::duration<double> between_steps_{0};
+  Clock::time_point last_ = {};
   const std::shared_ptr<PyRun> run_ = std::make_shared<PyRun>();
 };
 
 }  // namespace
 
 void Interruption::look(FitRun& run) {
-  if (raised_) return;
+  constexpr auto kOften = std::chrono::milliseconds(50);
+  const auto now = std::chrono::steady_clock::now();
+  if (raised_ || now - looked_ < kOften) return;
+  looked_ = now;
   const nb::gil_scoped_acquire lock;
   if (PyErr_CheckSignals() == 0) return;
   raised_.emplace();

@@ -1,6 +1,7 @@
 // Callbacks of fit that are written in Python.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -15,8 +16,8 @@ namespace nb = nanobind;
 // One of the engine as it is; any other object with on_event(event, run) is called at each event.
 Callbacks callbacks_of(nb::handle list);
 
-// Looks for Ctrl-C after each step: training then stops with the weights of the last step, and `rethrow` throws what
-// the handler of the signal raised.
+// Looks for Ctrl-C after steps, at most twenty times a second: training then stops with the weights of the last step,
+// and `rethrow` throws what the handler of the signal raised.
 class Interruption : public Callback {
  public:
   std::string name() const override { return "interruption"; }
@@ -30,6 +31,7 @@ class Interruption : public Callback {
  private:
   void look(FitRun& run);
   std::optional<nb::python_error> raised_;
+  std::chrono::steady_clock::time_point looked_ = {};
 };
 
 }  // namespace plimsoll::python
