@@ -47,7 +47,7 @@ def array_of(value, dtype=None):
             raise ValueError(f"Failed to convert a NumPy array to a Tensor (Unsupported object type "
                              f"{type(next(item for item in flat if not isinstance(item, (str, bytes)))).__name__}).")
         array = np.array([_bytes_of(item) for item in flat] + [None], object)[:-1].reshape(array.shape)
-    elif array.dtype.kind == "c":
+    elif array.dtype.kind == "c":  # complex
         raise TypeError("plimsoll.tf has no complex numbers")
     return array
 
@@ -89,7 +89,7 @@ def convert(value, dtype=None, hint=None, copies=False):
                              f"{value.dtype.name}: {value!r}")
         return value
     if getattr(value, "is_variable", False):
-        return convert(value.value(), dtype)
+        return convert(value._read(), dtype)
     if isinstance(value, IndexedSlices):
         return value.to_dense()
     if value is None:

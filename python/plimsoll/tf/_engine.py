@@ -48,7 +48,7 @@ def eager():
         limit = _Running.limit or os.environ.get("PLIMSOLL_LINE")
         scratch = _Running.scratch or os.environ.get("PLIMSOLL_SCRATCH") or ""
         if limit is None:
-            _Running.line = plimsoll.Line(scratch=scratch)
+            _Running.line = plimsoll.Line(None, scratch=scratch)
             note("line", f"no line was given: {_Running.line.limit // 2**20} MiB of this machine are taken; set one by "
                          "tf.set_line(\"256MiB\") or PLIMSOLL_LINE=256MiB")
         else:
@@ -74,7 +74,7 @@ def op(name):
     call = _calls.get(name)
     if call is None:
         eager()
-        call = _calls[name] = _told(getattr(plimsoll, name))
+        call = _calls[name] = _told(getattr(plimsoll.ops, name))
     return call
 
 
@@ -91,9 +91,8 @@ def translated(error):
     """An exception of the engine as one of tf.errors."""
     if isinstance(error, plimsoll.DoesNotFit):
         made = ResourceExhaustedError(message=str(error))
-        for name in ("deficit", "smallest_line", "remedies", "holders"):
-            if hasattr(error, name):
-                setattr(made, name, getattr(error, name))
+        for name in ("deficit", "line", "need", "smallest_line", "holders"):
+            setattr(made, name, getattr(error, name))
         return made
     if isinstance(error, plimsoll.Error):
         return InvalidArgumentError(message=str(error))

@@ -90,7 +90,7 @@ string = DType("string", np.object_)
 _ALL = (float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_, string)
 _BY_NAME = {dtype.name: dtype for dtype in _ALL}
 _BY_NAME.update(half=float16, double=float64, float=float32, int=int32, str=string)
-_BY_NUMPY = {np.dtype(dtype.as_numpy_dtype): dtype for dtype in _ALL if dtype not in (bfloat16, string)}
+_BY_NUMPY = {np.dtype(dtype.as_numpy_dtype): dtype for dtype in _ALL if dtype.name not in ("bfloat16", "string")}
 # What the engine computes with; other types live on the host and are converted when an operator needs them.
 ENGINE = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "int64": "i64", "uint8": "u8",
           "int8": "i8", "bool": "bool"}

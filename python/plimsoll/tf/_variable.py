@@ -30,7 +30,7 @@ class Variable:
         if callable(initial_value) and not isinstance(initial_value, (Tensor, Variable)):
             initial_value = initial_value()
         if isinstance(initial_value, Variable):
-            initial_value = initial_value.value()
+            initial_value = initial_value.read_value()
         value = convert(initial_value, dtype if not isinstance(initial_value, Tensor) else None,
                         copies=True) if not isinstance(initial_value, Tensor) else initial_value
         if dtype is not None and as_dtype(dtype) != value.dtype:
