@@ -24,6 +24,7 @@ class Mode:
     any_symbols = False  # a Symbolic was ever made: operators have to look for them
     graph = None         # the graph that is being built, under tf.compat.v1; None: code runs at once
     graph_by_default = False
+    probing = False      # an operator is called on zeros, to see the shape of its result
 
 
 class Node:
@@ -231,7 +232,7 @@ def record(function, args, kwargs, outputs=None, kind="call", name=None):
             unknown = Symbolic(node, None, symbols[0].dtype)
             node.outputs = unknown
             return unknown
-        Mode.graph = None
+        Mode.graph, probed, Mode.probing = None, Mode.probing, True
         try:
             made = []
             for which in (0, 1):
@@ -242,7 +243,7 @@ def record(function, args, kwargs, outputs=None, kind="call", name=None):
                     return zeros_like_symbol(symbol, which)
                 made.append(function(*replace(args, find), **replace(kwargs, find)))
         finally:
-            Mode.graph = graph
+            Mode.graph, Mode.probing = graph, probed
         outputs = _symbols_of(node, made)
     node.outputs = outputs
     return outputs

@@ -87,6 +87,8 @@ class Variable:
                 from ._elementwise import cast
                 return cast(tensor, self._dtype)
             return tensor
+        if self._host is None and Mode.probing:
+            return of_host(np.zeros(tuple(self._shape), self._dtype.as_numpy_dtype))
         if self._host is None:
             raise FailedPreconditionError(message=f"Error while reading resource variable {self.name} from Container: "
                                           "localhost. It has no value yet: run its initializer first")

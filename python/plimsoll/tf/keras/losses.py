@@ -205,7 +205,7 @@ def _labels_of(y_true, y_pred):
     if labels.ndim != y_pred.ndim - 1:
         raise ValueError(f"Argument `output` must have rank (ndim) `target.ndim + 1`. Received: target.shape="
                          f"{tuple(labels.shape)}, output.shape={tuple(y_pred.shape)}")
-    return labels if labels.dtype.name in ("int32", "int64") else cast(labels, _types.int32)
+    return labels if labels.dtype.name == "int32" else cast(labels, _types.int32)
 
 
 MSE = mse = mean_squared_error
@@ -232,7 +232,7 @@ class Loss:
         if isinstance(y_pred, (list, tuple, dict)) or any(
                 getattr(one, "is_symbolic", False) for one in nest.flatten([y_true, y_pred])):
             return self._reduced(self.call(y_true, y_pred), y_pred, sample_weight)
-        y_pred = convert(y_pred)
+        y_pred = _whole(convert(y_pred))
         fused = None
         if sample_weight is None and y_pred._keras_mask is None and self.reduction == "sum_over_batch_size":
             fused = self._fused_mean(y_true, y_pred)
@@ -272,6 +272,15 @@ class Loss:
     @classmethod
     def from_config(cls, config):
         return cls(**config)
+
+
+def _whole(y_pred):
+    """Halves as floats: losses are f32."""
+    if y_pred.dtype.name not in ("float16", "bfloat16"):
+        return y_pred
+    made = cast(y_pred, _types.float32)
+    made._keras_mask, made.logits = y_pred._keras_mask, y_pred.logits
+    return made
 
 
 def _weights_for(values, sample_weight):

@@ -95,14 +95,14 @@ class PruneLowMagnitude(_layers.Layer):
             is_due, sparsity = self.pruning_schedule(step)
         if is_due:
             for weight, mask in self.masks:
-                mask.assign(self._mask_of(weight.numpy(), sparsity))
+                mask.assign(self._new_mask(weight.numpy(), sparsity))
         self.apply_masks()
 
     def apply_masks(self):
         for weight, mask in self.masks:
             weight.assign(weight._read() * mask._read())
 
-    def _mask_of(self, weight, sparsity):
+    def _new_mask(self, weight, sparsity):
         size = np.abs(weight)
         if self.sparsity_m_by_n is not None:
             return _mask_m_by_n(size, *self.sparsity_m_by_n)

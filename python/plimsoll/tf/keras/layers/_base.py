@@ -309,7 +309,7 @@ class Layer:
             for one in nest.flatten(outputs):
                 self.add_loss(self.activity_regularizer(one) / float(one.shape[0]))
         kind = as_dtype(self.compute_dtype)
-        if kind.name in ("float16", "bfloat16") and self.autocast:
+        if kind.name in ("float16", "bfloat16") and self.autocast and not self._own_layers():
             outputs = nest.map_structure(
                 lambda one: cast(one, kind) if isinstance(one, Tensor) and one.dtype.is_floating else one, outputs)
         if self.supports_masking and isinstance(outputs, Tensor):
