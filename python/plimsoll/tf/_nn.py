@@ -160,8 +160,16 @@ def convolve(x, kernel, strides, padding, dilations=1, bias=None):
     if count == 2:
         options["window"] = _window_of(strides, before, after, dilations, groups)
         return of_first(_engine.op("conv2d")(*given, **options))
-    return of_first(_engine.op("conv3d")(*given, strides=strides, pads=tuple(before) + tuple(after),
-                                         dilations=dilations, groups=groups))
+    given[0], pads = _even_pads(x, before, after)
+    return of_first(_engine.op("conv3d")(*given, strides=strides, pads=pads, dilations=dilations, groups=groups))
+
+
+def _even_pads(x, before, after, value=0.0):
+    """The engine pads volumes alike on both sides: what one side has more is added before."""
+    if before == after:
+        return x.first, tuple(before)
+    more = _engine.op("pad")(x.first, (0, 0, *before), (0, 0, *after), value)
+    return more, (0,) * len(before)
 
 
 def conv1d(input, filters, stride, padding, data_format="NWC", dilations=None, name=None):
@@ -229,8 +237,9 @@ def convolve_transpose(x, kernel, strides, padding, bias=None, output_padding=No
     if count == 2:
         return of_first(_engine.op("conv2d_transpose")(*parts, window=_window_of(strides, before, after, (1, 1)),
                                                        output_pads=tuple(more)))
-    return of_first(_engine.op("conv3d_transpose")(*parts, strides=strides, pads=tuple(before) + tuple(after),
-                                                   output_pads=tuple(more)))
+    if before != after:
+        raise NotImplementedError("plimsoll.tf: Conv3DTranspose pads alike on both sides: use an odd kernel_size - strides")
+    return of_first(_engine.op("conv3d_transpose")(*parts, strides=strides, pads=tuple(before), output_pads=tuple(more)))
 
 
 def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC", dilations=None,
@@ -255,7 +264,10 @@ def pool(x, kind, size, strides, padding):
         return of_first(call(x.first, size[0], _flat_window(strides[0], before[0], after[0])))
     if count == 2:
         return of_first(call(x.first, size, _window_of(strides, before, after, (1, 1))))
-    return of_first(call(x.first, size, strides, tuple(before) + tuple(after)))
+    if kind == "average" and before != after:
+        raise NotImplementedError("plimsoll.tf: AveragePooling3D with padding=\"same\" needs the same pads on both sides")
+    first, pads = _even_pads(x, before, after, -3e38)
+    return of_first(call(first, size, strides, pads))
 
 
 def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):

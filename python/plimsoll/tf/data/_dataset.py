@@ -139,6 +139,8 @@ class Dataset:
         def take(places):
             if isinstance(places, (int, np.integer)):
                 return of_host(np.asarray(numbers[int(places)], kind))
+            if isinstance(places, slice):
+                return of_host(np.arange(len(numbers), dtype=kind)[places] * kind(numbers.step) + kind(numbers.start))
             return of_host(numbers.start + np.asarray(places, kind) * kind(numbers.step))
         return Dataset(None, len(numbers), take, lambda: iter(range(len(numbers))), TensorSpec((), as_dtype(kind)))
 
