@@ -22,6 +22,7 @@ void bind_training(nb::module_& module);
 void bind_callbacks(nb::module_& module);
 void bind_dataset(nb::module_& module);
 void bind_iteration(nb::module_& module);
+void bind_images(nb::module_& module);
 void bind_optimiser(nb::module_& module);
 void bind_session(nb::module_& module);
 void bind_shrink(nb::module_& module);

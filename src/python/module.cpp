@@ -24,4 +24,5 @@ NB_MODULE(_plimsoll, module) {
   bind_session(module);
   bind_shrink(module);
   bind_predictor(module);
+  bind_images(module);
 }

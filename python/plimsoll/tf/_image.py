@@ -26,11 +26,28 @@ def _contents(value):
     return content.reshape(())[()]
 
 
+def _channels_in(data):
+    """As many as the file has: 1 or 3; transparency is dropped."""
+    if data[:8] == b"\x89PNG\r\n\x1a\n":
+        return 1 if data[25:26] in (b"\0", b"\4") else 3
+    at = 2
+    while at + 9 < len(data) and data[at] == 0xFF:
+        marker, size = data[at + 1], int.from_bytes(data[at + 2:at + 4], "big")
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return 1 if data[at + 9] == 1 else 3
+        at += 2 + size
+    return 3
+
+
 def _decoded(contents, channels, dtype, name):
-    import plimsoll
+    from plimsoll import _plimsoll
     data = _contents(contents)
+    if not isinstance(data, bytes):
+        raise InvalidArgumentError(message=f"{name} takes the bytes of a file: tf.io.read_file(path)")
+    if channels == 4:
+        raise NotImplementedError("plimsoll.tf decodes images of 1 and 3 channels: transparency is dropped")
     try:
-        array = plimsoll.decode_image(data, int(channels or 0))
+        array = _plimsoll.decode_image(data, int(channels) if channels else _channels_in(data))
     except Exception as error:
         raise InvalidArgumentError(message=f"{name}: {error}") from None
     kind = _types.as_dtype(dtype)
