@@ -8,6 +8,7 @@ fi
 packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev libfmt-dev
   nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev dataset-fashion-mnist"
 packages_for_ranks="libopenmpi-dev openmpi-bin"
+packages_for_python="python3-dev python3-venv"
 packages_to_test="libgtest-dev libgmock-dev clang-format btrfs-progs iproute2 doxygen mkdocs
   $packages_for_ranks"
 # Older ones do not know std::source_location.

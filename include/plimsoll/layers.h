@@ -3,7 +3,7 @@
 //   x = layers::conv2d(x, 32, 3, {.padding = "same", .activation = "relu"}, "conv1");   // conv1/kernel, conv1/bias
 //
 // A layer without a name is called after its kind, numbered within the scope. Without a tensor, the same functions give
-// a Layer for later use: layers::conv2d(32, 3).
+// a Layer for later use: layers::conv2d(32, 3). The name "." stands for the scope that is open.
 //
 // Layouts: images are [batch, channels, height, width], sequences [batch, positions, width]. A dense kernel is
 // [in, units], that of a convolution [filters, channels / groups, height, width], that of a transposed one

@@ -11,7 +11,9 @@
 namespace plimsoll::layers {
 namespace {
 
+// "." is the scope that is open.
 std::string name_or(Graph& graph, Name name, std::string_view kind) {
+  if (name == ".") return "";
   return name.empty() ? graph.layer_name(kind) : std::string(name);
 }
 
