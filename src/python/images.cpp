@@ -7,16 +7,16 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/formats.h>
-#include "data/image/image.h"
-#include "data/image/jpeg.h"
-#include "data/image/png.h"
+#include "input/image/image.h"
+#include "input/image/jpeg.h"
+#include "input/image/png.h"
 #include "python/arrays.h"
 #include "python/bind.h"
 
 namespace plimsoll::python {
 namespace {
 
-nb::object read_rows(data::ImageRows& rows, data::ImageSize size, int64_t channels) {
+nb::object read_rows(input::ImageRows& rows, input::ImageSize size, int64_t channels) {
   const NumpyArray made = make_numpy(DType::U8, {size.height, size.width, channels});
   {
     const nb::gil_scoped_release release;
@@ -33,20 +33,20 @@ nb::object decode_image(const nb::bytes& encoded, int channels) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(encoded.c_str()), encoded.size());
   const std::string name = "image";
   const ImageOptions options;
-  const data::DecodeLimits limits{options.image_bytes, channels, options.most_pixels};
-  data::ImageInput input(bytes, name);
-  switch (data::image_kind(bytes)) {
-    case data::ImageKind::Jpeg: {
-      data::JpegDecoder decoder;
-      const data::ImageSize size = decoder.open(input, limits);
+  const input::DecodeLimits limits{options.image_bytes, channels, options.most_pixels};
+  input::ImageInput input(bytes, name);
+  switch (input::image_kind(bytes)) {
+    case input::ImageKind::Jpeg: {
+      input::JpegDecoder decoder;
+      const input::ImageSize size = decoder.open(input, limits);
       decoder.start(channels, size);
       return read_rows(decoder, size, channels);
     }
-    case data::ImageKind::Png: {
-      data::PngDecoder decoder;
+    case input::ImageKind::Png: {
+      input::PngDecoder decoder;
       return read_rows(decoder, decoder.open(input, limits, channels), channels);
     }
-    case data::ImageKind::None:
+    case input::ImageKind::None:
       break;
   }
   throw Error("decode_image: these bytes are neither a JPEG nor a PNG image", ErrorKind::BadData);
