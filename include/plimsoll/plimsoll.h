@@ -13,6 +13,7 @@
 #include <plimsoll/model.h>
 #include <plimsoll/ops.h>
 #include <plimsoll/optimiser.h>
+#include <plimsoll/own_op.h>
 #include <plimsoll/predictor.h>
 #include <plimsoll/random.h>
 #include <plimsoll/session.h>

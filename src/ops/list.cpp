@@ -1,6 +1,8 @@
+#include <mutex>
 #include <unordered_map>
 
 #include "ops/ops.h"
+#include "ops/registry.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -16,6 +18,17 @@ OpList gather_all() {
 #undef FUN
   return all;
 }
+
+std::span<const Op* const> engine_ops() {
+  static const OpList all = gather_all();
+  return all;
+}
+
+// Those of the engine, then those that are registered; they never move, so that spans stay valid.
+struct AllOps {
+  std::mutex mutex;
+  OpList list;
+};
 
 // A caller of a function that takes "const Window&" passes a Window.
 std::string_view without_reference(std::string_view type) {
@@ -47,19 +60,28 @@ std::vector<Function> describe_all() {
 }  // namespace
 
 std::span<const Op* const> all_ops() {
-  static const OpList all = gather_all();
-  return all;
+  static AllOps all;
+  const std::lock_guard lock(all.mutex);
+  const std::span<const Op*const> engine = engine_ops(), registered = registered_ops();
+  if (all.list.empty()) {
+    all.list.reserve(engine.size() + kMostRegistered);
+    all.list.assign(engine.begin(), engine.end());
+  }
+  for (size_t i = all.list.size() - engine.size(); i < registered.size(); ++i) all.list.push_back(registered[i]);
+  return all.list;
 }
 
 const Op* find_op(std::string_view name) {
   static const auto by_name = [] {
     std::unordered_map<std::string_view, const Op*> map;
-    for (const Op* op : all_ops())
+    for (const Op* op : engine_ops())
       if (op->infer != nullptr) map.emplace(op->name, op);
     return map;
   }();
-  const auto at = by_name.find(name);
-  return at == by_name.end() ? nullptr : at->second;
+  if (const auto at = by_name.find(name); at != by_name.end()) return at->second;
+  for (const Op* op : registered_ops())
+    if (op->name == name) return op;
+  return nullptr;
 }
 
 std::span<const Function> functions() {
