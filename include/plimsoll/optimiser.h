@@ -91,6 +91,9 @@ Updates layer_updates(Graph& graph);
 // One more update: the variable takes the value, of its type and shape, or a scalar of its type for all elements. Nodes
 // made before read the old value, nodes made later the new one.
 NodeId assign(Tensor variable, Tensor value);
+// The same for some rows along an axis: `rows` are their numbers (i32 or i64), `values` has as many. Of equal numbers
+// the last one stays; the others of the variable are not touched.
+NodeId assign_rows(Tensor variable, Tensor rows, Tensor values, int axis = 0);
 
 // Training over several batches for each update, as two steps of one session.
 struct Accumulation {

@@ -107,13 +107,28 @@ Updates layer_updates(Graph& graph) {
   return updates;
 }
 
+namespace {
+
+void expect_variable(std::string_view function, const Tensor& variable) {
+  if (variable.graph().body().value(variable.id()).kind != graph::ValueKind::Variable)
+    throw Error(fmt::format("{}: '{}' is no variable and can't take a value", function, variable.name()));
+}
+
+}  // namespace
+
 NodeId assign(Tensor variable, Tensor value) {
   if (!variable.is_set() || !value.is_set()) throw Error("assign: the variable or the value is unset");
-  if (variable.graph().body().value(variable.id()).kind != graph::ValueKind::Variable)
-    throw Error(fmt::format("assign: '{}' is no variable and can't take a value", variable.name()));
+  expect_variable("assign", variable);
   if (value.rank() == 0 && variable.rank() != 0 && value.dtype() == variable.dtype())
     value = broadcast_to(value, variable.shape());
   return ops::assign(variable, value);
+}
+
+NodeId assign_rows(Tensor variable, Tensor rows, Tensor values, int axis) {
+  if (!variable.is_set() || !rows.is_set() || !values.is_set())
+    throw Error("assign_rows: the variable, the rows or the values are unset");
+  expect_variable("assign_rows", variable);
+  return ops::assign_rows(variable, rows, values, axis);
 }
 
 }  // namespace plimsoll

@@ -166,8 +166,32 @@ TEST(Threads, DoNotChangeProductsPoolsAndSums) {
     with_gradients(reduce_sum(image, {0, 2, 3}), {image});
     const Tensor q = s.input({batch, 4, 70, 32}), k = s.input({batch, 4, 65, 32}), v = s.input({batch, 4, 65, 32});
     with_gradients(attention(q, k, v), {q, k, v});
+    // Fewer heads of keys than threads, so that a backward pass is cut in other ways.
+    const Tensor key = s.input({batch, 2, 150, 8}), value = s.input({batch, 2, 150, 12});
+    const Tensor query = s.input({batch, 4, 140, 8}), bias = s.input({4, 140, 150});
+    with_gradients(attention(query, key, value, {}, true, 0, false, bias, 70, 2), {query, key, value, bias});
     const Tensor gain = s.input({16}), shift = s.input({16});
     with_gradients(group_norm(image, gain, shift, 4), {image, gain, shift});
+    expect_same_bits(graph, s, samples);
+  }
+}
+
+// Threads share samples, or the units of a step where there are few samples.
+TEST(Threads, DoNotChangeRecurrentLayers) {
+  for (const int64_t samples : {1, 3, 70}) {
+    Graph graph;
+    ops::SampleBuilder s(graph);
+    const auto with_gradients = [&](const std::vector<Tensor>& y, std::vector<Tensor> wrt) {
+      gradients(y[0], wrt, s.input(y[0].shape()));
+    };
+    const Tensor x = s.input({Dim::batch(), 9, 20}), mask = s.integers({Dim::batch(), 9}, 0, 2, DType::Bool);
+    const Tensor simple = s.input({20, 300}), simple_back = s.input({300, 300}, -0.1, 0.1);
+    with_gradients(simple_rnn(x, simple, simple_back), {x, simple, simple_back});
+    const Tensor four = s.input({20, 4 * 150}), four_back = s.input({150, 4 * 150}, -0.1, 0.1);
+    with_gradients(lstm(x, four, four_back, {}, {}, {}, mask), {x, four, four_back});
+    const Tensor three = s.input({20, 3 * 170}), three_back = s.input({170, 3 * 170}, -0.1, 0.1);
+    const Tensor bias = s.input({3 * 170});
+    with_gradients(gru(x, three, three_back, {}, bias, {}, {}, true), {x, three, three_back, bias});
     expect_same_bits(graph, s, samples);
   }
 }

@@ -124,10 +124,52 @@ void call_gather(M& m) {
 void call_attention(M& m) {
   const Tensor x = m.image();
   const Tensor q = x * m.weight({x.dim(-1)}, 1), k = x * m.weight({x.dim(-1)}, 1);
-  const bool positions_first = m.c.chance(50);
-  const Dim positions = x.dim(positions_first ? 1 : 2);
+  const bool positions_first = m.c.chance(50), caps = m.c.chance(20), falls = m.c.chance(20);
+  const Dim positions = x.dim(positions_first ? 1 : 2), heads = x.dim(positions_first ? 2 : 1);
   const Tensor mask = m.c.chance(30) ? m.input(DType::Bool, {Dim::batch(), 1, positions, positions}, 2) : Tensor();
-  m.keep(attention(q, k, x, mask, m.c.chance(40), 0, positions_first));
+  const Tensor bias = m.c.chance(20) ? m.weight({heads, positions, positions}) : Tensor();
+  const Tensor sequences = m.c.chance(20) ? m.input(DType::I32, {Dim::batch(), positions}, 2) : Tensor();
+  const int64_t window = m.c.chance(30) ? m.c.between(1, 4) : 0;
+  // One head of keys for all.
+  const int axis = positions_first ? 2 : 1;
+  const bool shares = m.c.chance(30);
+  const Tensor keys = shares ? slice(k, axis, 0, 1) : k, values = shares ? slice(x, axis, 0, 1) : x;
+  m.keep(attention(q, keys, values, mask, m.c.chance(40), 0, positions_first, bias, window, caps ? 1.5 : 0, falls,
+                   sequences));
+}
+
+Tensor recurrent_mask(M& m, const Tensor& x) {
+  return m.c.chance(40) ? m.input(DType::Bool, {x.dim(0), x.dim(1)}, 2) : Tensor();
+}
+void call_simple_rnn(M& m) {
+  const Tensor x = m.sequence();
+  const Dim units = m.size();
+  const Tensor kernel = m.weight({x.dim(2), units}, 0.5), recurrent = m.weight({units, units}, 0.5);
+  m.keep(simple_rnn(x, kernel, recurrent, m.weight({units}, 0.5), {}, recurrent_mask(m, x), m.c.chance(40))[0]);
+}
+void call_lstm(M& m) {
+  const Tensor x = m.sequence();
+  const int64_t units = m.size();
+  const Tensor kernel = m.weight({x.dim(2), 4 * units}, 0.5), recurrent = m.weight({units, 4 * units}, 0.5);
+  const std::vector<Tensor> out = lstm(x, kernel, recurrent, m.weight({4 * units}, 0.5), {}, {}, recurrent_mask(m, x),
+                                       m.c.chance(40), m.c.chance(50) ? "ifgo" : "iofg");
+  m.keep(out[0] + expand_dims(out[2], 1) * 0.5);
+}
+void call_gru(M& m) {
+  const Tensor x = m.sequence();
+  const int64_t units = m.size();
+  const Tensor kernel = m.weight({x.dim(2), 3 * units}, 0.5), recurrent = m.weight({units, 3 * units}, 0.5);
+  const std::vector<Tensor> out = gru(x, kernel, recurrent, {}, m.weight({3 * units}, 0.5), {}, recurrent_mask(m, x),
+                                      m.c.chance(40), m.c.chance(50) ? "zrn" : "rzn");
+  m.keep(out[0] + expand_dims(out[1], 1) * 0.5);
+}
+void call_range_like(M& m) {
+  const Tensor x = m.any();
+  m.keep(x + range_like(x, DType::F32, axis_of(m, x), 0.5, 0.1));
+}
+void call_eye_like(M& m) {
+  const Tensor x = m.image();
+  m.keep(x + eye_like(x, m.c.between(-1, 1)) * 0.5);
 }
 
 void call_clip(M& m) { m.keep(clip(m.any(), -0.7, 0.4)); }
@@ -309,6 +351,11 @@ constexpr OpRule kRules[] = {
     {"resize", Slope::Smooth, call_resize},
     {"gather", Slope::Smooth, call_gather},
     {"attention", Slope::Smooth, call_attention},
+    {"simple_rnn", Slope::Smooth, call_simple_rnn},
+    {"lstm", Slope::Smooth, call_lstm},
+    {"gru", Slope::Smooth, call_gru},
+    {"range_like", Slope::Smooth, call_range_like},
+    {"eye_like", Slope::Smooth, call_eye_like},
     {"relu", Slope::Kinked, map<relu>},
     {"clip", Slope::Kinked, call_clip},
     {"relu6", Slope::Kinked, map<relu6>},

@@ -290,6 +290,91 @@ def alibi_slopes(heads):
     return torch.tensor(of_power(whole) + of_power(2 * whole)[0::2][:heads - whole], dtype=torch.float64)
 
 
+# Recurrent: step by step, as PyTorch and Keras document them; gates by their letters in `order`.
+def recurrent(a, x, weights, names, order, step, states):
+    order = a.get("order", order)
+    units = weights.shape[0]
+    places = list(range(x.shape[1]))
+    mask = names.pop("mask", None)
+    sequences = [[None] * x.shape[1] for _ in range(2 + len(states) - 1)]
+    for t in reversed(places) if a.get("reverse") else places:
+        def gate(columns, letter):
+            at = order.index(letter) * units
+            return columns[:, at:at + units]
+        gates, new = step(x[:, t], states, gate)
+        if mask is not None:
+            kept = (mask[:, t] == 0).unsqueeze(1)
+            new = [torch.where(kept, old, one) for old, one in zip(states, new)]
+        states = new
+        named = dict(zip(order, [None] * len(order)))
+        named.update(gates)
+        sequences[0][t] = torch.cat([named[letter] for letter in order], 1)
+        for i, state in enumerate(states):
+            sequences[1 + i][t] = state
+    return [torch.stack(parts, 1) for parts in sequences], states
+
+
+def named_inputs(a, *settings):
+    def split(given):
+        names = [name for name in settings if a.get(name)]
+        assert len(names) == len(given)
+        return dict(zip(names, given))
+    return split
+
+
+def zeros_like_state(x, weights):
+    return torch.zeros(x.shape[0], weights.shape[0], dtype=x.dtype)
+
+
+@op("simple_rnn")
+def _(a, x, weights, *more):
+    more = named_inputs(a, "state", "mask")(more)
+    act = torch.relu if a.get("activation") == "relu" else torch.tanh
+
+    def step(x, states, gate):
+        h = act(x + states[0] @ weights)
+        return {"h": h}, [h]
+    (_, y), (last,) = recurrent(a, x, weights, more, "h", step, [more.pop("state", zeros_like_state(x, weights))])
+    return y, last
+
+
+@op("lstm")
+def _(a, x, weights, *more):
+    more = named_inputs(a, "state", "cell", "mask")(more)
+
+    def step(x, states, gate):
+        h, c = states
+        sums = x + h @ weights
+        i, f, o = (torch.sigmoid(gate(sums, letter)) for letter in "ifo")
+        g = torch.tanh(gate(sums, "g"))
+        c = f * c + i * g
+        return {"i": i, "f": f, "g": g, "o": o}, [o * torch.tanh(c), c]
+    first = [more.pop(name, zeros_like_state(x, weights)) for name in ("state", "cell")]
+    (gates, y, cells), (last, last_cell) = recurrent(a, x, weights, more, "ifgo", step, first)
+    return gates, y, last, cells, last_cell
+
+
+@op("gru")
+def _(a, x, weights, *more):
+    more = named_inputs(a, "bias", "state", "mask")(more)
+    bias = more.pop("bias", torch.zeros(weights.shape[1], dtype=x.dtype))
+
+    def step(x, states, gate):
+        h = states[0]
+        product = h @ weights + bias
+        z, r = (torch.sigmoid(gate(x, letter) + gate(product, letter)) for letter in "zr")
+        n = torch.tanh(gate(x, "n") + r * gate(product, "n"))
+        return {"z": z, "r": r, "n": n}, [(1 - z) * n + z * h]
+    (gates, y), (last,) = recurrent(a, x, weights, more, "zrn", step, [more.pop("state", zeros_like_state(x, weights))])
+    return gates, y, last
+
+
+@op("range")
+def _(a):
+    kind = torch.float64 if a.get("dtype", "f32") == "f32" else torch.int64
+    return (torch.arange(a["count"], dtype=torch.float64) * a["step"] + a["first"]).to(kind)
+
+
 # Element by element.
 def each(name, function):
     OPS[name] = lambda a, *x: function(*x)
