@@ -91,6 +91,17 @@ struct Attention {
   bool causal = false;
   Tensor mask = {};  // false at keys that a query must not attend to; broadcast to [batch, heads, queries, keys]
   std::optional<Init> kernel = {};
+  Tensor context = {};    // [batch, keys, width]: what x attends to (cross-attention); unset: itself
+  int64_t key_heads = 0;  // of keys and values, which neighbouring heads of queries share; 0: one for each
+  int64_t value_dim = 0;  // of each head; 0: key_dim
+  int64_t units = 0;      // of the output; 0: the width of x
+  bool use_bias = true;
+  int64_t window = 0;     // keys that are fewer positions away are seen; 0: all
+  double cap = 0;         // scores become cap tanh(score / cap); 0: they stay
+  bool alibi = false;     // scores fall with the distance
+  double rope = 0;        // the base by which queries and keys are turned, such as 10000; 0: they are not
+  Tensor bias = {};       // added to scores; broadcast to [batch, heads, queries, keys]
+  Tensor sequences = {};  // i32 [batch, positions]: of which sequence each is, as where that begins; others are unseen
 };
 
 // y = activation(x kernel + bias) over the last dimension; kernel is [in, units].
@@ -105,7 +116,7 @@ Tensor group_norm(Tensor x, int64_t groups = 32, const Norm& options = {}, Name 
 Tensor dropout(Tensor x, double rate, bool training, Name name = {});
 // x holds whole numbers below `rows`.
 Tensor embedding(Tensor x, int64_t rows, int64_t width, const Init& table = Init::uniform(-0.05, 0.05), Name name = {});
-// Self-attention over x, which is [batch, positions, width].
+// Attention of x, which is [batch, positions, width], to itself or to a context.
 Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options = {}, Name name = {});
 Tensor max_pool(Tensor x, Size size = 2, const Pool& options = {}, Name name = {});
 Tensor average_pool(Tensor x, Size size = 2, const Pool& options = {}, Name name = {});
@@ -131,5 +142,42 @@ Layer average_pool(Size size = 2, const Pool& options = {}, Name name = {});
 Layer global_average_pool(Name name = {});
 Layer flatten();
 Layer activation(std::string_view kind, Name name = {});
+
+// Recurrent layers over x, which is [batch, positions, width]. Weights are those of Keras: kernel [width, gates units],
+// recurrent_kernel [units, gates units], bias [gates units]; gru has a recurrent_bias too, the second row of Keras'
+// bias. PyTorch's are the transposed ones; its two biases are added, those of gru stay apart. Several layers are in the
+// scopes layer_0, layer_1 ..., directions in forward and backward.
+struct Recurrent {
+  bool return_sequences = false;   // all positions, [batch, positions, units]; else the last state
+  bool reverse = false;            // from the last position to the first; outputs stay at their positions
+  bool bidirectional = false;      // a second one of its own weights goes the other way
+  std::string merge = "concat";    // of both directions: concat, sum, mul or ave
+  int64_t layers = 1;              // stacked
+  std::vector<Tensor> state = {};  // the first, as RecurrentOutput has the last; empty: zeros
+  Tensor mask = {};                // bool [batch, positions]: where it is false, states stay as they are
+  Tensor lengths = {};             // i32 or i64 [batch]: the same as a mask of so many positions
+  bool zero_masked = false;        // outputs there are zero, as in PyTorch; else those of the position before
+  std::string order = {};  // of the gates: lstm "ifgo" (default), "iofg"; gru "zrn" (Keras, default), "rzn" (PyTorch)
+  std::string activation = "tanh";  // simple_rnn: tanh or relu
+  bool use_bias = true;
+  std::optional<Init> kernel = {};            // unset: glorot_uniform
+  std::optional<Init> recurrent_kernel = {};  // unset: glorot_uniform
+  Init bias = Init::zeros();
+};
+
+struct RecurrentOutput {
+  Tensor output;
+  // The last states [batch, units], layer by layer, forward before backward; of lstm each followed by its cell.
+  std::vector<Tensor> state;
+  operator Tensor() const { return output; }  // NOLINT(google-explicit-constructor)
+};
+
+RecurrentOutput simple_rnn(Tensor x, int64_t units, const Recurrent& options = {}, Name name = {});
+RecurrentOutput lstm(Tensor x, int64_t units, const Recurrent& options = {}, Name name = {});
+// The reset gate acts after the product, as in PyTorch and as Keras' default.
+RecurrentOutput gru(Tensor x, int64_t units, const Recurrent& options = {}, Name name = {});
+Layer simple_rnn(int64_t units, const Recurrent& options = {}, Name name = {});
+Layer lstm(int64_t units, const Recurrent& options = {}, Name name = {});
+Layer gru(int64_t units, const Recurrent& options = {}, Name name = {});
 
 }  // namespace plimsoll::layers

@@ -31,9 +31,6 @@ Layer dropout(double rate, Name name) {
 Layer embedding(int64_t rows, int64_t width, const Init& table, Name name) {
   return [=, label = std::string(name)](Tensor x, bool) { return embedding(x, rows, width, table, label); };
 }
-Layer multi_head_attention(int64_t heads, const Attention& options, Name name) {
-  return [=, label = std::string(name)](Tensor x, bool) { return multi_head_attention(x, heads, options, label); };
-}
 Layer max_pool(Size size, const Pool& options, Name name) {
   return [=, label = std::string(name)](Tensor x, bool) { return max_pool(x, size, options, label); };
 }

@@ -196,29 +196,6 @@ Tensor embedding(Tensor x, int64_t rows, int64_t width, const Init& table, Name 
   return gather(graph.variable("table", DType::F32, {rows, width}, table), x);
 }
 
-Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options, Name name) {
-  const graph::Caller caller(name.where());
-  Graph& graph = x.graph();
-  const std::string full = name_or(graph, name, "multi_head_attention");
-  const int64_t width = x.dim(-1).fixed();
-  if (x.rank() != 3 || heads < 1 || (options.key_dim == 0 && width % heads != 0))
-    throw Error(
-        fmt::format("multi_head_attention '{}': {} can't be split into {} heads; it must be [batch, positions, "
-                    "width] with a width that the heads divide",
-                    full, to_string(x.type()), heads));
-  const int64_t key_dim = options.key_dim != 0 ? options.key_dim : width / heads;
-  const Scope scope(graph, full);
-  const auto project = [&](Name to) {
-    const Tensor all = dense(x, heads * key_dim, {.kernel = options.kernel}, to);
-    return reshape(all, {x.dim(0), x.dim(1), heads, key_dim});
-  };
-  const Tensor q = project("query");
-  const Tensor k = project("key");
-  const Tensor v = project("value");
-  const Tensor mixed = attention(q, k, v, options.mask, options.causal, 0, true);
-  return dense(reshape(mixed, {x.dim(0), x.dim(1), heads * key_dim}), width, {.kernel = options.kernel}, "output");
-}
-
 Tensor max_pool(Tensor x, Size size, const Pool& options, Name name) {
   const graph::Caller caller(name.where());
   expect_image(x, "max_pool", name);

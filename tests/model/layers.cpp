@@ -110,6 +110,26 @@ TEST(Layers, AttentionKeepsTheShape) {
   EXPECT_THAT(message_of([&] { layers::multi_head_attention(x, 5); }), HasSubstr("can't be split into 5 heads"));
 }
 
+TEST(Layers, AttentionTakesAContextAndFewerHeadsOfKeys) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 6, 32});
+  const Tensor context = graph.placeholder("context", DType::F32, {Dim::batch(), 9, 20});
+  const Tensor y = layers::multi_head_attention(
+      x, 4, {.context = context, .key_heads = 2, .value_dim = 5, .units = 7, .use_bias = false}, "cross");
+  EXPECT_EQ(to_string(y.type()), "f32[B,6,7]");
+  EXPECT_THAT(variable_names(graph),
+              ElementsAre("cross/query/kernel", "cross/key/kernel", "cross/value/kernel", "cross/output/kernel"));
+  EXPECT_EQ(to_string(graph.find("cross/key/kernel").type()), "f32[20,16]");
+  EXPECT_EQ(to_string(graph.find("cross/value/kernel").type()), "f32[20,10]");
+  EXPECT_EQ(to_string(graph.find("cross/output/kernel").type()), "f32[20,7]");
+  EXPECT_EQ(to_string(layers::multi_head_attention(8, {.causal = true, .window = 3, .rope = 1e4})(x, true).type()),
+            "f32[B,6,32]");
+  EXPECT_THAT(message_of([&] { layers::multi_head_attention(x, 4, {.key_heads = 3}); }),
+              HasSubstr("4 heads of queries can't share 3 heads of keys"));
+  EXPECT_THAT(message_of([&] { layers::multi_head_attention(x, 4, {.context = layers::flatten(x)}); }),
+              HasSubstr("must have 3 dimensions"));
+}
+
 TEST(Layers, DropOnlyInTraining) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::F32, {Dim::batch(), 4});
