@@ -1,6 +1,6 @@
-// Tensors by shape, without inputs, as nodes of a graph. Random numbers are others in each run of the graph, the same for
-// any line, any number of threads, micro-batches and ranks. <plimsoll/ops.h> has the same functions with a tensor whose
-// shape is taken; eager code has normal, uniform, arange and eye.
+// Tensors by shape, without inputs, as nodes of a graph. Random numbers are others in each run of the graph, the same
+// for any line, any number of threads, micro-batches and ranks. <plimsoll/ops.h> has the same functions with a tensor
+// whose shape is taken; eager code has normal, uniform, arange and eye.
 //
 //   Tensor noisy = x + random_normal(graph, {Dim::batch(), 16}, 0, 0.1);
 #pragma once
