@@ -249,12 +249,12 @@ void grad(Backward& b) {
 }
 
 // x, the recurrent kernel, and what else is set.
-struct Given {
+struct CellInputs {
   Tensor bias, state, cell, mask;
 };
 
-Outputs apply_cell(const Op& op, Tensor x, Tensor recurrent, const Given& given, bool reverse, std::string_view order,
-                   std::string_view activation, Name name) {
+Outputs apply_cell(const Op& op, Tensor x, Tensor recurrent, const CellInputs& given, bool reverse,
+                   std::string_view order, std::string_view activation, Name name) {
   Attrs attrs;
   std::vector<Tensor> inputs{x, recurrent};
   const auto add = [&](const char* what, const Tensor& tensor) {
