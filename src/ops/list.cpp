@@ -1,6 +1,7 @@
 #include <unordered_map>
 
 #include "ops/ops.h"
+#include "ops/updates/rule.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -14,6 +15,7 @@ OpList gather_all() {
 #include "ops/internal.inc"
 #undef OPS
 #undef FUN
+  append(update_ops());
   return all;
 }
 
