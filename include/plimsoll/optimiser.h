@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <plimsoll/tensor.h>
@@ -14,30 +16,8 @@ namespace plimsoll {
 std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed = {});
 
 struct Optimiser {
-  enum class Kind : uint8_t { Sgd, Adam, RmsProp, Lion, Adafactor };
-  Kind kind = Kind::Sgd;
   double learning_rate = 0.01;
-  double momentum = 0;    // sgd, rmsprop
-  bool nesterov = false;  // sgd
-  double beta1 = 0.9;     // adam, lion
-  double beta2 = 0.999;
-  double epsilon = 1e-7;  // adam, rmsprop
-  // Adam: where epsilon stands, with s = sqrt(1 - beta2^t), the correction of v's bias.
-  //   false  w -= rate s / (1 - beta1^t) m / (sqrt(v) + epsilon)       Keras, and the first form in the paper
-  //   true   w -= rate / (1 - beta1^t) m / (sqrt(v) / s + epsilon)     PyTorch
-  // Keras' form is the default because defaults here are Keras'. Both agree where sqrt(v) is far above epsilon; where
-  // gradients are tiny, PyTorch's epsilon counts for more in the first steps (1 / s = 32 times at t = 1).
-  bool epsilon_after_correction = false;
-  double rho = 0.9;       // rmsprop
-  bool centered = false;  // rmsprop
-  // Adafactor keeps the means of rows and columns of a weight instead of its elements; a row-sparse gradient is made
-  // dense first.
-  double beta2_decay = -0.8;  // the second moment decays by 1 - t^beta2_decay
-  double epsilon1 = 1e-30;    // added to the squared gradient
-  double epsilon2 = 1e-3;     // lower bound of the weight's root mean square, which its step is relative to
-  double clip_threshold = 1;  // largest root mean square of a step before the rate is applied
-  bool relative_step = true;  // the rate is at most 1 / sqrt(t)
-  double weight_decay = 0;    // apart from the gradient, before the step: w -= w * weight_decay * learning_rate
+  double weight_decay = 0;  // apart from the gradient, before the step: w -= w * weight_decay * learning_rate
   // At most one of these three; 0: no clipping.
   double clip_norm = 0;         // of the gradient of each weight
   double clip_value = 0;        // of each element
@@ -60,12 +40,35 @@ struct Optimiser {
     apply(std::span<const Gradient>(gradients), std::span<const Tensor>(weights));
   }
 
-  static Optimiser sgd(double learning_rate = 0.01, double momentum = 0, bool nesterov = false);
-  static Optimiser adam(double learning_rate = 1e-3, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-7);
-  static Optimiser adamw(double learning_rate = 1e-3, double weight_decay = 4e-3);
-  static Optimiser rmsprop(double learning_rate = 1e-3, double rho = 0.9, double momentum = 0, bool centered = false);
-  static Optimiser lion(double learning_rate = 1e-3, double beta1 = 0.9, double beta2 = 0.99);
-  static Optimiser adafactor(double learning_rate = 1e-3);
+  // adam(learning_rate, beta1, ...) and so on: see <plimsoll/optimisers.inc>.
+#define PLIMSOLL_SETTING(type, setting, value) type setting = value
+#define OPTIMISER(optimiser, description, ...) static Optimiser optimiser(PLIMSOLL_EACH(PLIMSOLL_SETTING, __VA_ARGS__));
+#define VARIANT(base, optimiser, description, ...) OPTIMISER(optimiser, description, __VA_ARGS__)
+#include <plimsoll/optimisers.inc>
+#undef PLIMSOLL_SETTING
+#undef OPTIMISER
+#undef VARIANT
+
+  Optimiser() : Optimiser(sgd()) {}
+  // By a name of the list, with its defaults; Keras' spelling ("Adam", "SGD") is accepted. Throws Error that names all.
+  static Optimiser named(std::string_view name);
+  static std::vector<std::string_view> names();
+
+  // "adam"; that of a variant is its base's.
+  std::string_view name() const { return name_; }
+  // The settings of its own beside those above, yes and no as 1 and 0: adam.set("epsilon_after_correction", true). All
+  // numbers above go by their names too. Both throw Error for a setting that it does not have.
+  double get(std::string_view setting) const;
+  Optimiser& set(std::string_view setting, double value);
+  bool has(std::string_view setting) const;
+  std::span<const std::pair<std::string_view, double>> settings() const { return settings_; }
+  bool keeps_state() const;
+
+ private:
+  explicit Optimiser(std::string_view name) : name_(name) {}
+  static Optimiser make(std::string_view base, std::span<const std::pair<std::string_view, double>> settings);
+  std::string_view name_;
+  std::vector<std::pair<std::string_view, double>> settings_ = {};
 };
 
 struct Updates {

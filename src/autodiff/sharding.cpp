@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <plimsoll/error.h>
 #include <plimsoll/graph.h>
+#include "autodiff/updates.h"
+#include "ops/updates/rule.h"
 
 namespace plimsoll::autodiff {
 
@@ -29,10 +33,11 @@ Shape SharedTensors::shape_of(Tensor weight) const {
 
 void expect_shareable(const Optimiser& optimiser, const SharedTensors& shared) {
   if (shared.sharding == Sharding::None || shared.ranks == 1) return;
-  if (optimiser.kind == Optimiser::Kind::Adafactor)
+  if (const ops::OptimiserRule& rule = rule_of(optimiser); !rule.whole_state.empty())
     throw Error(
-        "the state of adafactor belongs to whole rows and columns, so that ranks can't share it; train with another "
-        "optimiser, or without sharding",
+        fmt::format("the state of {} {}, so that ranks can't share it; train with another optimiser, or without "
+                    "sharding",
+                    rule.name, rule.whole_state),
         ErrorKind::Usage);
   if (optimiser.state_bits == 8)
     throw Error(

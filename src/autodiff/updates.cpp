@@ -10,36 +10,12 @@
 #include "graph/body.h"
 #include "kernels/rank_slices.h"
 #include "ops/ops.h"
+#include "ops/updates/rule.h"
 
 namespace plimsoll::autodiff {
 namespace {
 
 using graph::Attrs;
-
-Attrs settings_of(const Optimiser& o) {
-  using Kind = Optimiser::Kind;
-  Attrs attrs;
-  const auto set = [&](std::string_view key, double value) { attrs.set(key, value); };
-  if ((o.kind == Kind::Sgd || o.kind == Kind::RmsProp) && o.momentum != 0) set("momentum", o.momentum);
-  if (o.nesterov) attrs.set("nesterov", int64_t{1});
-  if (o.kind == Kind::Adam || o.kind == Kind::Lion) {
-    set("beta1", o.beta1);
-    set("beta2", o.beta2);
-  }
-  if (o.kind == Kind::RmsProp) set("rho", o.rho);
-  if (o.kind == Kind::Adam || o.kind == Kind::RmsProp) set("epsilon", o.epsilon);
-  if (o.epsilon_after_correction) attrs.set("epsilon_after_correction", int64_t{1});
-  if (o.kind == Kind::Adafactor) {
-    set("beta2_decay", o.beta2_decay);
-    set("epsilon1", o.epsilon1);
-    set("epsilon2", o.epsilon2);
-    set("clip_threshold", o.clip_threshold);
-    attrs.set("relative_step", int64_t{o.relative_step});
-  }
-  if (o.weight_decay != 0) set("weight_decay", o.weight_decay);
-  if (o.clip_value != 0) set("clip_value", o.clip_value);
-  return attrs;
-}
 
 // min(1, limit / norm) x factor, from the squared norm before the factor.
 Tensor clip_factor(Tensor squares, double limit, Tensor factor) {
@@ -53,83 +29,58 @@ Tensor clip_factor(Tensor squares, double limit, Tensor factor) {
 class Updater {
  public:
   Updater(const Optimiser& optimiser, Tensor rate, Tensor step, SharedUpdates& shared)
-      : optimiser_(optimiser), settings_(settings_of(optimiser)), rate_(rate), step_(step), shared_(shared) {}
+      : optimiser_(optimiser),
+        rule_(rule_of(optimiser)),
+        settings_(optimiser.name(), optimiser.settings()),
+        rate_(rate),
+        step_(step),
+        shared_(shared) {}
 
   NodeId add(Tensor weight, const Gradient& gradient, Tensor factor) const {
-    const Optimiser& o = optimiser_;
-    const DType dtype = o.state_bits == 32 ? DType::F32 : DType::BF16;
     const SharedWeight* const is_slice = shared_.shared.find(weight);
     const bool is_shared = is_slice == nullptr && shared_.shared.has(Sharding::State, weight.shape());
-    Attrs settings = settings_;
-    if (is_shared) settings.set("slices", shared_.shared.ranks);
-    const auto state = [&](std::string_view name, bool wanted = true) {
-      if (!wanted) return Tensor();
+    const auto make_state = [&](std::string_view name, const Init& init) {
+      const DType dtype = optimiser_.state_bits == 32 ? DType::F32 : DType::BF16;
       if (!is_shared) {
-        Tensor added = add_state(weight, name, dtype, weight.shape());
+        Tensor added = add_state(weight, name, dtype, weight.shape(), init);
         if (is_slice != nullptr) shared_.variables.push_back({added, is_slice->whole});
         return added;
       }
       const int64_t elements = element_count(weight.shape()).fixed();
-      Tensor slice = add_state(weight, name, dtype, {kernels::slice_length(elements, shared_.shared.ranks)});
+      Tensor slice = add_state(weight, name, dtype, {kernels::slice_length(elements, shared_.shared.ranks)}, init);
       shared_.variables.push_back({slice, weight.shape()});
       return slice;
     };
-    const std::string name = fmt::format("{}/update", weight.name());
-    switch (o.kind) {
-      case Optimiser::Kind::Sgd:
-        return ops::sgd(weight, gradient, rate_, state("velocity", o.momentum != 0), factor, settings, name);
-      case Optimiser::Kind::Adam: {
-        if (o.state_bits == 8) return add_adam_in_bytes(weight, gradient, factor, name);
-        const Tensor m = state("m");
-        return ops::adam(weight, gradient, rate_, step_, m, state("v"), factor, settings, name);
-      }
-      case Optimiser::Kind::RmsProp: {
-        const Tensor square = state("square");
-        const Tensor velocity = state("velocity", o.momentum != 0);
-        const Tensor mean = state("mean", o.centered);
-        return ops::rmsprop(weight, gradient, rate_, square, velocity, mean, factor, settings, name);
-      }
-      case Optimiser::Kind::Lion:
-        return ops::lion(weight, gradient, rate_, state("m"), factor, settings, name);
-      case Optimiser::Kind::Adafactor:
-        return add_adafactor(weight, gradient, factor, name);
-    }
-    throw Error("optimiser: unknown kind");
+    const auto make_whole = [&](std::string_view name, DType dtype, const Shape& shape) {
+      return add_state(weight, name, dtype, shape, Init::zeros());
+    };
+    Attrs attrs;
+    if (optimiser_.weight_decay != 0) attrs.set("weight_decay", optimiser_.weight_decay);
+    if (optimiser_.clip_value != 0) attrs.set("clip_value", optimiser_.clip_value);
+    if (is_shared) attrs.set("slices", shared_.shared.ranks);
+    ops::WeightUpdate update{.weight = weight,
+                             .gradient = gradient,
+                             .rate = rate_,
+                             .step = step_,
+                             .factor = factor,
+                             .settings = settings_,
+                             .attrs = std::move(attrs),
+                             .name = fmt::format("{}/update", weight.name()),
+                             .state_bits = optimiser_.state_bits,
+                             .make_state = make_state,
+                             .make_whole = make_whole};
+    return rule_.add(update);
   }
 
  private:
-  static Tensor add_state(Tensor weight, std::string_view name, DType dtype, const Shape& shape) {
-    return weight.graph().variable(fmt::format("{}/{}", weight.name(), name), dtype, shape, Init::zeros(),
+  static Tensor add_state(Tensor weight, std::string_view name, DType dtype, const Shape& shape, const Init& init) {
+    return weight.graph().variable(fmt::format("{}/{}", weight.name(), name), dtype, shape, init,
                                    VariableRole::Optimiser);
   }
 
-  NodeId add_adafactor(Tensor weight, const Gradient& gradient, Tensor factor, const std::string& name) const {
-    const std::vector<Shape> shapes = ops::adafactor_state(weight.shape());
-    std::vector<Tensor> state;
-    for (size_t i = 0; i < shapes.size(); ++i)
-      state.push_back(add_state(weight, shapes.size() == 1 ? "v" : i == 0 ? "r" : "c", DType::F32, shapes[i]));
-    const Gradient dense{densify(gradient, weight.shape()), {}};
-    return ops::adafactor(weight, dense, rate_, step_, state, factor, settings_, name);
-  }
-
-  NodeId add_adam_in_bytes(Tensor weight, const Gradient& gradient, Tensor factor, const std::string& name) const {
-    const bool is_small = element_count(weight.shape()).fixed() < ops::kLeastInBytes;
-    if (is_small) {
-      const Tensor m = add_state(weight, "m", DType::F32, weight.shape());
-      const Tensor v = add_state(weight, "v", DType::F32, weight.shape());
-      return ops::adam(weight, gradient, rate_, step_, m, v, factor, settings_, name);
-    }
-    // Under other names than floats: a file with one kind is not read as the other.
-    const Tensor m = add_state(weight, "m_codes", DType::U8, weight.shape());
-    const Tensor v = add_state(weight, "v_codes", DType::U8, weight.shape());
-    const Shape blocks{ops::blocks_of_bytes(element_count(weight.shape()).fixed())};
-    const Tensor m_scale = add_state(weight, "m_scale", DType::F32, blocks);
-    const Tensor v_scale = add_state(weight, "v_scale", DType::F32, blocks);
-    return ops::adam_in_bytes(weight, gradient, rate_, step_, m, v, m_scale, v_scale, factor, settings_, name);
-  }
-
   const Optimiser& optimiser_;
-  Attrs settings_;
+  const ops::OptimiserRule& rule_;
+  ops::RuleSettings settings_;
   Tensor rate_, step_;
   SharedUpdates& shared_;
 };

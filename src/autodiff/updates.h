@@ -7,10 +7,15 @@
 #include <plimsoll/optimiser.h>
 #include "autodiff/sharding.h"
 
+namespace plimsoll::ops {
+struct OptimiserRule;
+}
+
 namespace plimsoll::autodiff {
 
 // Throws Error for settings that contradict or make no sense.
 void check(const Optimiser& optimiser);
+const ops::OptimiserRule& rule_of(const Optimiser& optimiser);
 
 // The weights given, or all of the graph; throws Error for one that can't be trained.
 std::vector<Tensor> trained_weights(Graph& graph, std::span<const Tensor> weights);

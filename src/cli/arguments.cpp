@@ -24,24 +24,8 @@ namespace plimsoll::cli {
 namespace {
 
 Optimiser optimiser_of(const Arguments& arguments) {
-  Optimiser optimiser;
-  if (arguments.optimiser == "sgd")
-    optimiser = Optimiser::sgd();
-  else if (arguments.optimiser == "adam")
-    optimiser = Optimiser::adam();
-  else if (arguments.optimiser == "adamw")
-    optimiser = Optimiser::adamw();
-  else if (arguments.optimiser == "rmsprop")
-    optimiser = Optimiser::rmsprop();
-  else if (arguments.optimiser == "lion")
-    optimiser = Optimiser::lion();
-  else if (arguments.optimiser == "adafactor")
-    optimiser = Optimiser::adafactor();
-  else
-    throw Error(fmt::format("optimiser '{}' is unknown; known are sgd, adam, adamw, rmsprop, lion, adafactor",
-                            arguments.optimiser),
-                ErrorKind::Usage);
-  if (arguments.momentum > 0) optimiser.momentum = arguments.momentum;
+  Optimiser optimiser = Optimiser::named(arguments.optimiser);
+  if (arguments.momentum > 0) optimiser.set("momentum", arguments.momentum);
   if (arguments.global_clip_norm > 0) optimiser.global_clip_norm = arguments.global_clip_norm;
   return optimiser;
 }
@@ -224,10 +208,11 @@ std::string flags_of(const train::Spec& before, const train::Spec& after) {
   std::vector<std::string> flags;
   if (after.batch != before.batch) flags.push_back(fmt::format("--batch {}", after.batch));
   if (after.finds_batch && !before.finds_batch) flags.emplace_back("--auto-batch");
-  if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum) {
-    flags.push_back(fmt::format("--optimizer {}", train::name_of(after.optimiser.kind)));
-    if (after.optimiser.momentum != before.optimiser.momentum)
-      flags.push_back(fmt::format("--momentum {}", after.optimiser.momentum));
+  const double momentum = train::momentum_of(after.optimiser);
+  const bool changes_momentum = momentum != train::momentum_of(before.optimiser);
+  if (changes_momentum || after.optimiser.name() != before.optimiser.name()) {
+    flags.push_back(fmt::format("--optimizer {}", after.optimiser.name()));
+    if (changes_momentum) flags.push_back(fmt::format("--momentum {}", momentum));
   }
   if (after.split_ops != before.split_ops) flags.push_back(fmt::format("--split {}", fmt::join(after.split_ops, ",")));
   if (after.policy != before.policy) flags.push_back(fmt::format("--policy {}", after.policy.name()));

@@ -93,7 +93,7 @@ void add_auto_batch(CLI::App& app, Arguments& s) {
 
 void add_optimiser(CLI::App& app, Arguments& s) {
   start_group(app, kStepGroup);
-  app.add_option("--optimizer,--optimiser", s.optimiser, "sgd, adam, adamw, rmsprop, lion, adafactor")
+  app.add_option("--optimizer,--optimiser", s.optimiser, fmt::format("{}", fmt::join(Optimiser::names(), ", ")))
       ->capture_default_str()
       ->option_text("NAME");
 }

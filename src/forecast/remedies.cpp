@@ -9,8 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "autodiff/updates.h"
 #include "forecast/batch_search.h"
 #include "input/files/inflate.h"
+#include "ops/updates/rule.h"
 #include "report/words.h"
 #include "train/training_passes.h"
 
@@ -137,8 +139,7 @@ class RemedySearch {
 
   void drop_state() {
     const Optimiser& optimiser = spec_.optimiser;
-    if ((optimiser.kind == Optimiser::Kind::Sgd && optimiser.momentum == 0) || !has_time("an optimiser without state"))
-      return;
+    if (!optimiser.keeps_state() || !has_time("an optimiser without state")) return;
     train::Spec plain = spec_;
     plain.optimiser = Optimiser::sgd();
     plain.optimiser.clip_norm = optimiser.clip_norm;
@@ -164,7 +165,7 @@ class RemedySearch {
   void keep_in_half() {
     const bool has_values = spec_.policy.values != DType::F32;
     const bool has_state = spec_.optimiser.state_bits < 32;
-    const bool can_have_state = spec_.optimiser.kind != Optimiser::Kind::Adafactor;
+    const bool can_have_state = autodiff::rule_of(spec_.optimiser).whole_state.empty();
     for (const auto& [values, state] : {std::pair{false, true}, std::pair{true, false}, std::pair{true, true}}) {
       const bool adds = (values && !has_values) || (state && !has_state);
       const bool drops = (has_values && !values) || (has_state && !state);

@@ -74,7 +74,7 @@ NodeId add_update(const Op& op, const std::vector<Tensor>& updated, const Gradie
 }
 
 Update::Update(const Facts& facts, size_t updated, bool has_step)
-    : inputs(update_inputs(facts.attrs, updated, has_step)), layouts(facts.in.size()) {
+    : inputs(update_inputs(facts.attrs, updated, has_step)), layouts(facts.in.size()), decay(facts.attrs) {
   const ConcreteType& variable = facts.in[0];
   const ConcreteType& gradient = facts.in[inputs.gradient()];
   if (inputs.is_sparse) {

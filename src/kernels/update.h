@@ -35,12 +35,24 @@ void infer_gradient(Infer& n, const UpdateInputs& inputs);
 NodeId add_update(const Op& op, const std::vector<Tensor>& updated, const Gradient& gradient, Tensor rate, Tensor step,
                   Tensor factor, Attrs settings, Name name);
 
+// How a weight decays apart from its gradient (w -= w * decay * rate, before the step) and with it (gradient += coupled
+// * w, after clipping), and what multiplies the rate of this weight.
+struct DecaySettings {
+  double decay, coupled, rate_factor;
+  explicit DecaySettings(const Attrs& attrs)
+      : decay(attrs.f("weight_decay")), coupled(attrs.f("coupled_decay")), rate_factor(attrs.f("rate_factor", 1)) {}
+  float rate(float rate_of_step) const {
+    return rate_factor == 1 ? rate_of_step : static_cast<float>(rate_of_step * rate_factor);
+  }
+};
+
 struct Update {
   UpdateInputs inputs;
   int64_t count = 0;                           // floats of the variable in its layout, padding included
   int64_t table_rows = 0, width = 0, ids = 0;  // row-sparse only
   std::vector<Layout> layouts;                 // of all inputs
   Bytes workspace_bytes = 0;
+  DecaySettings decay;
 
   int64_t slice = 0;                // elements of a state that ranks share; 0: each rank has all
   bool has_gradient_slice = false;  // the gradient is one too
@@ -53,6 +65,8 @@ struct Update {
   }
   // The element of the variable that the first element of its states belongs to.
   float* variable(const Args& args) const { return args.updated<float>(0) + own(args).first; }
+  float rate(const Args& args) const { return decay.rate(*args.input<float>(inputs.rate())); }
+  float coupled() const { return static_cast<float>(decay.coupled); }
   float factor(const Args& args) const { return inputs.has_factor ? *args.input<float>(inputs.factor()) : 1.0F; }
 
   // Calls body(first, count, gradient) for runs that cover the variable, or this rank's slice of it; `touched_only`:

@@ -96,6 +96,10 @@ HWY_INLINE Floats at_most(Floats limit, Floats x) {
 HWY_INLINE Floats clipped(FloatTag d, Floats x, float factor, float limit) {
   return at_most(hn::Set(d, limit), at_least(hn::Set(d, -limit), hn::Mul(x, hn::Set(d, factor))));
 }
+// gradient + coupled x weight; without coupled decay the very bits of the gradient.
+HWY_INLINE Floats decayed(FloatTag d, Floats gradient, Floats weight, float coupled) {
+  return coupled == 0 ? gradient : hn::MulAdd(hn::Set(d, coupled), weight, gradient);
+}
 
 // Adding n to this number rounds n to an integer and leaves n + 127, the bits of the exponent of 2^n, in the lowest
 // bits.

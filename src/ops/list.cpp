@@ -3,6 +3,7 @@
 
 #include "ops/ops.h"
 #include "ops/registry.h"
+#include "ops/updates/rule.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -16,6 +17,7 @@ OpList gather_all() {
 #include "ops/internal.inc"
 #undef OPS
 #undef FUN
+  append(update_ops());
   return all;
 }
 

@@ -29,9 +29,11 @@ using OpList = std::vector<const Op*>;
 #undef ARG
 #undef OPT
 #undef FUN
-
-// What adafactor keeps for a variable of that shape: means of rows and columns, or one number an element of a vector.
-std::vector<Shape> adafactor_state(const Shape& variable);
+#define OPTIMISER(name, description, ...) OpList name##_ops();
+#define VARIANT(base, name, description, ...)
+#include <plimsoll/optimisers.inc>
+#undef OPTIMISER
+#undef VARIANT
 
 // State of adam in 8 bits: elements that share a scale, how many such blocks there are, and the fewest elements of a
 // weight whose state is kept so.

@@ -133,7 +133,9 @@ void bind_optimiser(nb::module_& module) {
           },
           "Its rate, or that of a schedule at the start.")
       .def_prop_ro(
-          "momentum", [](const PyOptimiser& o) { return o.optimiser.momentum; }, "Of sgd and rmsprop.")
+          "momentum",
+          [](const PyOptimiser& o) { return o.optimiser.has("momentum") ? o.optimiser.get("momentum") : 0.0; },
+          "Of sgd and rmsprop.")
       .def_prop_ro(
           "weight_decay", [](const PyOptimiser& o) { return o.optimiser.weight_decay; }, "Apart from the gradient.")
       .def_prop_ro(
@@ -172,7 +174,7 @@ void bind_optimiser(nb::module_& module) {
       [](Rate rate, double rho, double momentum, double epsilon, bool centered, double decay, double norm, double value,
          double global, int bits) {
         Optimiser base = Optimiser::rmsprop(1e-3, rho, momentum, centered);
-        base.epsilon = epsilon;
+        base.set("epsilon", epsilon);
         return make(base, rate, {decay, norm, value, global, bits}, "RMSprop");
       },
       nb::arg("learning_rate") = 0.001, nb::arg("rho") = 0.9, nb::arg("momentum") = 0.0, nb::arg("epsilon") = 1e-7,
@@ -188,11 +190,8 @@ void bind_optimiser(nb::module_& module) {
       [](Rate rate, double beta_2_decay, double epsilon_1, double epsilon_2, double clip_threshold, bool relative_step,
          double decay, double norm, double value, double global, int bits) {
         Optimiser base = Optimiser::adafactor();
-        base.beta2_decay = beta_2_decay;
-        base.epsilon1 = epsilon_1;
-        base.epsilon2 = epsilon_2;
-        base.clip_threshold = clip_threshold;
-        base.relative_step = relative_step;
+        base.set("beta2_decay", beta_2_decay).set("epsilon1", epsilon_1).set("epsilon2", epsilon_2);
+        base.set("clip_threshold", clip_threshold).set("relative_step", relative_step);
         return make(base, rate, {decay, norm, value, global, bits}, "Adafactor");
       },
       nb::arg("learning_rate") = 0.001, nb::arg("beta_2_decay") = -0.8, nb::arg("epsilon_1") = 1e-30,

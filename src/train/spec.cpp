@@ -18,27 +18,13 @@ constexpr Bytes kLeftFree = GiB;  // a full disk disturbs others
 constexpr Bytes kSmallestScratchFile = MiB;
 
 std::string describe_kind(const Optimiser& optimiser) {
-  const bool has_momentum = optimiser.kind == Optimiser::Kind::Sgd && optimiser.momentum > 0;
-  return has_momentum ? fmt::format("sgd with momentum {}", optimiser.momentum) : std::string(name_of(optimiser.kind));
+  const double momentum = momentum_of(optimiser);
+  return momentum > 0 ? fmt::format("{} with momentum {}", optimiser.name(), momentum) : std::string(optimiser.name());
 }
 
 }  // namespace
 
-std::string_view name_of(Optimiser::Kind kind) {
-  switch (kind) {
-    case Optimiser::Kind::Sgd:
-      return "sgd";
-    case Optimiser::Kind::Adam:
-      return "adam";
-    case Optimiser::Kind::RmsProp:
-      return "rmsprop";
-    case Optimiser::Kind::Lion:
-      return "lion";
-    case Optimiser::Kind::Adafactor:
-      return "adafactor";
-  }
-  return "unknown";
-}
+double momentum_of(const Optimiser& optimiser) { return optimiser.has("momentum") ? optimiser.get("momentum") : 0; }
 
 bool is_model_path(const std::string& name) {
   const std::vector<std::string> built_in = model_names();
@@ -106,7 +92,8 @@ std::string describe_difference(const Spec& before, const Spec& after) {
   std::vector<std::string> changes;
   if (after.batch != before.batch) changes.push_back(fmt::format("batch {}", after.batch));
   if (after.finds_batch && !before.finds_batch) changes.emplace_back("the largest batch that fits");
-  if (after.optimiser.kind != before.optimiser.kind || after.optimiser.momentum != before.optimiser.momentum)
+  if (momentum_of(after.optimiser) != momentum_of(before.optimiser) ||
+      after.optimiser.name() != before.optimiser.name())
     changes.push_back("optimiser " + describe_kind(after.optimiser));
   if (after.levers != before.levers || after.masks != before.masks)
     changes.emplace_back(after.levers == Levers{} && after.masks ? "every lever" : "other levers");

@@ -107,8 +107,8 @@ struct Spec {
   DiskLimit disk_limit = {};
 };
 
-// "adam": as the command line has it.
-std::string_view name_of(Optimiser::Kind kind);
+// 0 for an optimiser without that setting.
+double momentum_of(const Optimiser& optimiser);
 
 // Whether a model of that name is looked for in a directory: it is no built-in one, and a path, or something is there.
 bool is_model_path(const std::string& name);

@@ -28,20 +28,20 @@ struct Reference {
 
   void step(const Optimiser& o, const Numbers& g, int t) {
     for (double& x : w) x -= x * o.weight_decay * o.learning_rate;
-    const double beta = 1 - std::pow(t, o.beta2_decay);
-    const double rate = o.relative_step ? std::min(o.learning_rate, 1 / std::sqrt(t)) : o.learning_rate;
-    const double alpha = std::max(o.epsilon2, root_mean_square(w)) * rate;
+    const double beta = 1 - std::pow(t, o.get("beta2_decay"));
+    const double rate = o.get("relative_step") ? std::min(o.learning_rate, 1 / std::sqrt(t)) : o.learning_rate;
+    const double alpha = std::max(o.get("epsilon2"), root_mean_square(w)) * rate;
     Numbers u(w.size());
     if (rows == 0) {
       for (size_t i = 0; i < w.size(); ++i) {
-        v[i] = beta * v[i] + (1 - beta) * (g[i] * g[i] + o.epsilon1);
+        v[i] = beta * v[i] + (1 - beta) * (g[i] * g[i] + o.get("epsilon1"));
         u[i] = g[i] / std::sqrt(v[i]);
       }
     }
     for (size_t s = 0; s < stacks && rows > 0; ++s) {
       const auto square = [&](size_t i, size_t j) {
         const double x = g[(s * rows + i) * columns + j];
-        return x * x + o.epsilon1;
+        return x * x + o.get("epsilon1");
       };
       for (size_t i = 0; i < rows; ++i) {
         double mean = 0;
@@ -61,7 +61,7 @@ struct Reference {
           u[at] = g[at] / std::sqrt(r[s * rows + i] / mean_r * c[s * columns + j]);
         }
     }
-    const double most = std::max(1.0, root_mean_square(u) / o.clip_threshold);
+    const double most = std::max(1.0, root_mean_square(u) / o.get("clip_threshold"));
     for (size_t i = 0; i < w.size(); ++i) w[i] -= alpha * u[i] / most;
   }
 };
@@ -79,15 +79,15 @@ std::vector<Case> cases() {
       {"filter", {4, 3, 2, 5}, 10, 3, 4},  // [outputs, inputs, h, w] is [h, w, inputs, outputs] there
       {"vector", {9}, 1, 0, 9},           {"scalar", {}, 1, 0, 1}};
   Case other{"settings", {6, 5}, 1, 6, 5};
-  other.optimiser.beta2_decay = -0.5;
-  other.optimiser.epsilon1 = 1e-3;
-  other.optimiser.epsilon2 = 2;
-  other.optimiser.clip_threshold = 0.3;
+  other.optimiser.set("beta2_decay", -0.5);
+  other.optimiser.set("epsilon1", 1e-3);
+  other.optimiser.set("epsilon2", 2);
+  other.optimiser.set("clip_threshold", 0.3);
   other.optimiser.weight_decay = 0.1;
   other.optimiser.learning_rate = 0.9;  // above 1 / sqrt(t) from step 2 on
   all.push_back(other);
   other.name = "absolute_step";
-  other.optimiser.relative_step = false;
+  other.optimiser.set("relative_step", false);
   all.push_back(other);
   return all;
 }

@@ -27,26 +27,28 @@ struct Reference {
       g[i] *= factor;
       if (o.clip_value != 0) g[i] = std::clamp(g[i], -o.clip_value, o.clip_value);
       w[i] -= w[i] * o.weight_decay * o.learning_rate;
-      if (o.kind == Optimiser::Kind::Sgd) {
-        a[i] = o.momentum * a[i] - o.learning_rate * g[i];
-        w[i] += o.nesterov ? o.momentum * a[i] - o.learning_rate * g[i] : a[i];
-      } else if (o.kind == Optimiser::Kind::Adam) {
-        a[i] += (g[i] - a[i]) * (1 - o.beta1);
-        b[i] += (g[i] * g[i] - b[i]) * (1 - o.beta2);
-        const double correction = std::sqrt(1 - std::pow(o.beta2, t));
-        if (o.epsilon_after_correction)
-          w[i] -= o.learning_rate / (1 - std::pow(o.beta1, t)) * a[i] / (std::sqrt(b[i]) / correction + o.epsilon);
+      if (o.name() == "sgd") {
+        a[i] = o.get("momentum") * a[i] - o.learning_rate * g[i];
+        w[i] += o.get("nesterov") != 0 ? o.get("momentum") * a[i] - o.learning_rate * g[i] : a[i];
+      } else if (o.name() == "adam") {
+        a[i] += (g[i] - a[i]) * (1 - o.get("beta1"));
+        b[i] += (g[i] * g[i] - b[i]) * (1 - o.get("beta2"));
+        const double correction = std::sqrt(1 - std::pow(o.get("beta2"), t));
+        if (o.get("epsilon_after_correction") != 0)
+          w[i] -= o.learning_rate / (1 - std::pow(o.get("beta1"), t)) * a[i] /
+                  (std::sqrt(b[i]) / correction + o.get("epsilon"));
         else
-          w[i] -= o.learning_rate * correction / (1 - std::pow(o.beta1, t)) * a[i] / (std::sqrt(b[i]) + o.epsilon);
-      } else if (o.kind == Optimiser::Kind::Lion) {
-        const double direction = a[i] * o.beta1 + g[i] * (1 - o.beta1);
+          w[i] -= o.learning_rate * correction / (1 - std::pow(o.get("beta1"), t)) * a[i] /
+                  (std::sqrt(b[i]) + o.get("epsilon"));
+      } else if (o.name() == "lion") {
+        const double direction = a[i] * o.get("beta1") + g[i] * (1 - o.get("beta1"));
         w[i] -= o.learning_rate * ((direction > 0) - (direction < 0));
-        a[i] = a[i] * o.beta2 + g[i] * (1 - o.beta2);
+        a[i] = a[i] * o.get("beta2") + g[i] * (1 - o.get("beta2"));
       } else {
-        a[i] = o.rho * a[i] + (1 - o.rho) * g[i] * g[i];
-        b[i] = o.rho * b[i] + (1 - o.rho) * g[i];
-        const double spread = a[i] - (o.centered ? b[i] * b[i] : 0) + o.epsilon;
-        c[i] = o.momentum * c[i] + o.learning_rate * g[i] / std::sqrt(spread);
+        a[i] = o.get("rho") * a[i] + (1 - o.get("rho")) * g[i] * g[i];
+        b[i] = o.get("rho") * b[i] + (1 - o.get("rho")) * g[i];
+        const double spread = a[i] - (o.get("centered") != 0 ? b[i] * b[i] : 0) + o.get("epsilon");
+        c[i] = o.get("momentum") * c[i] + o.learning_rate * g[i] / std::sqrt(spread);
         w[i] -= c[i];
       }
     }
@@ -80,7 +82,7 @@ std::vector<Case> cases() {
                         {"rmsprop_centered", Optimiser::rmsprop(0.02, 0.9, 0, true)},
                         {"rmsprop_centered_momentum", Optimiser::rmsprop(0.02, 0.9, 0.5, true)}};
   all.push_back({"adam_epsilon_after_correction", Optimiser::adam(0.05, 0.9, 0.999, 1e-2)});
-  all.back().optimiser.epsilon_after_correction = true;
+  all.back().optimiser.set("epsilon_after_correction", true);
   for (size_t i = 0, plain = all.size(); i < plain; ++i) {
     const Case base = all[i];
     const auto vary = [&](const char* name, auto change) {
@@ -168,6 +170,41 @@ TEST(Optimiser, NamesItsVariables) {
   for (const char* name :
        {"optimiser/learning_rate", "optimiser/step", "optimiser/dense/kernel/m", "optimiser/dense/kernel/v"})
     EXPECT_EQ(graph.body().variable_of(graph.find(name).id()).role(), VariableRole::Optimiser) << name;
+}
+
+TEST(Optimiser, KnowsTheListAndItsSettings) {
+  for (const std::string_view name : Optimiser::names()) {
+    const Optimiser optimiser = Optimiser::named(name);
+    EXPECT_EQ(Optimiser::named(optimiser.name()).name(), optimiser.name()) << name;
+    for (const auto& [setting, value] : optimiser.settings()) EXPECT_EQ(optimiser.get(setting), value) << setting;
+  }
+  EXPECT_EQ(Optimiser::named("AdamW").weight_decay, 4e-3);
+  EXPECT_EQ(Optimiser::named("AdamW").name(), "adam");
+  EXPECT_EQ(Optimiser::adam().set("beta1", 0.5).get("beta1"), 0.5);
+  EXPECT_EQ(Optimiser::adam().set("learning_rate", 0.5).learning_rate, 0.5);
+  EXPECT_TRUE(Optimiser::sgd(0.1, 0.9).keeps_state());
+  EXPECT_FALSE(Optimiser::sgd(0.1).keeps_state());
+}
+
+TEST(Optimiser, RefusesWhatItDoesNotHave) {
+  const auto refusal = [](auto act) -> std::string {
+    try {
+      act();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refusal([] { Optimiser::named("adamm"); }),
+              ::testing::HasSubstr("optimiser 'adamm' is unknown; known are sgd, adam"));
+  EXPECT_THAT(refusal([] { Optimiser::lion().set("momentum", 0.9); }),
+              ::testing::HasSubstr("momentum is a setting of sgd"));
+  EXPECT_THAT(refusal([] { Optimiser::lion().set("warmth", 0.9); }),
+              ::testing::HasSubstr("lion has no setting 'warmth'; it has beta1"));
+  Graph graph;
+  const Tensor w = graph.variable("w", DType::F32, {3}, Init::zeros());
+  EXPECT_THAT(refusal([&] { minimize(reduce_sum(w), Optimiser::adam(0.1, 1)); }),
+              ::testing::HasSubstr("beta1 must be at least 0 and below 1 but is 1"));
 }
 
 TEST(Optimiser, TrainsOnlyTheGivenWeights) {

@@ -138,7 +138,7 @@ TEST_F(CheckpointStoreTest, OfAnotherTrainingIsRefusedWithWhatDiffers) {
   other.optimiser = Optimiser::sgd();
   EXPECT_THAT(refusal(other), HasSubstr("its optimiser is adam, here it is sgd"));
   train::Spec beta = data.spec();
-  beta.optimiser.beta1 = 0.8;
+  beta.optimiser.set("beta1", 0.8);
   EXPECT_THAT(refusal(beta), HasSubstr("its step (operators and their settings) is "));
   // What may differ.
   train::Spec rate = data.spec();

@@ -37,8 +37,8 @@ TEST(Arguments, BecomeATypedSpec) {
   arguments.auto_batch = true;
   const train::Spec typed = spec(arguments);
   EXPECT_EQ(typed.line, 64 * MiB);
-  EXPECT_EQ(typed.optimiser.kind, Optimiser::Kind::Sgd);
-  EXPECT_EQ(typed.optimiser.momentum, 0.9);
+  EXPECT_EQ(typed.optimiser.name(), "sgd");
+  EXPECT_EQ(typed.optimiser.get("momentum"), 0.9);
   EXPECT_EQ(typed.learning_rate, 0.5);
   EXPECT_EQ(typed.policy, Policy::stored_bfloat16());
   EXPECT_EQ(typed.optimiser.state_bits, 16);

@@ -99,8 +99,7 @@ TEST(Remedies, ChangeTheSpecAndFit) {
     }
   }
   EXPECT_TRUE(find(remedies, [&](const auto& r) { return r.spec.line > spec.line; }));
-  const PlannedRemedy* plain =
-      find(remedies, [](const auto& r) { return r.spec.optimiser.kind == Optimiser::Kind::Sgd; });
+  const PlannedRemedy* plain = find(remedies, [](const auto& r) { return r.spec.optimiser.name() == "sgd"; });
   ASSERT_TRUE(plain);
   EXPECT_TRUE(plain->changes_results);
   const PlannedRemedy* disk = find(remedies, [](const auto& r) { return !r.spec.scratch_folder.empty(); });

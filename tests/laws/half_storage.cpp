@@ -162,7 +162,7 @@ TEST(HalfStorageLearns, AsWellAsWithout) {
   // At twice these rates training barely descends: there the last bit of a kernel would decide.
   Optimiser optimisers[] = {Optimiser::adam(), Optimiser::sgd(0.01, 0.9), Optimiser::rmsprop(1e-3, 0.9, 0.5, true)};
   for (const Optimiser& optimiser : optimisers) {
-    SCOPED_TRACE(static_cast<int>(optimiser.kind));
+    SCOPED_TRACE(optimiser.name());
     constexpr int kSteps = 240;
     double sum_with = 0, sum_without = 0;
     for (const uint64_t seed : {0, 1, 2, 3}) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "kernels/update.h"
 #include "ops/evaluate.h"
 #include "ops/ops.h"
 
@@ -32,7 +33,7 @@ class Adam {
       const Tensor v_scale = state("v_scale", DType::F32, ops::blocks_of_bytes(count));
       ops::adam_in_bytes(w_, {g_, {}}, rate_, step_, m, v, m_scale, v_scale, {}, {});
     } else {
-      ops::adam(w_, {g_, {}}, rate_, step_, m, v, {}, {});
+      kernels::add_update(*ops::find_op("adam"), {w_, m, v}, {g_, {}}, rate_, step_, {}, {}, {});
     }
     evaluator_.set_floats(w_.id(), std::vector<float>(count_, 0.0F));
     evaluator_.set_floats(rate_.id(), {1e-3F});

@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "kernels/elementwise.h"
+#include "kernels/update.h"
 #include "ops/evaluate.h"
 #include "ops/ops.h"
 
@@ -36,7 +37,7 @@ AdamState run_adam(const AdamState& start, DType state, int steps, const Slope& 
   const Tensor g = graph.placeholder("g", DType::F32, {count});
   const Tensor rate = graph.placeholder("rate", DType::F32, {});
   const Tensor step = graph.placeholder("step", DType::I64, {});
-  ops::adam(w, {g, {}}, rate, step, m, v, {}, {});
+  kernels::add_update(*ops::find_op("adam"), {w, m, v}, {g, {}}, rate, step, {}, {}, {});
   AdamState at = start;
   for (int64_t t = 1; t <= steps; ++t) {
     Evaluator evaluator(graph, 1);

@@ -226,7 +226,7 @@ Optimiser draw_optimiser(Choices& c) {
   if (clip == 1) optimiser.clip_norm = 0.5;
   if (clip == 2) optimiser.clip_value = 0.1;
   if (clip == 3) optimiser.global_clip_norm = 0.5;
-  if (optimiser.kind != Optimiser::Kind::Adafactor && c.chance(15)) optimiser.state_bits = 16;
+  if (optimiser.name() != "adafactor" && c.chance(15)) optimiser.state_bits = 16;
   return optimiser;
 }
 

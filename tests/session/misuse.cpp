@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <plimsoll/optimiser.h>
+#include "kernels/update.h"
 #include "ops/ops.h"
 #include "session/engine.h"
 #include "support/error_of.h"
@@ -279,9 +280,13 @@ TEST(MisuseOperators, UnsetOperands) {
       [&] { mean_squared_error(none, none); },
       [&] { huber(none, none); },
       [&] { linear_cross_entropy(none, none, none); },
-      [&] { ops::sgd(none, {}, none, none, none, {}); },
-      [&] { ops::adam(none, {}, none, none, none, none, none, {}); },
-      [&] { ops::rmsprop(none, {}, none, none, none, none, none, {}); },
+      [&] { kernels::add_update(*ops::find_op("sgd"), {none}, {}, none, {}, {}, {}, {}); },
+      [&] {
+        kernels::add_update(*ops::find_op("adam"), {none, none, none}, {}, none, none, {}, {}, {});
+      },
+      [&] {
+        kernels::add_update(*ops::find_op("rmsprop"), {none, none}, {}, none, {}, {}, {}, {});
+      },
       [&] { ops::count_step(none); },
       [&] { ops::sum_squares({}, {2}); },
       [&] { gradients(none, {}); },

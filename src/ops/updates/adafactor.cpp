@@ -10,6 +10,7 @@
 #include "kernels/blocks.h"
 #include "kernels/update.h"
 #include "ops/sample.h"
+#include "ops/updates/rule.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -34,7 +35,8 @@ Factored factored(const Dims& dims) {
 }
 
 struct Settings {
-  double beta2_decay, epsilon1, epsilon2, clip_threshold, weight_decay;
+  double beta2_decay, epsilon1, epsilon2, clip_threshold;
+  DecaySettings decay;
   float limit;
   bool relative_step;
 
@@ -43,7 +45,7 @@ struct Settings {
         epsilon1(attrs.f("epsilon1", 1e-30)),
         epsilon2(attrs.f("epsilon2", 1e-3)),
         clip_threshold(attrs.f("clip_threshold", 1.0)),
-        weight_decay(attrs.f("weight_decay")),
+        decay(attrs),
         limit(static_cast<float>(attrs.f("clip_value", INFINITY))),
         relative_step(attrs.i("relative_step", 1) != 0) {}
 };
@@ -58,17 +60,19 @@ class Run {
         w_(args.updated<float>(0)),
         sums_(args.workspace),
         factor_(inputs.has_factor ? *args.input<float>(inputs.factor()) : 1.0F),
-        rate_(static_cast<double>(*args.input<float>(inputs.rate()))),
+        rate_(static_cast<double>(settings.decay.rate(*args.input<float>(inputs.rate())))),
         t_(static_cast<double>(*args.input<int64_t>(inputs.step()))) {}
 
   float gradient(int64_t i) const {
-    return std::min(std::max(g_[i] * factor_, -settings_.limit), settings_.limit);  // in this order NaN stays NaN
+    // In this order NaN stays NaN.
+    const float clipped = std::min(std::max(g_[i] * factor_, -settings_.limit), settings_.limit);
+    return settings_.decay.coupled == 0 ? clipped : clipped + static_cast<float>(settings_.decay.coupled) * w_[i];
   }
   float weight(int64_t i) const { return w_[i]; }
   void set_weight(int64_t i, float value) const { w_[i] = value; }
   float beta() const { return static_cast<float>(1 - std::pow(t_, settings_.beta2_decay)); }
   float epsilon1() const { return static_cast<float>(settings_.epsilon1); }
-  float keep() const { return static_cast<float>(1 - settings_.weight_decay * rate_); }
+  float keep() const { return static_cast<float>(1 - settings_.decay.decay * rate_); }
 
   // The factor of u, from the sum of its squares.
   float scale(double squares) const {
@@ -248,17 +252,31 @@ Prepared prepare_vector(const Facts& facts) {
           .workspace_bytes = kBlockSumBytes};
 }
 
+// Means of rows and columns, or one number an element of a vector.
+std::vector<Shape> adafactor_state(const Shape& variable) {
+  if (variable.rank() < 2) return {variable};
+  Shape r = variable, c = variable;
+  r.erase(first_factored_axis(variable.rank()) + 1);
+  c.erase(first_factored_axis(variable.rank()));
+  return {r, c};
+}
+
+const Op& op_for(const std::vector<Shape>& state) {
+  return *find_op(state.size() == 2 ? "adafactor" : "adafactor_vector");
+}
+
 Sample sample(std::string name, const Shape& shape, bool factor, const Attrs& settings) {
   return {std::move(name),
           [=](SampleBuilder& s) {
             const Tensor w = s.variable(shape);
             std::vector<Tensor> changed{w};
-            for (const Shape& state : adafactor_state(shape)) changed.push_back(s.variable(state, 0.1, 1));
+            const std::vector<Shape> states = adafactor_state(shape);
+            for (const Shape& state : states) changed.push_back(s.variable(state, 0.1, 1));
             const Tensor g = s.input(shape);
             const Tensor rate = s.input({}, 0.1, 0.2);
             const Tensor step = s.integers({}, 2, 9, DType::I64);
-            adafactor(w, {g, {}}, rate, step, {changed.begin() + 1, changed.end()},
-                      factor ? s.input({}, 0.3, 0.9) : Tensor(), settings);
+            add_update(op_for(states), changed, {g, {}}, rate, step, factor ? s.input({}, 0.3, 0.9) : Tensor(),
+                       settings, {});
             return changed;
           },
           1e-4, false};
@@ -272,7 +290,8 @@ std::vector<Sample> factored_samples() {
 }
 
 std::vector<Sample> vector_samples() {
-  return {sample("vector", {9}, true, {}), sample("scalar", {}, false, {{"weight_decay", 0.01}})};
+  return {sample("vector", {9}, true, {}), sample("scalar", {}, false, {{"weight_decay", 0.01}}),
+          sample("coupled, own rate", {6}, false, {{"coupled_decay", 0.1}, {"rate_factor", 0.5}})};
 }
 
 const Op kFactored{.name = "adafactor",
@@ -288,23 +307,29 @@ const Op kVector{.name = "adafactor_vector",
                  .samples = vector_samples,
                  .traits = {.updates = 0b11, .plain_updates = true}};
 
+void check(const RuleSettings& settings) {
+  for (const char* name : {"epsilon1", "epsilon2", "clip_threshold"}) settings.expect_positive(name);
+  const double decay = settings["beta2_decay"];
+  settings.expect(std::isfinite(decay) && decay < 0, "beta2_decay", "negative");
+}
+
+NodeId add(WeightUpdate& u) {
+  u.take({"beta2_decay", "epsilon1", "epsilon2", "clip_threshold"});
+  u.attrs.set("relative_step", int64_t{u.settings.is("relative_step")});
+  const std::vector<Shape> shapes = adafactor_state(u.weight.shape());
+  std::vector<Tensor> updated{u.weight};
+  for (size_t i = 0; i < shapes.size(); ++i)
+    updated.push_back(u.make_whole(shapes.size() == 1 ? "v" : i == 0 ? "r" : "c", DType::F32, shapes[i]));
+  u.gradient = u.dense_gradient();
+  return u.add(op_for(shapes), std::move(updated), true);
+}
+
+const OptimiserRule kRule{
+    .name = "adafactor", .check = check, .add = add, .whole_state = "belongs to whole rows and columns"};
+
 }  // namespace
 
-std::vector<Shape> adafactor_state(const Shape& variable) {
-  if (variable.rank() < 2) return {variable};
-  Shape r = variable, c = variable;
-  r.erase(first_factored_axis(variable.rank()) + 1);
-  c.erase(first_factored_axis(variable.rank()));
-  return {r, c};
-}
-
-NodeId adafactor(Tensor variable, const Gradient& gradient, Tensor rate, Tensor step, const std::vector<Tensor>& state,
-                 Tensor factor, const Attrs& settings, Name name) {
-  std::vector<Tensor> updated{variable};
-  updated.insert(updated.end(), state.begin(), state.end());
-  return add_update(state.size() == 2 ? kFactored : kVector, updated, gradient, rate, step, factor, settings, name);
-}
-
 OpList adafactor_ops() { return {&kFactored, &kVector}; }
+const OptimiserRule& adafactor_rule() { return kRule; }
 
 }  // namespace plimsoll::ops

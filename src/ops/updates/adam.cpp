@@ -6,6 +6,7 @@
 
 #include "kernels/update.h"
 #include "ops/sample.h"
+#include "ops/updates/rule.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/updates/adam.cpp"
@@ -18,7 +19,7 @@
 namespace plimsoll::ops {
 namespace {
 struct AdamStep {
-  float alpha, factor, limit, keep, rest1, rest2, epsilon;
+  float alpha, factor, limit, keep, coupled, rest1, rest2, epsilon;
   uint32_t salt;  // of this step
 };
 }  // namespace
@@ -39,8 +40,8 @@ HWY_INLINE void run_adam(const AdamStep& s, float* w, State* m, State* v, const 
   const Floats rest2 = hn::Set(d, s.rest2);
   const Floats epsilon = hn::Set(d, s.epsilon);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
-    const Floats gradient = clipped(d, part.load(d, g + i), s.factor, s.limit);
     const Floats old_w = part.load(d, w + i);
+    const Floats gradient = decayed(d, clipped(d, part.load(d, g + i), s.factor, s.limit), old_w, s.coupled);
     const Floats old_m = load_state(part, d, m + i);
     const Floats old_v = load_state(part, d, v + i);
     const Floats next_m = hn::MulAdd(hn::Sub(gradient, old_m), rest1, old_m);
@@ -84,24 +85,24 @@ Prepared prepare_for(const Facts& facts) {
   const Update update(facts, 3, true);
   const double beta1 = facts.attrs.f("beta1", 0.9);
   const double beta2 = facts.attrs.f("beta2", 0.999);
-  const double decay = facts.attrs.f("weight_decay");
   const bool corrects_epsilon = facts.attrs.i("epsilon_after_correction") != 0;
   const AdamStep settings{.alpha = 0,
                           .factor = 1,
                           .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
                           .keep = 1,
+                          .coupled = update.coupled(),
                           .rest1 = static_cast<float>(1 - beta1),
                           .rest2 = static_cast<float>(1 - beta2),
                           .epsilon = static_cast<float>(facts.attrs.f("epsilon", 1e-7)),
                           .salt = 0};
   return {.kernel = make_kernel([=](const Args& args) {
-            const auto rate = static_cast<double>(*args.input<float>(update.inputs.rate()));
+            const auto rate = static_cast<double>(update.rate(args));
             const auto t = static_cast<double>(*args.input<int64_t>(update.inputs.step()));
             AdamStep step = settings;
             const double correction = std::sqrt(1 - std::pow(beta2, t));
             step.alpha = static_cast<float>(rate * correction / (1 - std::pow(beta1, t)));
             if (corrects_epsilon) step.epsilon = static_cast<float>(step.epsilon * correction);
-            step.keep = static_cast<float>(1 - decay * rate);
+            step.keep = static_cast<float>(1 - update.decay.decay * rate);
             step.factor = update.factor(args);
             step.salt = static_cast<uint32_t>(*args.input<int64_t>(update.inputs.step()));
             auto* w = update.variable(args);
@@ -120,19 +121,20 @@ Prepared prepare(const Facts& facts) {
 }
 
 Sample sample(std::string name, bool sparse, bool factor, const Attrs& settings, DType state = DType::F32) {
-  return {std::move(name),
-          [=](SampleBuilder& s) {
-            const Tensor w = s.variable({5, 7});
-            const Tensor m = s.variable({5, 7}, -1, 1, state);
-            const Tensor v = s.variable({5, 7}, 0.1, 1, state);
-            const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
-                                      : Gradient{s.input({5, 7}), {}};
-            const Tensor rate = s.input({}, 0.1, 0.2);
-            const Tensor step = s.integers({}, 1, 9, DType::I64);
-            adam(w, g, rate, step, m, v, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings);
-            return std::vector{w, m, v};
-          },
-          1e-4, false};
+  return {
+      std::move(name),
+      [=](SampleBuilder& s) {
+        const Tensor w = s.variable({5, 7});
+        const Tensor m = s.variable({5, 7}, -1, 1, state);
+        const Tensor v = s.variable({5, 7}, 0.1, 1, state);
+        const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
+                                  : Gradient{s.input({5, 7}), {}};
+        const Tensor rate = s.input({}, 0.1, 0.2);
+        const Tensor step = s.integers({}, 1, 9, DType::I64);
+        add_update(*find_op("adam"), {w, m, v}, g, rate, step, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings, {});
+        return std::vector{w, m, v};
+      },
+      1e-4, false};
 }
 
 std::vector<Sample> samples() {
@@ -141,6 +143,7 @@ std::vector<Sample> samples() {
       sample("all settings", false, true, {{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-3}, {"weight_decay", 0.01}}),
       sample("epsilon after correction", false, false, {{"epsilon", 1e-2}, {"epsilon_after_correction", int64_t{1}}}),
       sample("clipped", false, false, {{"clip_value", 0.5}}),
+      sample("coupled, own rate", false, true, {{"coupled_decay", 0.1}, {"rate_factor", 0.5}}),
       sample("rows", true, true, {}),
       sample("half state", false, false, {}, DType::BF16),
       sample("half state, rows", true, true, {}, DType::BF16)};
@@ -153,14 +156,40 @@ const Op kAdam{.name = "adam",
                .samples = samples,
                .traits = {.elementwise = true, .updates = 0b111}};
 
-}  // namespace
-
-NodeId adam(Tensor variable, const Gradient& gradient, Tensor rate, Tensor step, Tensor m, Tensor v, Tensor factor,
-            const Attrs& settings, Name name) {
-  return add_update(kAdam, {variable, m, v}, gradient, rate, step, factor, settings, name);
+void check(const RuleSettings& settings) {
+  settings.expect_below_one("beta1");
+  settings.expect_below_one("beta2");
+  settings.expect_positive("epsilon");
 }
 
+NodeId add(WeightUpdate& u) {
+  u.take({"beta1", "beta2", "epsilon"});
+  if (u.settings.is("epsilon_after_correction")) u.attrs.set("epsilon_after_correction", int64_t{1});
+  const Shape& shape = u.weight.shape();
+  if (u.state_bits != 8) {
+    const Tensor m = u.state("m");
+    return u.add(kAdam, {u.weight, m, u.state("v")}, true);
+  }
+  const int64_t elements = element_count(shape).fixed();
+  if (elements < kLeastInBytes) {
+    const Tensor m = u.make_whole("m", DType::F32, shape);
+    return u.add(kAdam, {u.weight, m, u.make_whole("v", DType::F32, shape)}, true);
+  }
+  // Under other names than floats: a file with one kind is not read as the other.
+  const Tensor m = u.make_whole("m_codes", DType::U8, shape);
+  const Tensor v = u.make_whole("v_codes", DType::U8, shape);
+  const Shape blocks{blocks_of_bytes(elements)};
+  const Tensor m_scale = u.make_whole("m_scale", DType::F32, blocks);
+  const Tensor v_scale = u.make_whole("v_scale", DType::F32, blocks);
+  return adam_in_bytes(u.weight, u.gradient, u.rate, u.step, m, v, m_scale, v_scale, u.factor, u.attrs, u.name);
+}
+
+const OptimiserRule kRule{.name = "adam", .check = check, .add = add, .has_byte_state = true};
+
+}  // namespace
+
 OpList adam_ops() { return {&kAdam}; }
+const OptimiserRule& adam_rule() { return kRule; }
 
 }  // namespace plimsoll::ops
 #endif

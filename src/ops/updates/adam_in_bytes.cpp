@@ -24,7 +24,7 @@ namespace plimsoll::ops {
 namespace {
 constexpr int64_t kBlock = kBlockOfBytes;
 struct AdamBytesStep {
-  float alpha, factor, limit, keep, rest1, rest2, epsilon;
+  float alpha, factor, limit, keep, coupled, rest1, rest2, epsilon;
   uint32_t turn;  // of this step, for rounding
 };
 }  // namespace
@@ -108,7 +108,8 @@ void adam_block(const AdamBytesStep& s, float* w, uint8_t* m, uint8_t* v, float*
   const Floats scale_m = hn::Set(d, *m_scale), scale_s = hn::Set(d, *v_scale);
   Floats largest_m = hn::Zero(d), largest_s = largest_m;
   for (int64_t i = 0; i < kBlock; i += lanes) {
-    const Floats gradient = clipped(d, hn::LoadU(d, g + i), s.factor, s.limit);
+    const Floats old_w = hn::LoadU(d, w + i);
+    const Floats gradient = decayed(d, clipped(d, hn::LoadU(d, g + i), s.factor, s.limit), old_w, s.coupled);
     const Floats old_m = hn::Mul(decode_m(d, load_bytes(m + i)), scale_m);
     const Floats old_s = hn::Mul(decode<kShiftS, kLargestS>(d, load_bytes(v + i)), scale_s);
     const Floats old_v = hn::Mul(old_s, old_s);
@@ -116,7 +117,7 @@ void adam_block(const AdamBytesStep& s, float* w, uint8_t* m, uint8_t* v, float*
     const Floats v_now = hn::MulAdd(hn::MulSub(gradient, gradient, old_v), hn::Set(d, s.rest2), old_v);
     const Floats s_now = hn::Sqrt(v_now);
     const Floats step = hn::Div(hn::Mul(hn::Set(d, s.alpha), m_now), hn::Add(s_now, hn::Set(d, s.epsilon)));
-    hn::StoreU(hn::MulSub(hn::LoadU(d, w + i), hn::Set(d, s.keep), step), d, w + i);
+    hn::StoreU(hn::MulSub(old_w, hn::Set(d, s.keep), step), d, w + i);
     hn::Store(m_now, d, next_m + i);
     hn::Store(s_now, d, next_s + i);
     largest_m = hn::Max(largest_m, hn::Abs(m_now));
@@ -213,12 +214,13 @@ Prepared prepare(const Facts& facts) {
   const UpdateInputs inputs = update_inputs(facts.attrs, kUpdated, true);
   const double beta1 = facts.attrs.f("beta1", 0.9);
   const double beta2 = facts.attrs.f("beta2", 0.999);
-  const double decay = facts.attrs.f("weight_decay");
+  const DecaySettings decay(facts.attrs);
   const bool corrects_epsilon = facts.attrs.i("epsilon_after_correction") != 0;
   const AdamBytesStep settings{.alpha = 0,
                                .factor = 1,
                                .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
                                .keep = 1,
+                               .coupled = static_cast<float>(decay.coupled),
                                .rest1 = static_cast<float>(1 - beta1),
                                .rest2 = static_cast<float>(1 - beta2),
                                .epsilon = static_cast<float>(facts.attrs.f("epsilon", 1e-7)),
@@ -228,14 +230,14 @@ Prepared prepare(const Facts& facts) {
   const int64_t table_rows = inputs.is_sparse ? facts.in[0].dims[0] : 0;
   const int64_t width = inputs.is_sparse ? facts.in[0].dims[1] : 0;
   return {.kernel = make_kernel([=](const Args& args) {
-            const auto rate = static_cast<double>(*args.input<float>(inputs.rate()));
+            const auto rate = static_cast<double>(decay.rate(*args.input<float>(inputs.rate())));
             const int64_t number = *args.input<int64_t>(inputs.step());
             const auto t = static_cast<double>(number);
             AdamBytesStep step = settings;
             const double correction = std::sqrt(1 - std::pow(beta2, t));
             step.alpha = static_cast<float>(rate * correction / (1 - std::pow(beta1, t)));
             if (corrects_epsilon) step.epsilon = static_cast<float>(step.epsilon * correction);
-            step.keep = static_cast<float>(1 - decay * rate);
+            step.keep = static_cast<float>(1 - decay.decay * rate);
             step.factor = inputs.has_factor ? *args.input<float>(inputs.factor()) : 1.0F;
             step.turn = static_cast<uint32_t>(number) * 0x9e3779b9U;
             const BlockArgs blocks(args);

@@ -4,6 +4,7 @@
 
 #include "kernels/update.h"
 #include "ops/sample.h"
+#include "ops/updates/rule.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/updates/lion.cpp"
@@ -16,7 +17,7 @@
 namespace plimsoll::ops {
 namespace {
 struct LionStep {
-  float rate, factor, limit, keep, beta1, beta2;
+  float rate, factor, limit, keep, coupled, beta1, beta2;
 };
 }  // namespace
 }  // namespace plimsoll::ops
@@ -35,8 +36,8 @@ HWY_INLINE void run_lion(const LionStep& s, float* w, State* m, const float* g, 
   const Floats beta1 = hn::Set(d, s.beta1);
   const Floats beta2 = hn::Set(d, s.beta2);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
-    const Floats gradient = clipped(d, part.load(d, g + i), s.factor, s.limit);
     const Floats old_w = part.load(d, w + i);
+    const Floats gradient = decayed(d, clipped(d, part.load(d, g + i), s.factor, s.limit), old_w, s.coupled);
     const Floats old_m = load_state(part, d, m + i);
     const Floats direction = hn::MulAdd(beta1, hn::Sub(old_m, gradient), gradient);
     const Floats next_m = hn::MulAdd(beta2, hn::Sub(old_m, gradient), gradient);
@@ -76,16 +77,17 @@ void infer(Infer& n) { infer_update(n, 2, false); }
 template <class State>
 Prepared prepare_for(const Facts& facts) {
   const Update update(facts, 2, false);
-  const auto decay = static_cast<float>(facts.attrs.f("weight_decay"));
+  const auto decay = static_cast<float>(update.decay.decay);
   const LionStep settings{.rate = 0,
                           .factor = 1,
                           .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
                           .keep = 1,
+                          .coupled = update.coupled(),
                           .beta1 = static_cast<float>(facts.attrs.f("beta1", 0.9)),
                           .beta2 = static_cast<float>(facts.attrs.f("beta2", 0.99))};
   return {.kernel = make_kernel([=](const Args& args) {
             LionStep step = settings;
-            step.rate = *args.input<float>(update.inputs.rate());
+            step.rate = update.rate(args);
             step.factor = update.factor(args);
             step.keep = 1 - decay * step.rate;
             auto* w = update.variable(args);
@@ -110,7 +112,7 @@ Sample sample(std::string name, bool sparse, bool factor, const Attrs& settings,
             const Gradient g = sparse ? Gradient{s.input({Dim::batch(3), 7}), s.integers({Dim::batch(3)}, 0, 5)}
                                       : Gradient{s.input({5, 7}), {}};
             const Tensor rate = s.input({}, 0.1, 0.2);
-            lion(w, g, rate, m, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings);
+            add_update(*find_op("lion"), {w, m}, g, rate, {}, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings, {});
             return std::vector{w, m};
           },
           1e-4, false};
@@ -119,7 +121,9 @@ Sample sample(std::string name, bool sparse, bool factor, const Attrs& settings,
 std::vector<Sample> samples() {
   return {sample("defaults", false, false, {}),
           sample("all settings", false, true, {{"beta1", 0.8}, {"beta2", 0.9}, {"weight_decay", 0.01}}),
-          sample("clipped", false, false, {{"clip_value", 0.5}}), sample("rows", true, true, {}),
+          sample("clipped", false, false, {{"clip_value", 0.5}}),
+          sample("coupled, own rate", false, true, {{"coupled_decay", 0.1}, {"rate_factor", 0.5}}),
+          sample("rows", true, true, {}),
           sample("half state", false, false, {}, DType::BF16)};
 }
 
@@ -130,14 +134,22 @@ const Op kLion{.name = "lion",
                .samples = samples,
                .traits = {.elementwise = true, .updates = 0b11}};
 
-}  // namespace
-
-NodeId lion(Tensor variable, const Gradient& gradient, Tensor rate, Tensor m, Tensor factor, const Attrs& settings,
-            Name name) {
-  return add_update(kLion, {variable, m}, gradient, rate, {}, factor, settings, name);
+void check(const RuleSettings& settings) {
+  settings.expect_below_one("beta1");
+  settings.expect_below_one("beta2");
 }
 
+NodeId add(WeightUpdate& u) {
+  u.take({"beta1", "beta2"});
+  return u.add(kLion, {u.weight, u.state("m")}, false);
+}
+
+const OptimiserRule kRule{.name = "lion", .check = check, .add = add};
+
+}  // namespace
+
 OpList lion_ops() { return {&kLion}; }
+const OptimiserRule& lion_rule() { return kRule; }
 
 }  // namespace plimsoll::ops
 #endif

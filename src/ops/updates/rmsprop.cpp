@@ -4,6 +4,7 @@
 
 #include "kernels/update.h"
 #include "ops/sample.h"
+#include "ops/updates/rule.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/updates/rmsprop.cpp"
@@ -16,7 +17,7 @@
 namespace plimsoll::ops {
 namespace {
 struct RmspropStep {
-  float rate, factor, limit, keep, rho, momentum, epsilon;
+  float rate, factor, limit, keep, coupled, rho, momentum, epsilon;
 };
 template <class State>
 struct RmspropState {
@@ -38,8 +39,8 @@ HWY_INLINE void run_rmsprop(const RmspropStep& s, const RmspropState<State>& at,
   const Floats rho = hn::Set(d, s.rho);
   const Floats rest = hn::Set(d, 1 - s.rho);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
-    const Floats gradient = clipped(d, part.load(d, g + i), s.factor, s.limit);
     const Floats old = part.load(d, at.w + i);
+    const Floats gradient = decayed(d, clipped(d, part.load(d, g + i), s.factor, s.limit), old, s.coupled);
     const Floats square =
         hn::MulAdd(rho, load_state(part, d, at.square + i), hn::Mul(rest, hn::Mul(gradient, gradient)));
     store_state(part, d, square, gradient, old, 1, at.square + i);
@@ -97,17 +98,18 @@ void infer(Infer& n) {
 template <size_t kKeeps, class State>
 Prepared prepare_for(const Facts& facts) {
   const Update update(facts, updated_by(kKeeps), false);
-  const auto decay = static_cast<float>(facts.attrs.f("weight_decay"));
+  const auto decay = static_cast<float>(update.decay.decay);
   const RmspropStep settings{.rate = 0,
                              .factor = 1,
                              .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
                              .keep = 1,
+                             .coupled = update.coupled(),
                              .rho = static_cast<float>(facts.attrs.f("rho", 0.9)),
                              .momentum = static_cast<float>(facts.attrs.f("momentum")),
                              .epsilon = static_cast<float>(facts.attrs.f("epsilon", 1e-7))};
   return {.kernel = make_kernel([=](const Args& args) {
             RmspropStep step = settings;
-            step.rate = *args.input<float>(update.inputs.rate());
+            step.rate = update.rate(args);
             step.factor = update.factor(args);
             step.keep = 1 - decay * step.rate;
             update.run(args, false, [&](int64_t first, int64_t count, const float* g) {
@@ -126,6 +128,12 @@ Prepared prepare(const Facts& facts) {
   return facts.in[1].dtype == DType::BF16 ? prepare_for<kKeeps, uint16_t>(facts) : prepare_for<kKeeps, float>(facts);
 }
 
+const Op& op_that_keeps(size_t keeps) {
+  constexpr std::string_view kNames[] = {"rmsprop", "rmsprop_momentum", "rmsprop_centered",
+                                         "rmsprop_centered_momentum"};
+  return *find_op(kNames[keeps]);
+}
+
 Sample sample(std::string name, size_t keeps, bool sparse, bool factor, const Attrs& settings,
               DType state = DType::F32) {
   return {std::move(name),
@@ -134,12 +142,10 @@ Sample sample(std::string name, size_t keeps, bool sparse, bool factor, const At
                                       : Gradient{s.input({5, 7}), {}};
             const Tensor rate = s.input({}, 0.1, 0.2);
             std::vector<Tensor> updated{s.variable({5, 7}), s.variable({5, 7}, 0.5, 1, state)};
-            const Tensor velocity =
-                (keeps & kVelocity) != 0 ? updated.emplace_back(s.variable({5, 7}, -1, 1, state)) : Tensor();
-            const Tensor mean =
-                (keeps & kMean) != 0 ? updated.emplace_back(s.variable({5, 7}, -0.3, 0.3, state)) : Tensor();
-            rmsprop(updated[0], g, rate, updated[1], velocity, mean, factor ? s.input({}, 0.3, 0.9) : Tensor(),
-                    settings);
+            if ((keeps & kVelocity) != 0) updated.push_back(s.variable({5, 7}, -1, 1, state));
+            if ((keeps & kMean) != 0) updated.push_back(s.variable({5, 7}, -0.3, 0.3, state));
+            add_update(op_that_keeps(keeps), updated, g, rate, {}, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings,
+                       {});
             return updated;
           },
           1e-4, false};
@@ -149,6 +155,7 @@ std::vector<Sample> samples_plain() {
   return {sample("defaults", kNothing, false, false, {}),
           sample("all settings", kNothing, false, true,
                  {{"rho", 0.8}, {"epsilon", 1e-3}, {"weight_decay", 0.01}, {"clip_value", 0.5}}),
+          sample("coupled, own rate", kNothing, false, true, {{"coupled_decay", 0.1}, {"rate_factor", 0.5}}),
           sample("rows", kNothing, true, true, {})};
 }
 std::vector<Sample> samples_velocity() { return {sample("momentum", kVelocity, false, false, {{"momentum", 0.9}})}; }
@@ -173,18 +180,29 @@ const Op kVelocityOp = make_op<kVelocity>("rmsprop_momentum", samples_velocity);
 const Op kMeanOp = make_op<kMean>("rmsprop_centered", samples_mean);
 const Op kBothOp = make_op<kBoth>("rmsprop_centered_momentum", samples_both);
 
-}  // namespace
-
-NodeId rmsprop(Tensor variable, const Gradient& gradient, Tensor rate, Tensor square, Tensor velocity, Tensor mean,
-               Tensor factor, const Attrs& settings, Name name) {
-  std::vector<Tensor> updated{variable, square};
-  if (velocity.is_set()) updated.push_back(velocity);
-  if (mean.is_set()) updated.push_back(mean);
-  const Op& op = velocity.is_set() ? (mean.is_set() ? kBothOp : kVelocityOp) : (mean.is_set() ? kMeanOp : kPlainOp);
-  return add_update(op, updated, gradient, rate, {}, factor, settings, name);
+void check(const RuleSettings& settings) {
+  settings.expect_below_one("momentum");
+  settings.expect_below_one("rho");
+  settings.expect_positive("epsilon");
 }
 
+NodeId add(WeightUpdate& u) {
+  const bool has_velocity = u.settings["momentum"] != 0, has_mean = u.settings.is("centered");
+  u.take({"rho", "epsilon"});
+  if (has_velocity) u.take({"momentum"});
+  std::vector<Tensor> updated{u.weight, u.state("square")};
+  if (has_velocity) updated.push_back(u.state("velocity"));
+  if (has_mean) updated.push_back(u.state("mean"));
+  return u.add(op_that_keeps((has_velocity ? kVelocity : kNothing) | (has_mean ? kMean : kNothing)), std::move(updated),
+               false);
+}
+
+const OptimiserRule kRule{.name = "rmsprop", .check = check, .add = add};
+
+}  // namespace
+
 OpList rmsprop_ops() { return {&kPlainOp, &kVelocityOp, &kMeanOp, &kBothOp}; }
+const OptimiserRule& rmsprop_rule() { return kRule; }
 
 }  // namespace plimsoll::ops
 #endif

@@ -4,6 +4,7 @@
 
 #include "kernels/update.h"
 #include "ops/sample.h"
+#include "ops/updates/rule.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/updates/sgd.cpp"
@@ -16,7 +17,7 @@
 namespace plimsoll::ops {
 namespace {
 struct SgdStep {
-  float rate, factor, limit, keep, momentum;
+  float rate, factor, limit, keep, coupled, momentum;
   bool nesterov;
 };
 }  // namespace
@@ -35,8 +36,9 @@ HWY_INLINE void run_sgd(const SgdStep& s, float* w, State* velocity, const float
   const Floats keep = hn::Set(d, s.keep);
   const Floats momentum = hn::Set(d, s.momentum);
   for_vectors(count, [&](int64_t i, auto part) HWY_ATTR {
-    const Floats step = hn::Mul(rate, clipped(d, part.load(d, g + i), s.factor, s.limit));
     const Floats old = part.load(d, w + i);
+    const Floats gradient = decayed(d, clipped(d, part.load(d, g + i), s.factor, s.limit), old, s.coupled);
+    const Floats step = hn::Mul(rate, gradient);
     Floats x = hn::Mul(old, keep);
     if (velocity == nullptr) {
       x = hn::Sub(x, step);
@@ -82,23 +84,25 @@ void infer(Infer& n) {
 template <size_t kUpdated, class State>
 Prepared prepare_for(const Facts& facts) {
   const Update update(facts, kUpdated, false);
-  const auto decay = static_cast<float>(facts.attrs.f("weight_decay"));
+  const auto decay = static_cast<float>(update.decay.decay);
   const SgdStep settings{.rate = 0,
                          .factor = 1,
                          .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
                          .keep = 1,
+                         .coupled = update.coupled(),
                          .momentum = static_cast<float>(facts.attrs.f("momentum")),
                          .nesterov = facts.attrs.i("nesterov") != 0};
   return {.kernel = make_kernel([=](const Args& args) {
             SgdStep step = settings;
-            step.rate = *args.input<float>(update.inputs.rate());
+            step.rate = update.rate(args);
             step.factor = update.factor(args);
             step.keep = 1 - decay * step.rate;
             auto* w = update.variable(args);
             State* velocity = kUpdated == 2 ? args.updated<State>(1) : nullptr;
-            update.run(args, velocity == nullptr && decay == 0, [&](int64_t first, int64_t count, const float* g) {
-              run_dispatched(step, w + first, velocity ? velocity + first : nullptr, g, count);
-            });
+            update.run(args, velocity == nullptr && decay == 0 && step.coupled == 0,
+                       [&](int64_t first, int64_t count, const float* g) {
+                         run_dispatched(step, w + first, velocity ? velocity + first : nullptr, g, count);
+                       });
           }),
           .in = update.layouts,
           .workspace_bytes = update.workspace_bytes};
@@ -119,8 +123,10 @@ Sample sample(std::string name, bool momentum, bool sparse, bool factor, const A
                                       : Gradient{s.input({5, 7}), {}};
             const Tensor rate = s.input({}, 0.1, 0.2);
             const Tensor velocity = momentum ? s.variable({5, 7}, -1, 1, state) : Tensor();
-            sgd(w, g, rate, velocity, factor ? s.input({}, 0.3, 0.9) : Tensor(), settings);
-            return momentum ? std::vector{w, velocity} : std::vector{w};
+            const std::vector<Tensor> updated = momentum ? std::vector{w, velocity} : std::vector{w};
+            add_update(*find_op(momentum ? "sgd_momentum" : "sgd"), updated, g, rate, {},
+                       factor ? s.input({}, 0.3, 0.9) : Tensor(), settings, {});
+            return updated;
           },
           1e-4, false};
 }
@@ -128,8 +134,11 @@ Sample sample(std::string name, bool momentum, bool sparse, bool factor, const A
 std::vector<Sample> samples_plain() {
   return {sample("plain", false, false, false, {}),
           sample("clipped, decayed", false, false, false, {{"clip_value", 0.5}, {"weight_decay", 0.01}}),
-          sample("factor", false, false, true, {}), sample("rows", false, true, true, {}),
-          sample("rows, decayed", false, true, false, {{"weight_decay", 0.01}})};
+          sample("factor", false, false, true, {}),
+          sample("rows", false, true, true, {}),
+          sample("rows, decayed", false, true, false, {{"weight_decay", 0.01}}),
+          sample("coupled, own rate", false, false, true, {{"coupled_decay", 0.1}, {"rate_factor", 0.5}}),
+          sample("rows, coupled", false, true, false, {{"coupled_decay", 0.1}})};
 }
 
 std::vector<Sample> samples_momentum() {
@@ -153,16 +162,27 @@ const Op kSgdMomentum{.name = "sgd_momentum",
                       .samples = samples_momentum,
                       .traits = {.elementwise = true, .updates = 0b11}};
 
-}  // namespace
+bool has_velocity(const RuleSettings& settings) { return settings["momentum"] != 0; }
 
-NodeId sgd(Tensor variable, const Gradient& gradient, Tensor rate, Tensor velocity, Tensor factor,
-           const Attrs& settings, Name name) {
-  if (velocity.is_set())
-    return add_update(kSgdMomentum, {variable, velocity}, gradient, rate, {}, factor, settings, name);
-  return add_update(kSgd, {variable}, gradient, rate, {}, factor, settings, name);
+void check(const RuleSettings& settings) {
+  settings.expect_below_one("momentum");
+  if (settings.is("nesterov") && !has_velocity(settings))
+    settings.fail("nesterov needs a momentum; set momentum = 0.9");
 }
 
+NodeId add(WeightUpdate& u) {
+  if (!has_velocity(u.settings)) return u.add(kSgd, {u.weight}, false);
+  u.take({"momentum"});
+  if (u.settings.is("nesterov")) u.attrs.set("nesterov", int64_t{1});
+  return u.add(kSgdMomentum, {u.weight, u.state("velocity")}, false);
+}
+
+const OptimiserRule kRule{.name = "sgd", .check = check, .add = add, .keeps_state = has_velocity};
+
+}  // namespace
+
 OpList sgd_ops() { return {&kSgd, &kSgdMomentum}; }
+const OptimiserRule& sgd_rule() { return kRule; }
 
 }  // namespace plimsoll::ops
 #endif
