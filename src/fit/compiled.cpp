@@ -120,9 +120,8 @@ void Compiled::prune(const Pruning& pruning) {
   has_other_masks_ = true;
 }
 
-train::Spec Compiled::complete(train::Spec call) const {
-  const Dataset& main = main_data(call);
-  train::Spec spec = std::move(call);
+train::Spec Compiled::complete(train::Spec spec) const {
+  const Dataset& main = main_data(spec);
   const bool predicts = spec.purpose == train::Purpose::Predict;
   spec.own_model = std::make_shared<const ModelSpec>(
       predicts       ? make_inference_spec(model_, main.element())

@@ -37,7 +37,7 @@ class Compiled final : public model::Attachment {
 
   // The spec of a call with what the model and its options add. A call says its purpose, line, data and folder, and
   // which ranks it is one of; calls other than a fit have `batches.test` alone.
-  train::Spec complete(train::Spec call) const;
+  train::Spec complete(train::Spec spec) const;
   // An open session that serves the call, with the newest weights. Throws DoesNotFit; the weights are then in a file.
   train::Training& ready(const train::Spec& call);
   // The session as it is; null: there is none.
