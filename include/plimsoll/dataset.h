@@ -117,18 +117,6 @@ class ElementSlot {
   ElementView view_;
 };
 
-// What one stage of a dataset holds and, after some of an iteration, has done.
-struct StageReport {
-  std::string name;  // "batch(32)"
-  Bytes bytes = 0;
-  int threads = 0;
-  int64_t elements = 0;           // handed on
-  int64_t busy_ns = 0;            // of all threads of the stage
-  int64_t waiting_ns = 0;         // for another thread
-  int64_t skipped = 0;            // bad elements passed over
-  std::string last_skipped = {};  // what was wrong with the last of them
-};
-
 // Where an iteration stands. The same dataset goes on from here with the same elements, whatever its threads.
 struct DatasetState {
   uint64_t dataset = 0;  // tells one dataset from another

@@ -102,23 +102,13 @@ struct SessionOptions {
   // bytes, be readable to the next multiple of that, and stay as it is until the run is over: batches of a pipeline
   // are. False: a run copies its feeds first.
   bool reads_feeds_in_place = false;
-  // On a line that covers the process, what the caller takes while the session is open: in all, and for each action of
-  // a plan.
-  Bytes caller_bytes = 0;
-  Bytes caller_step_bytes = 0;
-  // Room is left for the plans of so many more steps like the last one, to be planned before the session opens.
-  int later_plans = 0;
   // On a line that covers the process, room is left to plan a step for another batch size while the session is open.
   bool plans_other_batches = true;
   // Plans that run() makes for other batch sizes hold at most this together; the least recently used goes first.
   Bytes plan_cache_bytes = 16 * MiB;
-  // False: what only reports read (tasks, names, lives) is freed when the session opens.
-  bool keeps_plans = true;
   // Checks all that each operator writes: a step that fetches a number which is not finite, or leaves one in a
   // variable, throws Error(BadNumbers) with the first operator that wrote one. Costs a pass over all values.
   bool finds_bad_numbers = false;
-  // The time in which ranks that train together add up so many bytes; empty: there are no other ranks.
-  std::function<double(double bytes)> exchange_ns = {};
   uint64_t seed = 0;
   Levers levers = {};
   bool masks = true;  // keep one bit an element instead of the output of relu or clip where that is enough

@@ -82,7 +82,7 @@ class CheckpointWriter final : public Callback {
     if (options_.every_seconds == 0) return false;
     const bool is_here = Clock::now() - saved_at_ >= Seconds(options_.every_seconds);
     const train::Training& training = train::loop_of(run).training();
-    const auto& communicator = training.communicator;
+    const auto& communicator = training.spec.communicator;
     return communicator && !training.first_rank_saves ? communicator->gather_texts(is_here ? "1" : "0").front() == "1"
                                                       : is_here;
   }

@@ -89,7 +89,7 @@ class EarlyStop final : public FailingCallback {
   // Ranks that hold the same variables have one file.
   void save_once(FitRun& run) {
     const auto* loop = dynamic_cast<const train::TrainingLoop*>(&run);
-    const ranks::Communicator* others = loop == nullptr ? nullptr : loop->training().communicator.get();
+    const ranks::Communicator* others = loop == nullptr ? nullptr : loop->training().spec.communicator.get();
     if (others == nullptr || others->rank() == 0 || !loop->training().slices.is_empty() || options_.folder.empty())
       run.save_weights(file());
   }

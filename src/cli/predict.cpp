@@ -6,11 +6,10 @@
 #include <plimsoll/error.h>
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "input/opening/batches.h"
 #include "memory/process.h"
 #include "report/training_report.h"
 #include "train/data_names.h"
-#include "train/evaluate.h"
+#include "train/predict.h"
 #include "train/prediction_writer.h"
 
 namespace plimsoll::cli {
@@ -25,15 +24,12 @@ train::Spec spec_to_predict(const Arguments& arguments) {
   return spec;
 }
 
-void predict(train::Training& training, train::Inputs& inputs, train::PredictionWriter& writer) {
-  inputs.start_epoch(0);
-  input::BatchFeeds feeds(training.fed, inputs.element());
-  while (const ElementView* batch = inputs.next()) {
-    stop_if_asked();
-    writer.write(training.session->run_like(training.predict_step, feeds.of(*batch))[0]);
-  }
-  inputs.stop();
+void write_predictions(train::Training& training, train::Inputs& inputs, train::PredictionWriter& writer) {
   stop_if_asked();
+  train::predict(training, inputs, [&](const Results& outputs, int64_t /*samples*/) {
+    writer.write(outputs[0]);
+    stop_if_asked();
+  });
   memory::drop_code_near(training.line->limit());  // closing runs other code than the steps did
   writer.finish();
 }
@@ -61,7 +57,7 @@ int run_predict(const Arguments& arguments) {
   training->session->open();
   stop_if_asked();
   load_trained(*training, weights, arguments);
-  predict(*training, inputs, *writer);
+  write_predictions(*training, inputs, *writer);
   memory::drop_code_near(training->line->limit());
   const Bytes peak = peak_resident_bytes(), line = training->line->limit();
   print_now(plan_goes_to, arguments.json ? report::prediction_json(facts.samples, arguments.output, peak, line) + "\n"

@@ -13,7 +13,7 @@
 #include "report/shrunk.h"
 #include "shrink/quantise.h"
 #include "train/data_names.h"
-#include "train/inputs.h"
+#include "train/predict.h"
 #include "weights/weights_file.h"
 
 namespace plimsoll::cli {
@@ -69,16 +69,14 @@ void run_over_data(const train::Spec& spec, const std::string& weights, int64_t 
   train::Inputs inputs(*training, *spec.data.test);
   training->session->open();
   weights::load_weights(*training->session, training->graph, weights);
-  input::BatchFeeds feeds(training->fed, inputs.element());
-  inputs.start_epoch(0);
-  int64_t samples = 0;
-  while (const ElementView* batch = samples < most_samples ? inputs.next() : nullptr) {
-    stop_if_asked();
-    const int64_t count = input::samples_of(*batch);
-    each(Results(training->session->run_like(training->predict_step, feeds.of(*batch))), count);
-    samples += count;
-  }
-  inputs.stop();
+  stop_if_asked();
+  train::predict(
+      *training, inputs,
+      [&](const Results& outputs, int64_t samples) {
+        each(outputs, samples);
+        stop_if_asked();
+      },
+      most_samples);
 }
 
 report::ShrunkFacts facts_of(const QuantiseReport& report, const std::string& output, Bytes line) {

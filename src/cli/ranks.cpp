@@ -74,7 +74,7 @@ std::unique_ptr<train::Training> make_training_of_rank(const train::Spec& spec) 
 }
 
 void expect_same_training(const Arguments& arguments, const train::Training& training) {
-  ranks::expect_same_on_ranks(*training.communicator, facts_of(arguments, training));
+  ranks::expect_same_on_ranks(*training.spec.communicator, facts_of(arguments, training));
   train::expect_matching_exchanges(training);
 }
 

@@ -93,7 +93,7 @@ void print_stages(const train::Training& training, bool as_json) {
       fmt::format("{} weights, the plan takes {} of {}", count_weights(training.graph),
                   format_bytes(training.session->peak_bytes()), format_bytes(training.line->limit()));
   std::string text = fmt::format("stages  {} micro-batches of {}\n", place.micro_batches, place.samples);
-  const std::vector<std::string> all = training.communicator->gather_texts(own);
+  const std::vector<std::string> all = training.spec.communicator->gather_texts(own);
   for (size_t rank = 0; rank < all.size(); ++rank)
     text += fmt::format("        rank {}{}: {}\n", rank,
                         rank > 0 ? fmt::format(", from {}", place.first_layers[rank - 1]) : "", all[rank]);
@@ -103,11 +103,12 @@ void print_stages(const train::Training& training, bool as_json) {
 // Prints what all replicas take; all of them call it.
 void print_replicas(const train::Training& training, bool as_json) {
   Bytes held = 0;
-  for (const std::string& text : training.communicator->gather_texts(std::to_string(training.session->arena_bytes())))
+  for (const std::string& text :
+       training.spec.communicator->gather_texts(std::to_string(training.session->arena_bytes())))
     held += std::stoll(text);
   if (!as_json)
     print_now(stdout, fmt::format("replicas {} under this line: their tensors take {}, the process beside them {}\n",
-                                  training.communicator->size(), format_bytes(held),
+                                  training.spec.communicator->size(), format_bytes(held),
                                   format_bytes(training.line->process_bytes())));
 }
 
@@ -186,7 +187,7 @@ report::Config resolve_config(const Arguments& arguments, const train::Spec& spe
   };
   for (const char* name : {"run", "resume", "json", "progress", "auto-batch"}) report::remove_entry(config, name);
   set("model", Kind::Text, arguments.model);
-  set("batch", Kind::Whole, fmt::format("{}", training.batch));
+  set("batch", Kind::Whole, fmt::format("{}", training.spec.batch));
   set("memory", Kind::Text, fmt::format("{}", training.line->limit()));
   set("optimizer", Kind::Text, arguments.optimiser);
   if (arguments.weights.empty()) set("lr", Kind::Real, fmt::format("{}", train::optimiser_of(spec).learning_rate));
@@ -236,10 +237,10 @@ void expect_pruned(const Arguments& arguments, const train::Spec& spec, const tr
   if (!spec.pruning || loop.steps_per_epoch() == 0) return;
   int64_t done = 0;
   training.session->get(training.pruned.step, &done, sizeof done);
-  const int64_t groups = (loop.steps_per_epoch() + training.accumulate - 1) / training.accumulate;
+  const int64_t groups = (loop.steps_per_epoch() + training.spec.accumulate - 1) / training.spec.accumulate;
   int64_t updates = arguments.epochs * groups;
   if (arguments.run.empty() && arguments.steps > 0)
-    updates = std::min(updates, (arguments.steps + training.accumulate - 1) / training.accumulate);
+    updates = std::min(updates, (arguments.steps + training.spec.accumulate - 1) / training.spec.accumulate);
   const int64_t first = model::first_pruning_step(*spec.pruning);
   if (done + updates + 1 < first)
     throw ranks::AgreedError(

@@ -43,18 +43,23 @@ void write_weight(const graph::ModelWeight& weight, const std::string& name, con
   });
 }
 
+const Dataset& main_data(const train::Spec& call) {
+  return call.batches.train ? *call.batches.train : *call.batches.test;
+}
+
 // Steps of validation are fed like those of training.
-void expect_same_samples(const ModelSpec& model, const SessionNeed& need) {
-  for (const Component& component : need.data.train->element()) {
+void expect_same_samples(const train::Spec& spec) {
+  const ModelSpec& model = *spec.own_model;
+  for (const Component& component : spec.batches.train->element()) {
     const bool is_fed =
         std::find(model.components.begin(), model.components.end(), component.name) != model.components.end();
-    const bool is_left_out = component.name == need.weights.component && !need.weights.weigh_validation;
-    if (is_fed && !is_left_out && !has_component(need.data.test->element(), component))
-      throw Error(
-          fmt::format("fit: the validation data has {} where the training data has {}; both must have the same "
-                      "'{}'",
-                      to_string(need.data.test->element()), to_string(need.data.train->element()), component.name),
-          ErrorKind::Usage);
+    const bool is_left_out = component.name == spec.sample_weights.component && !spec.sample_weights.weigh_validation;
+    if (is_fed && !is_left_out && !has_component(spec.batches.test->element(), component))
+      throw Error(fmt::format("fit: the validation data has {} where the training data has {}; both must have the same "
+                              "'{}'",
+                              to_string(spec.batches.test->element()), to_string(spec.batches.train->element()),
+                              component.name),
+                  ErrorKind::Usage);
   }
 }
 
@@ -67,18 +72,26 @@ int64_t last_batch(const std::optional<Dataset>& dataset, bool& is_known) {
 
 }  // namespace
 
+train::Spec call_on(const Dataset& dataset, const MemoryLine& line, train::Purpose purpose) {
+  train::Spec call;
+  call.purpose = purpose;
+  call.own_line = line;
+  call.batches.test = dataset;
+  return call;
+}
+
 Compiled& compiled_of(const Model& model) {
   if (model.state() == nullptr) throw Error("the model is empty; make it from layers or from a function first");
-  std::shared_ptr<model::Companion>& companion = model.state()->companion;
-  if (!companion) {
+  std::shared_ptr<model::Attachment>& attachment = model.state()->attachment;
+  if (!attachment) {
     const Model copy(model.name(), model.inputs(), model.outputs(), model.state()->function);
     copy.state()->weights = model.state()->weights;
     copy.state()->called_with = model.state()->called_with;
     copy.state()->stored = model.state()->stored;
     copy.state()->starts_fresh = model.state()->starts_fresh;
-    companion = std::make_shared<Compiled>(copy);
+    attachment = std::make_shared<Compiled>(copy);
   }
-  return static_cast<Compiled&>(*companion);
+  return static_cast<Compiled&>(*attachment);
 }
 
 Compiled::Compiled(Model model) : model_(std::move(model)) {}
@@ -107,41 +120,30 @@ void Compiled::prune(const Pruning& pruning) {
   has_other_masks_ = true;
 }
 
-train::Spec Compiled::spec_for(const SessionNeed& need) const {
-  const Dataset& main = need.main_data();
-  train::Spec spec;
+train::Spec Compiled::complete(train::Spec spec) const {
+  const Dataset& main = main_data(spec);
+  const bool predicts = spec.purpose == train::Purpose::Predict;
   spec.own_model = std::make_shared<const ModelSpec>(
-      need.purpose == train::Purpose::Predict ? make_inference_spec(model_, main.element())
-      : is_compiled_                          ? make_model_spec(model_, options_, main.element(), need.weights)
-                                              : make_stored_spec(model_, main.element()));
-  if (need.data.train && need.data.test) expect_same_samples(*spec.own_model, need);
+      predicts       ? make_inference_spec(model_, main.element())
+      : is_compiled_ ? make_model_spec(model_, options_, main.element(), spec.sample_weights)
+                     : make_stored_spec(model_, main.element()));
+  if (spec.batches.train && spec.batches.test) expect_same_samples(spec);
   spec.batch = input::count_batches(main).batch;
   spec.optimiser = options_.optimiser;
   spec.seed = options_.seed;
-  spec.purpose = need.purpose;
-  spec.communicator = need.communicator;
-  spec.network = need.network;
-  spec.shards = need.shards;
-  spec.stages = need.stages;
-  spec.threads = need.threads;
-  spec.shares_batches = need.shares_batches;
-  spec.predicts = need.shards == 0 && !need.stages.is_set() &&
-                  !need.communicator;  // a session of replicas or ranks is not used after the training
+  // A session of replicas or ranks is not used after the training.
+  spec.predicts = spec.shards == 0 && !spec.stages.is_set() && !spec.communicator;
   spec.loads_weights = true;
-  if (need.purpose == train::Purpose::Predict && state_ != State::InFile) spec.weights_file = given_weights_;
-  spec.batches = need.data;
-  spec.own_line = need.line;
+  if (predicts && state_ != State::InFile) spec.weights_file = given_weights_;
   spec.levers = options_.levers;
   spec.policy = options_.policy;
   spec.freeze = options_.freeze;
   spec.accumulate = options_.accumulate;
   spec.pruning = pruning_;
-  spec.scratch_folder = need.scratch;
-  spec.log_bytes = need.callback_bytes;
   bool is_known = true;
-  spec.last_batches.train = last_batch(need.data.train, is_known);
-  spec.last_batches.evaluate = last_batch(need.data.test, is_known);
-  if (need.purpose == train::Purpose::Predict) std::swap(spec.last_batches.evaluate, spec.last_batches.predict);
+  spec.last_batches.train = last_batch(spec.batches.train, is_known);
+  spec.last_batches.evaluate = last_batch(spec.batches.test, is_known);
+  if (predicts) std::swap(spec.last_batches.evaluate, spec.last_batches.predict);
   if (!is_known) spec.plans_other_batches = true;
   return spec;
 }
@@ -149,59 +151,61 @@ train::Spec Compiled::spec_for(const SessionNeed& need) const {
 bool Compiled::knows_last_batch(const Dataset& dataset,
                                 session::Request (*make)(const model::TrainingGraph&, int64_t)) const {
   const std::optional<int64_t> rest = input::count_batches(dataset).rest;
-  if (training_->plans_other_batches || rest == 0) return true;
+  if (training_->spec.plans_other_batches || rest == 0) return true;
   if (!rest) return false;
   const session::Request wanted = make(training_->passes, *rest);
   const auto& steps = training_->session->steps();
   return std::any_of(steps.begin(), steps.end(), [&](const auto& step) { return step.request == wanted; });
 }
 
-bool Compiled::serves(const SessionNeed& need) const {
-  if (!training_ || !(need.line == made_for_->line) || need.scratch != made_for_->scratch) return false;
-  if (need.callback_bytes > made_for_->callback_bytes) return false;
-  if (need.communicator || need.shards > 0 || training_->shards.is_cut) return false;
-  if (need.stages.is_set() || training_->place.is_set()) return false;
-  const train::Purpose can = made_for_->purpose;
-  if (need.purpose == train::Purpose::Train && (can != train::Purpose::Train || !(need.weights == made_for_->weights)))
+bool Compiled::serves(const train::Spec& call) const {
+  if (!training_ || !(*call.own_line == *made_for_->own_line) || call.scratch_folder != made_for_->scratch_folder)
     return false;
-  if (need.purpose == train::Purpose::Evaluate && can == train::Purpose::Predict) return false;
-  for (const std::optional<Dataset>& dataset : {need.data.train, need.data.test}) {
+  if (call.log_bytes > made_for_->log_bytes) return false;
+  if (call.communicator || call.shards > 0 || training_->shards.is_cut) return false;
+  if (call.stages.is_set() || training_->place.is_set()) return false;
+  const train::Purpose can = made_for_->purpose;
+  if (call.purpose == train::Purpose::Train &&
+      (can != train::Purpose::Train || !(call.sample_weights == made_for_->sample_weights)))
+    return false;
+  if (call.purpose == train::Purpose::Evaluate && can == train::Purpose::Predict) return false;
+  for (const std::optional<Dataset>& dataset : {call.batches.train, call.batches.test}) {
     if (!dataset) continue;
     const Bytes taken = dataset->bytes() - input::kept_bytes(*input::recipe_of(*dataset));
-    if (input::count_batches(*dataset).batch != training_->batch || taken > training_->data_bytes) return false;
+    if (input::count_batches(*dataset).batch != training_->spec.batch || taken > training_->data_bytes) return false;
     if (training_->reads_in_place && !input::lie_aligned(*dataset)) return false;
     // Inputs alone are enough to predict.
     const size_t inputs = training_->passes.inputs.size();
-    const size_t wanted = need.purpose == train::Purpose::Predict ? inputs : training_->fed.size();
-    const ElementSpec& known = made_for_->main_data().element();
+    const size_t wanted = call.purpose == train::Purpose::Predict ? inputs : training_->fed.size();
+    const ElementSpec& known = main_data(*made_for_).element();
     for (size_t i = 0; i < wanted; ++i) {
       const auto component = std::find_if(known.begin(), known.end(),
                                           [&](const Component& c) { return c.name == training_->fed[i].component; });
       if (component == known.end() || !has_component(dataset->element(), *component)) return false;
     }
   }
-  if (need.data.train && !knows_last_batch(*need.data.train, train::train_request)) return false;
-  if (!need.data.test) return true;
-  return knows_last_batch(*need.data.test,
-                          need.purpose == train::Purpose::Predict ? train::predict_request : train::evaluate_request);
+  if (call.batches.train && !knows_last_batch(*call.batches.train, train::train_request)) return false;
+  if (!call.batches.test) return true;
+  return knows_last_batch(*call.batches.test,
+                          call.purpose == train::Purpose::Predict ? train::predict_request : train::evaluate_request);
 }
 
-train::Training& Compiled::ready(const SessionNeed& need) {
-  if (need.purpose == train::Purpose::Train) remember(need);
-  if (!serves(need)) {
+train::Training& Compiled::ready(const train::Spec& call) {
+  if (call.purpose == train::Purpose::Train) remember(call);
+  if (!serves(call)) {
     release_all();
-    training_ = train::make_training(spec_for(need));
-    made_for_.emplace(need);
+    training_ = train::make_training(complete(call));
+    made_for_.emplace(call);
     training_->session->open();
     if (state_ == State::InFile) load_state(file_->path());
-    if ((has_other_state_ || has_other_masks_) && need.purpose == train::Purpose::Train) {
+    if ((has_other_state_ || has_other_masks_) && call.purpose == train::Purpose::Train) {
       reset_state(has_other_state_ ? "" : "pruning/");
       has_other_state_ = has_other_masks_ = false;
       state_ = State::InSession;
     }
     // A stage of a pipeline changes a part of the weights, which count when all ranks have theirs: see keep_stages.
     if (training_->place.stages > 1)
-      session::copy_weights_in(*training_->session, training_->graph.body(), training_->seed);
+      session::copy_weights_in(*training_->session, training_->graph.body(), training_->spec.seed);
     else
       training_->session->link_weights(true, [this] { return make_room(); });
   }
@@ -213,9 +217,9 @@ train::Training& Compiled::ready(const SessionNeed& need) {
   return *training_;
 }
 
-// Keeps the need without replicas, ranks and stages, as this process alone would have it.
-void Compiled::remember(const SessionNeed& need) {
-  last_.emplace(need);
+// Keeps the call without replicas, ranks and stages, as this process alone would have it.
+void Compiled::remember(const train::Spec& call) {
+  last_.emplace(call);
   last_->communicator = nullptr;
   last_->shards = last_->threads = 0;
   last_->stages = {};
@@ -250,7 +254,7 @@ void Compiled::take_state(const std::string& path) {
 // Another file each time: models may still have their numbers in the last one.
 void Compiled::make_file() {
   file_ = std::make_shared<memory::TemporaryFile>();
-  file_->create(made_for_->scratch, "plimsoll-weights");
+  file_->create(made_for_->scratch_folder, "plimsoll-weights");
 }
 
 // Sets the optimiser's state as when the session opened: all elements of a state start as one number.
@@ -359,15 +363,15 @@ void Compiled::save_weights(const std::string& path) {
 
 // The spec that it was trained with, else the one it was loaded with, else that of the last call.
 ModelSpec Compiled::spec_to_save() const {
-  const auto spec_of_need = [&](const SessionNeed& need) { return *spec_for(need).own_model; };
-  if (last_) return spec_of_need(*last_);
+  const auto spec_of = [&](const train::Spec& call) { return *complete(call).own_model; };
+  if (last_) return spec_of(*last_);
   if (const auto& stored = model_.state()->stored) {
     ModelSpec spec;
     spec.model = model_;
     spec.can_train = stored->traced->training.has_value();
     return model::replay_spec(spec, stored->traced);
   }
-  if (made_for_) return spec_of_need(*made_for_);
+  if (made_for_) return spec_of(*made_for_);
   if (!model_.state()->called_with->empty()) {
     ModelSpec spec;
     spec.model = model_;
@@ -382,10 +386,10 @@ ModelSpec Compiled::spec_to_save() const {
 void Compiled::save_model(const std::string& path, const Preprocessing& preprocessing) {
   ModelSpec spec = spec_to_save();
   spec.preprocessing = preprocessing;
-  if (spec.preprocessing.class_names.empty() && last_ && last_->data.train)
-    spec.preprocessing.class_names = last_->data.train->class_names();
+  if (spec.preprocessing.class_names.empty() && last_ && last_->batches.train)
+    spec.preprocessing.class_names = last_->batches.train->class_names();
   if (last_ || made_for_)
-    spec.batch = std::max<int64_t>(1, input::count_batches((last_ ? *last_ : *made_for_).main_data()).batch);
+    spec.batch = std::max<int64_t>(1, input::count_batches(main_data(last_ ? *last_ : *made_for_)).batch);
   const model::TracedModel traced = model::trace(spec, spec.can_train ? model::Passes::All : model::Passes::Inference);
   if (training_ && training_->place.stages <= 1)
     return store::save_model(path, spec, traced, store::weights_of(*training_->session, training_->graph));

@@ -20,28 +20,9 @@
 
 namespace plimsoll::fit {
 
-// What a call needs of a session.
-struct SessionNeed {
-  train::Purpose purpose = train::Purpose::Train;
-  MemoryLine line;
-  input::BatchedData data = {};  // both for a fit; other calls have `data.test` alone
-  SampleWeights weights = {};
-  std::string scratch = {};
-  Bytes callback_bytes = 0;
-  // For a training on several replicas or ranks: see Spec.
-  std::shared_ptr<ranks::Communicator> communicator = {};
-  ranks::NetworkSpeed network = {};
-  int64_t shards = 0;
-  train::StageOptions stages = {};
-  int threads = 0;
-  bool shares_batches = false;
-
-  const Dataset& main_data() const { return data.train ? *data.train : *data.test; }
-};
-
 // The weights are those of the model (graph/model_weights.h), which the open session shares with all others who use the
 // model. Beside them, a session has the optimiser's state: it goes to a file when the session is released.
-class Compiled final : public model::Companion {
+class Compiled final : public model::Attachment {
  public:
   explicit Compiled(Model model);
   ~Compiled() override;  // with its model
@@ -54,13 +35,14 @@ class Compiled final : public model::Companion {
   bool is_compiled() const { return is_compiled_; }
   void prune(const Pruning& pruning);
 
-  // What is planned for that need.
-  train::Spec spec_for(const SessionNeed& need) const;
-  // An open session that serves the need, with the newest weights. Throws DoesNotFit; the weights are then in a file.
-  train::Training& ready(const SessionNeed& need);
+  // The spec of a call with what the model and its options add. A call says its purpose, line, data and folder, and
+  // which ranks it is one of; calls other than a fit have `batches.test` alone.
+  train::Spec complete(train::Spec spec) const;
+  // An open session that serves the call, with the newest weights. Throws DoesNotFit; the weights are then in a file.
+  train::Training& ready(const train::Spec& call);
   // The session as it is; null: there is none.
   train::Training* open_training() { return training_.get(); }
-  bool serves(const SessionNeed& need) const;
+  bool serves(const train::Spec& call) const;
   void release();
   // Also of others who hold weights of the model: all of them are in files then, and take no memory.
   void release_all();
@@ -88,8 +70,8 @@ class Compiled final : public model::Companion {
     Compiled& compiled_;
   };
 
-  const std::optional<SessionNeed>& last_need() const { return last_; }  // of the last fit or plan
-  void remember(const SessionNeed& need);
+  const std::optional<train::Spec>& last_call() const { return last_; }  // of the last fit or plan
+  void remember(const train::Spec& call);
 
  private:
   bool knows_last_batch(const Dataset& dataset, session::Request (*make)(const model::TrainingGraph&, int64_t)) const;
@@ -107,7 +89,7 @@ class Compiled final : public model::Companion {
   bool is_compiled_ = false;
   std::atomic<bool> is_busy_ = false;
   std::unique_ptr<train::Training> training_;
-  std::optional<SessionNeed> made_for_, last_;
+  std::optional<train::Spec> made_for_, last_;  // calls
   std::shared_ptr<memory::TemporaryFile> file_ = std::make_shared<memory::TemporaryFile>();
   enum class State { Initial, InSession, InFile };
   State state_ = State::Initial;  // where the newest state of the optimiser is
@@ -119,6 +101,9 @@ class Compiled final : public model::Companion {
   std::string given_weights_;                           // whose state is to be loaded before the next call
   std::function<void(train::Training&)> given_change_;  // to be applied after that
 };
+
+// A call that trains nothing.
+train::Spec call_on(const Dataset& dataset, const MemoryLine& line, train::Purpose purpose);
 
 Compiled& compiled_of(const Model& model);  // made when it is first asked for
 

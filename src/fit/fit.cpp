@@ -105,23 +105,26 @@ void expect_same_classes(const std::vector<std::string>& known, const Dataset& d
               ErrorKind::BadData);
 }
 
-SessionNeed need_of(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) {
+train::Spec call_of(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) {
   check(options);
-  SessionNeed need{
-      .purpose = train::Purpose::Train, .line = line, .data = data_of(dataset, options), .scratch = options.scratch};
-  for (const auto& callback : options.callbacks) need.callback_bytes += callback->bytes();
-  need.callback_bytes += std::min(options.epochs, kMostEpochsPlanned) * kBytesOfEpoch;
-  need.weights = {options.class_weight, options.sample_weight, has_component(need.data.test, options.sample_weight)};
-  const input::BatchCount train = input::count_batches(*need.data.train);
-  if (need.data.test) {
-    expect_same_classes(need.data.train->class_names(), *need.data.test, "the training data");
-    const input::BatchCount test = input::count_batches(*need.data.test);
+  train::Spec call;
+  call.own_line = line;
+  call.batches = data_of(dataset, options);
+  call.scratch_folder = options.scratch;
+  for (const auto& callback : options.callbacks) call.log_bytes += callback->bytes();
+  call.log_bytes += std::min(options.epochs, kMostEpochsPlanned) * kBytesOfEpoch;
+  call.sample_weights = {options.class_weight, options.sample_weight,
+                         has_component(call.batches.test, options.sample_weight)};
+  const input::BatchCount train = input::count_batches(*call.batches.train);
+  if (call.batches.test) {
+    expect_same_classes(call.batches.train->class_names(), *call.batches.test, "the training data");
+    const input::BatchCount test = input::count_batches(*call.batches.test);
     expect_option(test.batch == train.batch || (test.batches == 1 && test.batch < train.batch),
                   "the validation data must have batches of the same size as the training data");
     expect_option(test.batches != Dataset::kInfinite || options.validation_steps > 0,
                   "the validation data has no end; give validation_steps, or leave out repeat()");
   }
-  return need;
+  return call;
 }
 
 // A line for each epoch.
@@ -157,12 +160,12 @@ Forecast Model::plan(const Dataset& dataset, const MemoryLine& line) const { ret
 Forecast Model::plan(const Dataset& dataset, const MemoryLine& line, const FitOptions& options) const {
   fit::Compiled& compiled = fit::expect_compiled(*this);
   const fit::Compiled::Turn turn(compiled);
-  const fit::SessionNeed need = fit::need_of(dataset, line, options);
-  compiled.remember(need);
+  const train::Spec call = fit::call_of(dataset, line, options);
+  compiled.remember(call);
   if (options.strategy.contents().kind != together::StrategyKind::Alone)
-    return fit::plan_together(compiled, need, options.strategy.contents());
+    return fit::plan_together(compiled, call, options.strategy.contents());
   compiled.release_all();  // frees what its session holds: the planned one replaces it
-  return forecast::forecast(compiled.spec_for(need));
+  return forecast::forecast(compiled.complete(call));
 }
 
 History Model::fit(const Dataset& dataset, const MemoryLine& line) { return fit(dataset, line, {}); }
@@ -171,7 +174,7 @@ History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOpti
   const Model alive = *this;  // a callback may let go of the last handle
   fit::Compiled& compiled = fit::expect_compiled(*this);
   const fit::Compiled::Turn turn(compiled);
-  const fit::SessionNeed need = fit::need_of(dataset, line, options);
+  const train::Spec call = fit::call_of(dataset, line, options);
   Callbacks callbacks = options.callbacks;
   if (options.verbose) callbacks.insert(callbacks.begin(), std::make_shared<fit::EpochLines>());
   train::LoopOptions loop_options{.epochs = options.epochs,
@@ -183,8 +186,8 @@ History Model::fit(const Dataset& dataset, const MemoryLine& line, const FitOpti
                                   .schedule = compiled.options().schedule};
   const together::StrategyContents& strategy = options.strategy.contents();
   if (strategy.kind != together::StrategyKind::Alone)
-    return fit::fit_together(compiled, need, strategy, loop_options, std::move(callbacks));
-  train::Training& training = compiled.ready(need);
+    return fit::fit_together(compiled, call, strategy, loop_options, std::move(callbacks));
+  train::Training& training = compiled.ready(call);
   compiled.set_trained();
   return train::TrainingLoop(training, loop_options, std::move(callbacks)).run();
 }
@@ -193,8 +196,7 @@ Evaluation Model::evaluate(const Dataset& dataset, const MemoryLine& line) {
   fit::Compiled& compiled = fit::compiled_of(*this);  // where it is not compiled: by the objective it was saved with
   const fit::Compiled::Turn turn(compiled);
   fit::expect_same_classes(preprocessing().class_names, dataset, "the model");
-  train::Training& training =
-      compiled.ready({.purpose = train::Purpose::Evaluate, .line = line, .data = {{}, dataset}});
+  train::Training& training = compiled.ready(fit::call_on(dataset, line, train::Purpose::Evaluate));
   train::Inputs inputs(training, dataset);
   const train::Score score = train::evaluate(training, inputs);
   return {score.values, score.samples};
@@ -210,12 +212,12 @@ double Evaluation::operator[](std::string_view name) const {
 std::string Model::summary(int64_t batch) const {
   fit::Compiled& compiled = fit::expect_compiled(*this);
   if (batch < 0) throw Error("summary: a batch can't be negative", ErrorKind::Usage);
-  if (!compiled.last_need())
+  if (!compiled.last_call())
     throw Error(fmt::format("model '{}' was shown no training data yet; call plan or fit first, or "
                             "summary(dataset, line)",
                             name()),
                 ErrorKind::Usage);
-  train::Spec spec = compiled.spec_for(*compiled.last_need());
+  train::Spec spec = compiled.complete(*compiled.last_call());
   if (batch > 0 && batch != spec.batch) {
     spec.batch = batch;
     spec.last_batches = {};
@@ -226,7 +228,7 @@ std::string Model::summary(int64_t batch) const {
 }
 
 std::string Model::summary(const Dataset& dataset, const MemoryLine& line) const {
-  fit::expect_compiled(*this).remember(fit::need_of(dataset, line, {}));
+  fit::expect_compiled(*this).remember(fit::call_of(dataset, line, {}));
   return summary();
 }
 

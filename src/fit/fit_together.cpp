@@ -56,13 +56,13 @@ std::chrono::milliseconds timeout_of(const together::StrategyContents& strategy)
 
 class MirroredFit {
  public:
-  MirroredFit(Compiled& compiled, SessionNeed need, const together::StrategyContents& strategy)
+  MirroredFit(Compiled& compiled, train::Spec call, const together::StrategyContents& strategy)
       : compiled_(compiled),
-        need_(std::move(need)),
+        call_(std::move(call)),
         group_(strategy.replicas, timeout_of(strategy)),
         ending_(compiled) {
-    need_.shards = strategy.options.shards;
-    need_.network = group_.network();
+    call_.shards = strategy.options.shards;
+    call_.network = group_.network();
   }
 
   History run(const train::LoopOptions& options, Callbacks callbacks) {
@@ -89,19 +89,19 @@ class MirroredFit {
   // One after another, each on its own thread: kernels are made for the number of threads that they run with.
   void plan() {
     const int count = group_.count();
-    together::ReplicaLine line(need_.line, count);
+    together::ReplicaLine line(*call_.own_line, count);
     for (int i = 0; i < count; ++i) {
-      SessionNeed need = need_;
-      if (count > 1) need.communicator = group_.end(i);
-      need.threads = group_.threads_of(i);
-      need.shares_batches = count > 1;
+      train::Spec call = call_;
+      if (count > 1) call.communicator = group_.end(i);
+      call.threads = group_.threads_of(i);
+      call.shares_batches = count > 1;
       line.plan(i, [&] {
         group_.run_on(i, [&] {
           if (i == 0) {
-            compiled_.ready(need);
+            compiled_.ready(call);
             return;
           }
-          others_.push_back(train::make_training(compiled_.spec_for(need)));
+          others_.push_back(train::make_training(compiled_.complete(call)));
           others_.back()->session->open();
         });
       });
@@ -109,7 +109,7 @@ class MirroredFit {
   }
 
   Compiled& compiled_;
-  SessionNeed need_;
+  train::Spec call_;
   together::ReplicaGroup group_;
   const Ending ending_;
   std::vector<std::unique_ptr<train::Training>> others_;
@@ -121,17 +121,17 @@ const together::JoinedRanks& own_ranks(const together::StrategyContents& strateg
   return joined;
 }
 
-// Adds what this rank is among the others to the need, and holds the bytes of MPI while it lives.
+// Adds what this rank is among the others to the call, and holds the bytes of MPI while it lives.
 struct RankPlace {
-  RankPlace(SessionNeed& need, const together::StrategyContents& strategy) {
-    need.shards = strategy.options.shards;
-    need.stages = strategy.stages;
+  RankPlace(train::Spec& call, const together::StrategyContents& strategy) {
+    call.shards = strategy.options.shards;
+    call.stages = strategy.stages;
     if (!together::is_one_of_several()) return;
     const together::JoinedRanks& joined = own_ranks(strategy);
-    need.communicator = joined.communicator;
-    need.network = joined.network;
-    need.threads = joined.threads;
-    if (need.line.covers_process()) mpi = need.line.reserve(Tag::Runtime, joined.bytes);
+    call.communicator = joined.communicator;
+    call.network = joined.network;
+    call.threads = joined.threads;
+    if (call.own_line->covers_process()) mpi = call.own_line->reserve(Tag::Runtime, joined.bytes);
   }
   Reservation mpi;
 };
@@ -149,17 +149,17 @@ ranks::RankFacts fit_facts(const train::Training& training, const train::LoopOpt
   return facts;
 }
 
-History fit_as_rank(Compiled& compiled, SessionNeed need, const together::StrategyContents& strategy,
+History fit_as_rank(Compiled& compiled, train::Spec call, const together::StrategyContents& strategy,
                     train::LoopOptions options, Callbacks callbacks) {
   const KeptThreads kept;
-  const RankPlace place(need, strategy);
+  const RankPlace place(call, strategy);
   const Ending ending(compiled);
-  ranks::Communicator* const ranks = need.communicator.get();
+  ranks::Communicator* const ranks = call.communicator.get();
   options.follows_first_rank = true;
   if (ranks != nullptr && ranks->rank() > 0) callbacks.clear();
   try {
     ranks::run_together(ranks, [&] {
-      const train::Training& training = compiled.ready(need);
+      const train::Training& training = compiled.ready(call);
       return fmt::format("fits: the plan takes {} of {}", format_bytes(training.session->peak_bytes()),
                          format_bytes(training.line->limit()));
     });
@@ -188,28 +188,28 @@ History fit_as_rank(Compiled& compiled, SessionNeed need, const together::Strate
 
 }  // namespace
 
-History fit_together(Compiled& compiled, SessionNeed need, const together::StrategyContents& strategy,
+History fit_together(Compiled& compiled, train::Spec call, const together::StrategyContents& strategy,
                      train::LoopOptions options, Callbacks callbacks) {
   compiled.release_all();
   if (strategy.kind == together::StrategyKind::Mirrored)
-    return MirroredFit(compiled, std::move(need), strategy).run(options, std::move(callbacks));
-  return fit_as_rank(compiled, std::move(need), strategy, std::move(options), std::move(callbacks));
+    return MirroredFit(compiled, std::move(call), strategy).run(options, std::move(callbacks));
+  return fit_as_rank(compiled, std::move(call), strategy, std::move(options), std::move(callbacks));
 }
 
-Forecast plan_together(Compiled& compiled, SessionNeed need, const together::StrategyContents& strategy) {
+Forecast plan_together(Compiled& compiled, train::Spec call, const together::StrategyContents& strategy) {
   compiled.release_all();
   const KeptThreads kept;
   if (strategy.kind != together::StrategyKind::Mirrored) {
-    const RankPlace place(need, strategy);
-    return forecast::forecast(compiled.spec_for(need));
+    const RankPlace place(call, strategy);
+    return forecast::forecast(compiled.complete(call));
   }
-  need.shards = strategy.options.shards;
-  need.threads = kept.share(0, strategy.replicas);
-  if (strategy.replicas > 1) need.communicator = ranks::make_replicas(strategy.replicas, timeout_of(strategy))[0];
-  need.shares_batches = strategy.replicas > 1;
+  call.shards = strategy.options.shards;
+  call.threads = kept.share(0, strategy.replicas);
+  if (strategy.replicas > 1) call.communicator = ranks::make_replicas(strategy.replicas, timeout_of(strategy))[0];
+  call.shares_batches = strategy.replicas > 1;
   std::optional<Forecast> planned;
-  together::ReplicaLine(need.line, strategy.replicas).plan(0, [&] {
-    planned = forecast::forecast(compiled.spec_for(need));
+  together::ReplicaLine(*call.own_line, strategy.replicas).plan(0, [&] {
+    planned = forecast::forecast(compiled.complete(call));
   });
   return *planned;
 }

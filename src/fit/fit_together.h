@@ -9,9 +9,9 @@
 namespace plimsoll::fit {
 
 // Callbacks run on the first replica or rank. Afterwards the weights are in the model's file, and no session is open.
-History fit_together(Compiled& compiled, SessionNeed need, const together::StrategyContents& strategy,
+History fit_together(Compiled& compiled, train::Spec call, const together::StrategyContents& strategy,
                      train::LoopOptions options, Callbacks callbacks);
 // The forecast of the first replica, or of this rank.
-Forecast plan_together(Compiled& compiled, SessionNeed need, const together::StrategyContents& strategy);
+Forecast plan_together(Compiled& compiled, train::Spec call, const together::StrategyContents& strategy);
 
 }  // namespace plimsoll::fit

@@ -102,7 +102,7 @@ struct LossPart {
 struct Goal {
   std::vector<LossPart> parts;
   CompileOptions options;
-  SampleWeights weights;
+  train::SampleWeights weights;
   std::vector<std::string> outputs, targets;  // targets as their tensors are named
 };
 
@@ -235,7 +235,7 @@ std::vector<MetricSums> list_metrics(const Goal& goal) {
   return metrics;
 }
 
-void expect_consistent(const Model& model, const CompileOptions& options, const SampleWeights& weights) {
+void expect_consistent(const Model& model, const CompileOptions& options, const train::SampleWeights& weights) {
   if (options.objective && (options.loss || !options.losses.empty() || !options.loss_weights.empty()))
     refuse("give compile an objective or losses, not both");
   const bool weighs = !weights.by_class.empty() || !weights.component.empty();
@@ -261,7 +261,7 @@ void add_inputs(ModelSpec& spec, const Wiring& wiring, const Model& model) {
 }  // namespace
 
 ModelSpec make_model_spec(const Model& model, const CompileOptions& options, const ElementSpec& batches,
-                          const SampleWeights& weights) {
+                          const train::SampleWeights& weights) {
   expect_consistent(model, options, weights);
   const Wiring wiring = wire(model, batches, weights.component, static_cast<bool>(options.objective));
   ModelSpec spec;

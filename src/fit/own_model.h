@@ -1,24 +1,14 @@
 // A model of the user with the options that it was compiled with and the batches that it is fed, as a ModelSpec.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include <plimsoll/train.h>
+#include "train/spec.h"
 
 namespace plimsoll::fit {
 
-// How the samples of a training are weighed.
-struct SampleWeights {
-  std::map<int64_t, double> by_class = {};
-  std::string component = {};     // empty: none
-  bool weigh_validation = false;  // the validation data has that component too
-  bool operator==(const SampleWeights&) const = default;
-};
-
 // Throws Error(Usage) for options that contradict, and for batches that do not have what the model takes.
 ModelSpec make_model_spec(const Model& model, const CompileOptions& options, const ElementSpec& batches,
-                          const SampleWeights& weights = {});
+                          const train::SampleWeights& weights = {});
 
 // Of a loaded model: inputs, targets and the objective that were saved with it. Throws Error(Usage) for a model that
 // was saved without one.

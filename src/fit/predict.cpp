@@ -11,8 +11,8 @@
 #include <plimsoll/train.h>
 #include "fit/compiled.h"
 #include "memory/process.h"
-#include "train/inputs.h"
 #include "train/npy_file.h"
+#include "train/predict.h"
 
 namespace plimsoll {
 namespace fit {
@@ -46,12 +46,9 @@ void run_batches(const Model& model, const Dataset& dataset, const MemoryLine& l
   const Model alive = model;  // NOLINT(performance-unnecessary-copy-initialization)
   Compiled& compiled = compiled_of(model);
   const Compiled::Turn turn(compiled);
-  train::Training& training = compiled.ready({.purpose = train::Purpose::Predict, .line = line, .data = {{}, dataset}});
+  train::Training& training = compiled.ready(call_on(dataset, line, train::Purpose::Predict));
   train::Inputs inputs(training, dataset);
-  input::BatchFeeds feeds(training.fed, dataset.element());
-  inputs.start_epoch(0);
-  while (const ElementView* batch = inputs.next())
-    sink(Results(training.session->run_like(training.predict_step, feeds.of(*batch))), input::samples_of(*batch));
+  train::predict(training, inputs, sink);
   if (line.covers_process()) memory::drop_code_near(line.limit());  // closing runs other code than the steps did
 }
 

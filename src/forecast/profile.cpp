@@ -60,7 +60,7 @@ class SyntheticFeeder final : public Feeder {
 class DataFeeder final : public Feeder {
  public:
   explicit DataFeeder(const train::Training& training)
-      : inputs_(training, *training.data.train, {.trains = true, .repeats = true}),
+      : inputs_(training, *training.spec.data.train, {.trains = true, .repeats = true}),
         feeds_(training.fed, inputs_.element()) {
     inputs_.start_epoch(1);
   }
@@ -87,7 +87,7 @@ class DataFeeder final : public Feeder {
 };
 
 std::unique_ptr<Feeder> make_feeder(const train::Training& training) {
-  if (training.data.train) return std::make_unique<DataFeeder>(training);
+  if (training.spec.data.train) return std::make_unique<DataFeeder>(training);
   return std::make_unique<SyntheticFeeder>(training);
 }
 
@@ -112,7 +112,7 @@ Measured time_steps(train::Training& training, int64_t runs, const StopQuestion&
     const auto feeds = feeder->next();
     training.session->run_timed(train::Training::kTrain, feeds,
                                 measured.times[static_cast<size_t>(std::max<int64_t>(0, i))]);
-    if (training.communicator) training.communicator->expect_good();
+    if (training.spec.communicator) training.spec.communicator->expect_good();
   }
   measured.exchanges = watch->count(runs);
   measured.data = feeder->profile();
@@ -142,7 +142,7 @@ report::Profile measure_profile(train::Training& training, int64_t steps, size_t
   profile.data = measured.data;
   profile.exchanges = measured.exchanges;
   profile.model = training.model.name();
-  profile.batch = training.batch;
+  profile.batch = training.spec.batch;
   profile.line_bytes = training.line->limit();
   profile.measured_bytes = measured_bytes;
   profile.planned_bytes = planned_bytes;

@@ -65,8 +65,8 @@ class RemedySearch {
 
   void keep(const train::Spec& spec, const train::Training& training, std::string what, bool changes_results) {
     const plan::Plan& plan = training.main_step().plan;
-    const auto samples = static_cast<double>(training.batch);
-    if (baseline_ns_ == 0 && (training.batch == batch_ || spec_.finds_batch))
+    const auto samples = static_cast<double>(training.spec.batch);
+    if (baseline_ns_ == 0 && (training.spec.batch == batch_ || spec_.finds_batch))
       baseline_ns_ = plan.unconstrained_ns / samples;
     if (plan.exactness == plan::Exactness::WithinTolerance && !changes_results)
       what += ", " + report::exactness_text(plan);

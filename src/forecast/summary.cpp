@@ -159,10 +159,10 @@ std::string summarise(const train::Spec& spec) {
   LayerTable table(training);
   return report::summary_text(
       {.model = training.model.name(),
-       .batch = training.batch,
+       .batch = training.spec.batch,
        .micro_batch = table.samples(),
        .layers = table.take(),
-       .title = note + fmt::format("model   {} · batch {} · {} weights\n", training.model.name(), training.batch,
+       .title = note + fmt::format("model   {} · batch {} · {} weights\n", training.model.name(), training.spec.batch,
                                    report::grouped_text(facts.weights)),
        .notes = fmt::format("does    {}\npeak    planned {} of {}\n",
                             report::actions_text(facts.problem, facts.plan, facts.scratch_folder, facts.changes),

@@ -21,9 +21,9 @@ struct StoredSource {
 };
 
 // What a folder above keeps of a model for as long as the model lives: fit/compiled.h does.
-class Companion {
+class Attachment {
  public:
-  virtual ~Companion() = default;
+  virtual ~Attachment() = default;
 };
 
 }  // namespace plimsoll::model
@@ -37,7 +37,7 @@ struct Model::State {
   std::shared_ptr<graph::ModelWeights> weights = std::make_shared<graph::ModelWeights>();
   // The types of its inputs when it was first called.
   std::shared_ptr<std::vector<NamedType>> called_with = std::make_shared<std::vector<NamedType>>();
-  std::shared_ptr<model::Companion> companion = {};        // null before it is first needed
+  std::shared_ptr<model::Attachment> attachment = {};      // null before it is first needed
   std::shared_ptr<const model::StoredSource> stored = {};  // where it was loaded from; null: from nowhere
   std::shared_ptr<const AdaptOptions> adapters = {};       // that it was given; null: none
   // By name: variables that a weights file need not have.

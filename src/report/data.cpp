@@ -35,16 +35,16 @@ std::string data_text(const InputFacts& facts) {
                             facts.classes.size() > kShownClasses ? ", ..." : "");
 }
 
-std::string stages_text(const std::vector<StageRow>& stages) {
+std::string stages_text(const std::vector<StageReport>& stages) {
   std::vector<std::string> parts;
-  for (const StageRow& stage : stages)
+  for (const StageReport& stage : stages)
     if (stage.bytes > 0) parts.push_back(fmt::format("{} {}", short_name(stage.name), format_bytes(stage.bytes)));
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
 nlohmann::json data_json(const InputFacts& facts) {
   nlohmann::json stages = nlohmann::json::array();
-  for (const StageRow& stage : facts.stages)
+  for (const StageReport& stage : facts.stages)
     stages.push_back({{"name", stage.name}, {"bytes", stage.bytes}, {"threads", stage.threads}});
   return {{"path", facts.path},
           {"kind", facts.kind},
@@ -58,7 +58,7 @@ nlohmann::json data_json(const InputFacts& facts) {
 std::string data_profile_text(const DataProfile& profile) {
   std::string text = fmt::format("\n{:<30} {:>10} {:>8} {:>10} {:>10} {:>10}\n", "stage of the data", "bytes",
                                  "threads", "elements", "busy ms", "waiting ms");
-  for (const StageRow& stage : profile.stages)
+  for (const StageReport& stage : profile.stages)
     text += fmt::format("{:<30} {:>10} {:>8} {:>10} {:>10.1f} {:>10.1f}\n", short_name(stage.name),
                         format_bytes(stage.bytes), stage.threads, stage.elements, milliseconds(stage.busy_ns),
                         milliseconds(stage.waiting_ns));
@@ -69,7 +69,7 @@ std::string data_profile_text(const DataProfile& profile) {
 
 nlohmann::json data_profile_json(const DataProfile& profile) {
   nlohmann::json stages = nlohmann::json::array();
-  for (const StageRow& stage : profile.stages)
+  for (const StageReport& stage : profile.stages)
     stages.push_back({{"name", stage.name},
                       {"bytes", stage.bytes},
                       {"threads", stage.threads},

@@ -5,19 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <plimsoll/forecast.h>
 #include <plimsoll/types.h>
 
 namespace plimsoll::report {
-
-struct StageRow {
-  std::string name;  // "batch(32)"
-  Bytes bytes = 0;
-  int threads = 0;
-  // Measured; 0 in a plan.
-  int64_t elements = 0;
-  int64_t busy_ns = 0;     // of all its threads
-  int64_t waiting_ns = 0;  // for another thread
-};
 
 struct InputFacts {
   std::string path;  // empty: the plan knows of no data
@@ -26,19 +17,19 @@ struct InputFacts {
   int64_t elements = 0;
   int64_t test_elements = 0;  // 0: there is no test half
   std::vector<std::string> classes;
-  std::vector<StageRow> stages;  // from the source on
+  std::vector<StageReport> stages;  // from the source on
 };
 
 // "flowers: a folder of images, 3,670 elements of x u8[3,64,64], y i64[]; 5 classes: daisy, ...": one line.
 std::string data_text(const InputFacts& facts);
 // "prefetch() 2.1 MiB · read(...) 8.3 MiB": stages that hold memory, from the source on.
-std::string stages_text(const std::vector<StageRow>& stages);
+std::string stages_text(const std::vector<StageReport>& stages);
 
 // What one measured run of steps did for its data.
 struct DataProfile {
-  std::vector<StageRow> stages;  // empty: the data was synthetic
-  int64_t waited_ns = 0;         // by the steps, for batches
-  int64_t all_ns = 0;            // of the run
+  std::vector<StageReport> stages;  // empty: the data was synthetic
+  int64_t waited_ns = 0;            // by the steps, for batches
+  int64_t all_ns = 0;               // of the run
   double waiting_share() const { return all_ns > 0 ? static_cast<double>(waited_ns) / static_cast<double>(all_ns) : 0; }
 };
 std::string data_profile_text(const DataProfile& profile);

@@ -7,13 +7,14 @@
 #include <plimsoll/memory_line.h>
 #include <plimsoll/session.h>
 #include "plan/plan.h"
+#include "session/engine_options.h"
 
 namespace plimsoll::session {
 
 // Everything but the arena is called the overhead. It is held first; the rest of the line is the arena's limit.
 class Budget {
  public:
-  Budget(const MemoryLine& line, const SessionOptions& options) : line_(line), options_(options) {}
+  Budget(const MemoryLine& line, const EngineOptions& options) : line_(line), options_(options) {}
 
   MemoryLine& line() { return line_; }
   const MemoryLine& line() const { return line_; }
@@ -76,7 +77,7 @@ class Budget {
   void release_all_but_data();
 
   MemoryLine line_;
-  const SessionOptions& options_;
+  const EngineOptions& options_;
   std::optional<MemoryLine> data_;
   Reservation caller_, later_, other_batches_, plans_, transfers_;
   std::vector<Reservation> arena_;

@@ -45,8 +45,8 @@ void expect_memory(Tensor variable, const void* memory) {
 
 }  // namespace
 
-Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests,
-               const SessionOptions& options, Bytes planning_line)
+Engine::Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests, const EngineOptions& options,
+               Bytes planning_line)
     : graph_(graph.body()),
       options_(options),
       budget_(line, options_),

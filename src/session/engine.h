@@ -23,7 +23,7 @@ class Engine final : public weights::VariableAccess {
  public:
   // Lowers and plans the requests, and reserves their arena. Throws DoesNotFit. Planning stays within the line, or
   // within `planning_line` where another line is only tried.
-  Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests, const SessionOptions& options = {},
+  Engine(Graph& graph, const MemoryLine& line, const std::vector<Request>& requests, const EngineOptions& options = {},
          Bytes planning_line = 0);
   ~Engine() override;
   Engine(const Engine&) = delete;
@@ -124,7 +124,7 @@ class Engine final : public weights::VariableAccess {
 
   graph::Body& graph_;
   const std::shared_ptr<const std::atomic<bool>> graph_lives_ = graph_.lifetime();
-  const SessionOptions options_;
+  const EngineOptions options_;
   Budget budget_;
   StepLowering lowering_;
   StepPlanner planner_;

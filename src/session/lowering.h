@@ -5,13 +5,14 @@
 
 #include <plimsoll/memory_line.h>
 #include "lower/lower.h"
+#include "session/engine_options.h"
 #include "session/request.h"
 
 namespace plimsoll::session {
 
 class StepLowering {
  public:
-  StepLowering(const graph::Body& graph, const SessionOptions& options, const MemoryLine& line)
+  StepLowering(const graph::Body& graph, const EngineOptions& options, const MemoryLine& line)
       : graph_(graph), options_(options), line_(line), kernels_([this] { drop_code(); }) {}
 
   // The whole batch at once. Throws Error for a request that makes no sense.
@@ -37,7 +38,7 @@ class StepLowering {
   std::vector<int64_t> split_sizes(const Request& request, const lower::Program& whole) const;
 
   const graph::Body& graph_;
-  const SessionOptions& options_;
+  const EngineOptions& options_;
   const MemoryLine line_;
   lower::KernelStore kernels_;
   lower::VariableLayouts layouts_;

@@ -54,8 +54,8 @@ bool have_same_layouts(const lower::Program& a, const lower::Program& b) {
 
 }  // namespace
 
-StepPlanner::StepPlanner(const graph::Body& graph, const SessionOptions& options, Budget& budget,
-                         StepLowering& lowering, Bytes planning_line)
+StepPlanner::StepPlanner(const graph::Body& graph, const EngineOptions& options, Budget& budget, StepLowering& lowering,
+                         Bytes planning_line)
     : graph_(graph), options_(options), budget_(budget), lowering_(lowering), planning_line_(planning_line) {}
 
 void StepPlanner::plan_all(const std::vector<Request>& requests) {

@@ -16,7 +16,7 @@ namespace plimsoll::session {
 // Owns the planned steps. Those that were asked for before the session opened stay; others are a bounded cache.
 class StepPlanner {
  public:
-  StepPlanner(const graph::Body& graph, const SessionOptions& options, Budget& budget, StepLowering& lowering,
+  StepPlanner(const graph::Body& graph, const EngineOptions& options, Budget& budget, StepLowering& lowering,
               Bytes planning_line);
 
   // Lowers and plans all of them. Throws DoesNotFit.
@@ -62,7 +62,7 @@ class StepPlanner {
   [[noreturn]] void refuse_grown(const PlannedStep& step) const;
 
   const graph::Body& graph_;
-  const SessionOptions& options_;
+  const EngineOptions& options_;
   Budget& budget_;
   StepLowering& lowering_;
   const Bytes planning_line_;  // 0: the line itself

@@ -39,9 +39,11 @@ constexpr StoredPart kParts[] = {{"weights.safetensors", WeightsPart::Model},
 // Ranks write what they hold, each in a file of its own; the first one names all of them in the manifest.
 int parts_of(const Training& training) {
   const bool saves_together = !training.first_rank_saves || training.place.stages > 1;
-  return training.communicator && saves_together ? training.communicator->size() : 1;
+  return training.spec.communicator && saves_together ? training.spec.communicator->size() : 1;
 }
-bool writes_manifest(const Training& training) { return !training.communicator || training.communicator->rank() == 0; }
+bool writes_manifest(const Training& training) {
+  return !training.spec.communicator || training.spec.communicator->rank() == 0;
+}
 
 std::string path_in(const std::string& folder, const std::string& name) { return folder + "/" + name; }
 
@@ -95,7 +97,7 @@ std::string optimiser_of(const Training& training) {
 // The variables of a part that this rank writes; `elsewhere`: those that another stage of a pipeline writes.
 weights::TensorList list_own_part(const Training& training, WeightsPart part, const std::set<std::string>& elsewhere) {
   if (!training.place.is_set())
-    return weights::list_part(training.graph, part, training.slices, *training.communicator);
+    return weights::list_part(training.graph, part, training.slices, *training.spec.communicator);
   return [&training, part, &elsewhere](const weights::VisitTensor& visit) {
     weights::list_variables(training.graph, part)([&](const weights::StoredTensor& tensor) {
       if (!elsewhere.contains(tensor.name)) visit(tensor);
@@ -106,7 +108,7 @@ weights::TensorList list_own_part(const Training& training, WeightsPart part, co
 // What this rank writes of a part: all of it, or a file of its own.
 memory::CheckedFile save_part(Training& training, const std::string& folder, const StoredPart& part,
                               const std::set<std::string>& elsewhere) {
-  ranks::Communicator* const others = parts_of(training) > 1 ? training.communicator.get() : nullptr;
+  ranks::Communicator* const others = parts_of(training) > 1 ? training.spec.communicator.get() : nullptr;
   memory::CheckedFile file{others != nullptr ? weights::part_path(part.name, others->rank(), others->size())
                                              : part.name};
   const auto watch = [&](std::span<const std::byte> bytes) {
@@ -280,11 +282,11 @@ CheckpointFacts checkpoint_facts(const Training& training) {
   const auto yes_or_no = [](bool is_so) { return is_so ? "yes" : "no"; };
   CheckpointFacts facts{{"model", training.model.name()},
                         {"number of weights", std::to_string(count_weights(training))},
-                        {"batch", std::to_string(training.batch)},
+                        {"batch", std::to_string(training.spec.batch)},
                         {"optimiser", optimiser_of(training)},
                         {"type of stored values", std::string(name_of(training.changes.values))},
                         {"type of frozen weights", std::string(name_of(training.changes.frozen))},
-                        {"number of batches for each update", std::to_string(training.accumulate)},
+                        {"number of batches for each update", std::to_string(training.spec.accumulate)},
                         {"split batch norm", yes_or_no(training.changes.splits_the_norm)},
                         {"step (operators and their settings)",
                          training.step_hash.empty() ? hash_of_step(training.whole_graph()) : training.step_hash}};
@@ -325,16 +327,16 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
   CheckpointPlace place;
   try {
     std::string folder = folder_ ? folder_->begin() : "";
-    if (parts_of(training) > 1) folder = training.communicator->gather_texts(folder).front();
+    if (parts_of(training) > 1) folder = training.spec.communicator->gather_texts(folder).front();
     CheckpointManifest manifest{steps, checkpoint_facts(training), run, {}};
     const std::set<std::string> elsewhere =
         training.place.stages > 1 ? list_held_before(training) : std::set<std::string>();
     // The files of all ranks are on the disk before the manifest names them.
-    ranks::run_together(parts_of(training) > 1 ? training.communicator.get() : nullptr, [&] {
+    ranks::run_together(parts_of(training) > 1 ? training.spec.communicator.get() : nullptr, [&] {
       for (const StoredPart& part : kParts) manifest.files.push_back(save_part(training, folder, part, elsewhere));
       return std::string("has written its part");
     });
-    if (parts_of(training) > 1) manifest.files = gather_files(*training.communicator, manifest.files);
+    if (parts_of(training) > 1) manifest.files = gather_files(*training.spec.communicator, manifest.files);
     if (folder_) {
       manifest.files.push_back(save_history(history, folder));
       memory::OutputFile file(path_in(folder, kManifest));
@@ -342,7 +344,7 @@ CheckpointPlace CheckpointStore::save(Training& training, const RunState& run, s
       file.finish();
       place = folder_->place(steps);
     }
-    if (parts_of(training) > 1) training.communicator->meet();
+    if (parts_of(training) > 1) training.spec.communicator->meet();
   } catch (const Error& e) {
     if (folder_) folder_->abandon();
     const std::string text =

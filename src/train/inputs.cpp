@@ -124,13 +124,6 @@ std::vector<DType> types_of_feeds(const model::TrainingGraph& passes) {
   return types;
 }
 
-std::vector<report::StageRow> rows_of(const std::vector<StageReport>& stages) {
-  std::vector<report::StageRow> rows;
-  for (const StageReport& stage : stages)
-    rows.push_back({stage.name, stage.bytes, stage.threads, stage.elements, stage.busy_ns, stage.waiting_ns});
-  return rows;
-}
-
 // Samples of this rank.
 Dataset take_shards(const Dataset& samples, const Shards& shards, int64_t batch) {
   if (samples.size() < 0) throw Error("ranks and shards need data whose number of samples is known", ErrorKind::Usage);
@@ -139,7 +132,9 @@ Dataset take_shards(const Dataset& samples, const Shards& shards, int64_t batch)
 }
 
 // Replicas beside the first one take no memory for batches.
-bool reads_itself(const Training& training) { return !training.shares_batches || training.communicator->rank() == 0; }
+bool reads_itself(const Training& training) {
+  return !training.spec.shares_batches || training.spec.communicator->rank() == 0;
+}
 
 InputOptions with_shards(InputOptions options, const Shards& shards) {
   options.shards = shards;
@@ -150,8 +145,8 @@ uint64_t identity_of(const Dataset& dataset) { return input::chain_identity(*inp
 
 uint64_t hash_of_whole(const Training& training, const input::Samples& samples, InputOptions options) {
   options.shards = {};
-  return identity_of(make_batches(samples, training.model, training.pipeline, types_of_feeds(training.passes),
-                                  training.batch, options));
+  return identity_of(make_batches(samples, training.model, training.spec.pipeline, types_of_feeds(training.passes),
+                                  training.spec.batch, options));
 }
 
 }  // namespace
@@ -192,21 +187,22 @@ Dataset make_batches(const input::Samples& samples, const ModelSpec& model, cons
 Inputs::Inputs(const Training& training, const input::Samples& samples, const InputOptions& options)
     : share_(training.session->data_line()),
       samples_(samples.elements.size()),
-      steps_(options.repeats ? samples_ / training.batch : (samples_ + training.batch - 1) / training.batch),
-      batch_(training.batch),
+      steps_(options.repeats ? samples_ / training.spec.batch
+                             : (samples_ + training.spec.batch - 1) / training.spec.batch),
+      batch_(training.spec.batch),
       shards_(training.shards),
       reads_part_(training.shards.is_cut),
-      last_batch_(options.repeats ? 0 : samples_ % training.batch),
-      batches_(make_batches(samples, training.model, training.pipeline, types_of_feeds(training.passes), training.batch,
-                            with_shards(options, training.shards))) {
+      last_batch_(options.repeats ? 0 : samples_ % training.spec.batch),
+      batches_(make_batches(samples, training.model, training.spec.pipeline, types_of_feeds(training.passes),
+                            training.spec.batch, with_shards(options, training.shards))) {
   whole_ = hash_of_whole(training, samples, options);
   path_ = samples.paths.front();
-  if (options.trains && training.batch > samples_)
+  if (options.trains && training.spec.batch > samples_)
     throw Error(fmt::format("{} has {} samples, fewer than a batch of {}; give a smaller batch", samples.paths.front(),
-                            samples_, training.batch),
+                            samples_, training.spec.batch),
                 ErrorKind::Usage);
   // Where bad samples are passed over, the size of the last batch is not known.
-  if (training.pipeline.most_corrupt > 0 && !options.repeats) last_batch_.reset();
+  if (training.spec.pipeline.most_corrupt > 0 && !options.repeats) last_batch_.reset();
 }
 
 Inputs::Inputs(const Training& training, const Dataset& batches)
@@ -214,7 +210,7 @@ Inputs::Inputs(const Training& training, const Dataset& batches)
       samples_(0),
       steps_(batches.size()),
       batches_(batches) {
-  if (training.shares_batches) sharer_ = training.communicator.get();
+  if (training.spec.shares_batches) sharer_ = training.spec.communicator.get();
   const input::BatchCount count = input::count_batches(batches);
   samples_ = count.samples();
   last_batch_ = count.rest;
@@ -299,9 +295,7 @@ void Inputs::stop() {
   iteration_.reset();
 }
 
-std::vector<report::StageRow> Inputs::stages() const {
-  return iteration_ ? rows_of(iteration_->stages()) : rows_of(batches_.stages());
-}
+std::vector<StageReport> Inputs::stages() const { return iteration_ ? iteration_->stages() : batches_.stages(); }
 
 std::vector<DType> fed_types(const input::Data& data, const ModelSpec& model) {
   std::vector<DType> types;
@@ -323,22 +317,22 @@ std::vector<Dataset> halves_of(const Training& training, bool repeats) {
   std::vector<Dataset> halves;
   const auto add = [&](const std::optional<input::Samples>& half, const InputOptions& options) {
     if (half)
-      halves.push_back(make_batches(*half, training.model, training.pipeline, types_of_feeds(training.passes),
-                                    training.batch, with_shards(options, training.shards)));
+      halves.push_back(make_batches(*half, training.model, training.spec.pipeline, types_of_feeds(training.passes),
+                                    training.spec.batch, with_shards(options, training.shards)));
   };
-  add(training.data.train, {.trains = true, .repeats = repeats});
-  add(training.data.test, {});
+  add(training.spec.data.train, {.trains = true, .repeats = repeats});
+  add(training.spec.data.test, {});
   return halves;
 }
 
 // Stages of the dataset that takes more; the two are never read at the same time. Bytes scale with the batch size.
-std::vector<report::StageRow> planned_stages(const input::BatchedData& data, int64_t batch) {
-  std::vector<report::StageRow> most;
+std::vector<StageReport> planned_stages(const input::BatchedData& data, int64_t batch) {
+  std::vector<StageReport> most;
   for (const std::optional<Dataset>& dataset : {data.train, data.test}) {
     if (!dataset) continue;
     const int64_t own = input::count_batches(*dataset).batch;
-    std::vector<report::StageRow> stages = rows_of(dataset->stages());
-    for (report::StageRow& stage : stages) stage.bytes = (stage.bytes * batch + own - 1) / own;
+    std::vector<StageReport> stages = dataset->stages();
+    for (StageReport& stage : stages) stage.bytes = (stage.bytes * batch + own - 1) / own;
     if (most.empty() || bytes_of(stages) > bytes_of(most)) most = std::move(stages);
   }
   return most;
@@ -346,24 +340,25 @@ std::vector<report::StageRow> planned_stages(const input::BatchedData& data, int
 
 }  // namespace
 
-std::vector<report::StageRow> planned_stages(const Spec& spec, const Training& training) {
-  if (!spec.batches.is_empty()) return planned_stages(spec.batches, training.batch);
+std::vector<StageReport> planned_stages(const Training& training) {
+  const Spec& spec = training.spec;
+  if (!spec.batches.is_empty()) return planned_stages(spec.batches, spec.batch);
   if (spec.data.is_empty())
-    return rows_of(make_batches(widest_samples(training.model), training.model, spec.pipeline,
-                                types_of_feeds(training.passes), training.input_batch(), {})
-                       .stages());
+    return make_batches(widest_samples(training.model), training.model, spec.pipeline, types_of_feeds(training.passes),
+                        training.input_batch(), {})
+        .stages();
   // The two halves are never read at the same time.
-  std::vector<report::StageRow> most;
+  std::vector<StageReport> most;
   for (const Dataset& half : halves_of(training, spec.purpose == Purpose::Profile)) {
-    std::vector<report::StageRow> stages = rows_of(half.stages());
+    std::vector<StageReport> stages = half.stages();
     if (most.empty() || bytes_of(stages) > bytes_of(most)) most = std::move(stages);
   }
   return most;
 }
 
-bool lie_aligned(const Spec& spec, const Training& training) {
+bool lie_aligned(const Training& training) {
   const auto is_aligned = [](const std::optional<Dataset>& half) { return !half || input::lie_aligned(*half); };
-  return is_aligned(spec.batches.train) && is_aligned(spec.batches.test) &&
+  return is_aligned(training.spec.batches.train) && is_aligned(training.spec.batches.test) &&
          std::ranges::all_of(halves_of(training, false), [](const Dataset& half) { return input::lie_aligned(half); });
 }
 
@@ -373,9 +368,9 @@ Bytes useful_bytes(const Training& training, Bytes room) {
   return useful;
 }
 
-Bytes bytes_of(const std::vector<report::StageRow>& stages) {
+Bytes bytes_of(const std::vector<StageReport>& stages) {
   Bytes bytes = 0;
-  for (const report::StageRow& stage : stages) bytes += stage.bytes;
+  for (const StageReport& stage : stages) bytes += stage.bytes;
   return bytes;
 }
 

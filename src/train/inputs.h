@@ -59,7 +59,7 @@ class Inputs {
   int64_t skipped() const { return skipped_; }                       // bad samples, in all epochs that were stopped
   const std::string& last_skipped() const { return last_skipped_; }  // what was wrong with the last of them
   int64_t waited_ns() const { return waited_ns_; }                   // in next()
-  std::vector<report::StageRow> stages() const;                      // of the epoch under way
+  std::vector<StageReport> stages() const;                           // of the epoch under way
 
  private:
   MemoryLine share_;  // of the line, held by the session
@@ -88,11 +88,11 @@ class Inputs {
 // The types of inputs that the steps are fed: bytes where all data is bytes, else the model's own.
 std::vector<DType> fed_types(const input::Data& data, const ModelSpec& model);
 
-// What Inputs of the spec's data take at most under the line.
-std::vector<report::StageRow> planned_stages(const Spec& spec, const Training& training);
-Bytes bytes_of(const std::vector<report::StageRow>& stages);
-// Whether a step may read all batches of the spec's data where they lie.
-bool lie_aligned(const Spec& spec, const Training& training);
+// What Inputs of its data take at most under the line.
+std::vector<StageReport> planned_stages(const Training& training);
+Bytes bytes_of(const std::vector<StageReport>& stages);
+// Whether a step may read all batches of its data where they lie.
+bool lie_aligned(const Training& training);
 // What Inputs have a use for when they may take so much.
 Bytes useful_bytes(const Training& training, Bytes room);
 

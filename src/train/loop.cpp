@@ -8,21 +8,20 @@
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
-#include "session/bad_data.h"
 #include "train/data_names.h"
 
 namespace plimsoll::train {
 namespace {
 
 Inputs training_inputs(const Training& training, uint64_t seed) {
-  if (training.batches.train) return {training, *training.batches.train};
-  if (!training.data.train) throw Error("there is no training data", ErrorKind::Usage);
-  return {training, *training.data.train, {.trains = true, .seed = seed}};
+  if (training.spec.batches.train) return {training, *training.spec.batches.train};
+  if (!training.spec.data.train) throw Error("there is no training data", ErrorKind::Usage);
+  return {training, *training.spec.data.train, {.trains = true, .seed = seed}};
 }
 
 std::unique_ptr<Inputs> test_inputs(const Training& training) {
-  if (training.batches.test) return std::make_unique<Inputs>(training, *training.batches.test);
-  return training.data.test ? std::make_unique<Inputs>(training, *training.data.test) : nullptr;
+  if (training.spec.batches.test) return std::make_unique<Inputs>(training, *training.spec.batches.test);
+  return training.spec.data.test ? std::make_unique<Inputs>(training, *training.spec.data.test) : nullptr;
 }
 
 // A checkpoint holds the state of the other callbacks, so it is written after they have handled the same event.
@@ -40,18 +39,12 @@ TrainingLoop::TrainingLoop(Training& training, const LoopOptions& options, Callb
       callbacks_(in_order(std::move(callbacks))),
       train_(training_inputs(training, options.seed)),
       test_(test_inputs(training)),
-      feeds_(training.fed, train_.element()),
-      sums_(training.model, training.passes.sums) {
+      sums_(training.model, training.passes.sums),
+      runner_(make_batch_runner(training, train_.element(), sums_.width(), options.advice)) {
   if (train_.steps_per_epoch() == Dataset::kInfinite && options.steps_per_epoch == 0)
     throw Error("the training data has no end; say how many steps make an epoch, or leave out repeat()",
                 ErrorKind::Usage);
   training.first_rank_saves = options.follows_first_rank;
-  if (training.shards.is_cut) records_.emplace(training.shards, training.communicator.get(), sums_.width());
-  if (training.place.is_set()) {
-    records_.emplace(shards_of_stages(training, training.place.micro_batches), training.communicator.get(),
-                     sums_.width());
-    stages_ = std::make_unique<StageRunner>(training, train_.element());
-  }
   for (const std::string& name : sums_.names()) logs_.push_back({name});
   logs_.push_back({"learning_rate"});
   if (test_)
@@ -123,7 +116,8 @@ void TrainingLoop::tell(Event event) {
 
 void TrainingLoop::begin() {
   read_learning_rate();
-  if (training_.accumulate > 1) training_.session->get(training_.passes.accumulated_batches, &group_, sizeof group_);
+  if (training_.spec.accumulate > 1)
+    training_.session->get(training_.passes.accumulated_batches, &group_, sizeof group_);
   prune_at_start();
   epoch_ = options_.initial_epoch + 1;
   if (resumed_) {
@@ -187,7 +181,7 @@ void TrainingLoop::run_epoch() {
   bool has_more = !has_epoch_steps();
   while (has_more && !is_cut() && !is_stopping()) {
     if (options_.follows_first_rank && !take_order()) break;
-    const bool was_taken = stages_ ? take_stages() : records_ ? take_shards() : take_batch();
+    const bool was_taken = take_step();
     if (was_taken) tell(&Callback::after_step);
     has_more = was_taken && !has_epoch_steps();
   }
@@ -221,14 +215,6 @@ void TrainingLoop::start_data() {
     train_.start_epoch(epoch_);
 }
 
-// Where an epoch is a number of steps, the data starts again when it ends.
-const ElementView* TrainingLoop::next_batch() {
-  const ElementView* batch = train_.next();
-  if (batch != nullptr || options_.steps_per_epoch == 0) return batch;
-  train_.start_epoch(static_cast<int64_t>(train_.state().epoch) + 1);
-  return train_.next();
-}
-
 // False when it was stopped: the epoch is then not over.
 bool TrainingLoop::validate() {
   if (!test_ || epoch_ % options_.validation_frequency != 0) return true;
@@ -257,29 +243,30 @@ void TrainingLoop::update_means() {
   logs_[training_logs() - 1].value = learning_rate();
 }
 
-bool TrainingLoop::take_batch() {
-  const ElementView* const batch = next_batch();
-  if (batch != nullptr) take_step(*batch);
-  return batch != nullptr;
+// Where an epoch is a number of steps, the data starts again when it ends.
+bool TrainingLoop::next_batch() {
+  if (runner_->take(train_)) return true;
+  if (options_.steps_per_epoch == 0) return false;
+  train_.start_epoch(static_cast<int64_t>(train_.state().epoch) + 1);
+  return runner_->take(train_);
 }
 
-void TrainingLoop::take_step(const ElementView& batch) {
+bool TrainingLoop::take_step() {
+  if (!next_batch()) return false;
   if (options_.schedule) follow_schedule();
-  const auto feeds = feeds_.of(batch);
-  const auto views = training_.session->run_like(Training::kTrain, feeds);
-  const auto loss = static_cast<double>(views[0].floats()[0]);
-  step_samples_ = input::samples_of(batch);
-  if (std::isfinite(loss)) {
-    skipped_in_a_row_ = 0;
-    history_.last_loss = loss;
-    sums_.add(views, step_samples_);
-  } else if (!training_.passes.updates.loss_scale.is_set() || ++skipped_in_a_row_ > kMostSkippedSteps) {
-    session::throw_bad_loss(loss, feeds, fmt::format("at step {}", training_.session->step_count()), options_.advice);
-  }
-  if (training_.accumulate > 1 && ++group_ >= training_.accumulate) apply_group();
+  const BatchOutcome outcome = runner_->train(sums_, !asked_to_stop_.empty(), skipped_in_a_row_ < kMostSkippedSteps);
+  step_samples_ = outcome.samples;
+  skipped_in_a_row_ = outcome.is_finite ? 0 : skipped_in_a_row_ + 1;
+  if (skipped_in_a_row_ > kMostSkippedSteps)
+    throw Error(fmt::format("the loss is not finite for {} steps in a row; {}", skipped_in_a_row_, options_.advice),
+                ErrorKind::BadNumbers);
+  if (outcome.is_finite) history_.last_loss = outcome.loss;
+  if (training_.spec.accumulate > 1 && ++group_ >= training_.spec.accumulate) apply_group();
   ++epoch_steps_;
   ++run_steps_;
   update_means();
+  if (outcome.is_stop_asked) settle_stop();
+  return true;
 }
 
 void TrainingLoop::read_learning_rate() {
@@ -320,7 +307,7 @@ void TrainingLoop::stop(std::string reason) {
 // Ranks that share variables write a file together where all name the same; else each writes what it holds.
 const weights::VariableSlices* TrainingLoop::slices_for(const std::string& path) {
   if (training_.slices.is_empty()) return nullptr;
-  const std::vector<std::string> paths = training_.communicator->gather_texts(path);
+  const std::vector<std::string> paths = training_.spec.communicator->gather_texts(path);
   const bool are_same = std::ranges::all_of(paths, [&](const std::string& one) { return one == path; });
   return are_same ? &training_.slices : nullptr;
 }

@@ -7,10 +7,8 @@
 #include <vector>
 
 #include <plimsoll/callback.h>
+#include "train/batch_runner.h"
 #include "train/epoch_sums.h"
-#include "train/evaluate.h"
-#include "train/no_samples.h"
-#include "train/pipeline.h"
 #include "train/run_state.h"
 #include "weights/weights_file.h"
 
@@ -84,22 +82,15 @@ class TrainingLoop final : public FitRun {
   void begin();
   void run_epoch();
   void start_data();
-  const ElementView* next_batch();
-  void take_step(const ElementView& batch);
+  bool next_batch();
+  bool take_step();  // false at the end of the data
   void prune_at_start() const;
   void apply_group();  // updates the weights from the gradients that were added up
-  bool take_batch();   // false at the end of the data
-  bool take_shards();  // the same for a batch that is cut
-  const ElementView* next_whole_batch();
-  bool take_stages();                                     // the same in a pipeline
-  void run_shard(int64_t shard, const BatchPart& batch);  // of this rank
   const weights::VariableSlices* slices_for(const std::string& path);
-  void run_empty_shard(int64_t shard);
-  BatchPart next_part();
   void take_start();  // from the first rank: where the run is, and all variables
   bool take_order();  // from the first rank: what its callbacks did since the last step; false: stop
   void take_variables();
-  bool has_other_ranks() const { return training_.communicator && training_.communicator->size() > 1; }
+  bool has_other_ranks() const { return training_.spec.communicator && training_.spec.communicator->size() > 1; }
   void agree_to_stop();  // between two epochs: all ranks stop where one does
   void settle_stop();    // sets the reason once all ranks know that one asked to stop
   size_t training_logs() const { return sums_.names().size() + 1; }
@@ -116,12 +107,9 @@ class TrainingLoop final : public FitRun {
   const Callbacks callbacks_;
   Inputs train_;
   std::unique_ptr<Inputs> test_;
-  input::BatchFeeds feeds_;
   EpochSums sums_;
-  std::optional<ZeroSample> zeros_;
-  std::optional<ShardRecords> records_;  // where the batch is cut into shards or micro-batches
-  std::unique_ptr<StageRunner> stages_;  // in a pipeline
-  std::vector<LogValue> logs_;           // the means of sums_, the rate, then those of validation
+  const std::unique_ptr<BatchRunner> runner_;
+  std::vector<LogValue> logs_;  // the means of sums_, the rate, then those of validation
   std::optional<RunState> resumed_;
   std::string resumed_from_;
 

@@ -11,7 +11,7 @@ namespace plimsoll::train {
 
 class ZeroSample {
  public:
-  // What it takes; planned with the session as SessionOptions::caller_bytes.
+  // What it takes; planned with the session as EngineOptions::caller_bytes.
   static Bytes bytes_of(const std::vector<input::FedTensor>& fed);
 
   explicit ZeroSample(const Training& training);

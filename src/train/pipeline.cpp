@@ -1,13 +1,10 @@
 #include "train/pipeline.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
-#include "session/bad_data.h"
 #include "train/inputs.h"
 
 namespace plimsoll::train {
@@ -78,92 +75,6 @@ bool micro_batches_lie_aligned(const Training& training) {
     const Dim count = element_count(fed.placeholder.shape());
     return count.count() * size_of(fed.placeholder.dtype()) * training.place.samples % kAlignment == 0;
   });
-}
-
-Shards shards_of_stages(const Training& training, int64_t micro_batches) {
-  return {.total = micro_batches * training.place.stages, .own = micro_batches, .samples = training.place.samples};
-}
-
-StageRunner::StageRunner(Training& training, const ElementSpec& batches) : training_(training) {
-  for (const input::FedTensor& fed : training.fed) {
-    const auto at = std::ranges::find_if(batches, [&](const Component& one) { return one.name == fed.component; });
-    if (at == batches.end()) throw Error(fmt::format("the data has no '{}'", fed.component), ErrorKind::BadData);
-    components_.push_back(static_cast<size_t>(at - batches.begin()));
-  }
-  for (const std::vector<Tensor>& tensors : training.stage.fed)
-    for (size_t i = 0; i < tensors.size(); ++i)
-      feeds_.emplace_back(tensors[i], batches[components_[i]].dtype, nullptr, 0);
-}
-
-void StageRunner::set_feeds(const ElementView& batch, std::span<Feed> feeds, int64_t first, int64_t samples) const {
-  for (size_t i = 0; i < components_.size(); ++i) {
-    const Bytes sample_bytes = batch.bytes(components_[i]) / input::samples_of(batch);
-    feeds[i].data = static_cast<const std::byte*>(batch.data(components_[i])) + first * sample_bytes;
-    feeds[i].bytes = samples * sample_bytes;
-  }
-}
-
-void StageRunner::train(const ElementView& batch, const EpochSums& sums, ShardRecords& records,
-                        const std::string& advice) {
-  const model::StagePlace& place = training_.place;
-  session::Engine& session = *training_.session;
-  for (int64_t i = 0; i < place.micro_batches; ++i)
-    set_feeds(batch, std::span(feeds_).subspan(static_cast<size_t>(i) * components_.size()), i * place.samples,
-              place.samples);
-  const int64_t steps = session.step_count();
-  const std::span<const View> views = session.run_step(Training::kTrain, feeds_);
-  if (training_.communicator) training_.communicator->expect_good();
-  if (!place.is_last()) return;
-  const size_t width = views.size() / static_cast<size_t>(place.micro_batches);
-  for (int64_t i = 0; i < place.micro_batches; ++i) {
-    const auto number = static_cast<size_t>(i);
-    const std::span<const View> own = views.subspan(number * width, width);
-    const auto loss = static_cast<double>(own[0].floats()[0]);
-    if (!std::isfinite(loss))
-      session::throw_bad_loss(loss, std::span(feeds_).subspan(number * components_.size(), components_.size()),
-                              fmt::format("at step {}", steps + 1), advice);
-    sums.write(own, place.samples, records.own(i));
-  }
-}
-
-void StageRunner::evaluate(const ElementView& batch, int64_t first, int64_t samples, const EpochSums& sums,
-                           ShardRecords& records) {
-  session::Engine& session = *training_.session;
-  const std::span<Feed> feeds = std::span(feeds_).first(components_.size());
-  set_feeds(batch, feeds, first, samples);
-  const int64_t steps = session.step_count();
-  const std::span<const View> views = session.run_like(training_.evaluate_step, feeds);
-  session.set_step_count(steps);
-  if (training_.communicator) training_.communicator->expect_good();
-  if (!training_.place.is_last()) return;
-  const auto loss = static_cast<double>(views[0].floats()[0]);
-  if (!std::isfinite(loss))
-    session::throw_bad_loss(loss, feeds, "during evaluation",
-                            "the weights are not finite, or as large as from training that diverged");
-  sums.write(views, samples, records.own(0));
-}
-
-void evaluate_stages(Training& training, Inputs& inputs, const EvaluateOptions& options, EpochSums& sums,
-                     Score& score) {
-  ShardRecords records(shards_of_stages(training, 1), training.communicator.get(), sums.width());
-  StageRunner runner(training, inputs.element());
-  const int64_t all = inputs.steps_per_epoch();  // negative: not known
-  const int64_t most = options.most_steps > 0 ? options.most_steps : std::numeric_limits<int64_t>::max();
-  for (int64_t step = 0; step < most && step != all && !score.stopped; ++step) {
-    const ElementView* const batch = inputs.next();
-    if (batch == nullptr && all < 0) break;
-    if (batch == nullptr) throw Error("the data ended before its last batch", ErrorKind::BadData);
-    const int64_t count = input::samples_of(*batch);
-    for (int64_t first = 0; first < count && !score.stopped; first += training.place.samples) {
-      records.clear();
-      if (options.is_stop_asked()) records.set_stop_asked();
-      runner.evaluate(*batch, first, std::min(training.place.samples, count - first), sums, records);
-      records.exchange();
-      score.stopped = records.is_stop_asked();
-      records.add_to(sums);
-      score.samples += static_cast<int64_t>(records.samples());
-    }
-  }
 }
 
 }  // namespace plimsoll::train

@@ -58,7 +58,7 @@ void parse_list(const std::string& text, int rank, std::vector<OwnedTensor>& to)
 // The variables of all ranks, each once: weights, then the optimiser's.
 std::vector<OwnedTensor> list_all(Training& training) {
   std::vector<OwnedTensor> all, merged;
-  const std::vector<std::string> texts = training.communicator->gather_texts(list_own(training));
+  const std::vector<std::string> texts = training.spec.communicator->gather_texts(list_own(training));
   for (size_t rank = 0; rank < texts.size(); ++rank) parse_list(texts[rank], static_cast<int>(rank), all);
   std::set<std::string> names;
   for (const bool is_state : {false, true})
@@ -76,7 +76,8 @@ void give(Training& training, const weights::StoredTensor& tensor, const std::ve
   size_t filled = 0;
   const auto flush = [&] {
     for (const int receiver : receivers)
-      if (filled > 0) training.communicator->exchange(receiver, piece.data(), static_cast<Bytes>(filled), nullptr, 0);
+      if (filled > 0)
+        training.spec.communicator->exchange(receiver, piece.data(), static_cast<Bytes>(filled), nullptr, 0);
     filled = 0;
   };
   const weights::WriteTensor read = weights::write_variables(*training.session, training.graph);
@@ -91,15 +92,15 @@ void give(Training& training, const weights::StoredTensor& tensor, const std::ve
     }
   });
   flush();
-  training.communicator->expect_good();
+  training.spec.communicator->expect_good();
 }
 
 void receive(Training& training, const OwnedTensor& one, const weights::PutBytes& put) {
   std::vector<std::byte> piece(static_cast<size_t>(kPiece));
   for (Bytes left = bytes_of(one.tensor); left > 0;) {
     const Bytes count = std::min(left, kPiece);
-    training.communicator->exchange(one.rank, nullptr, 0, piece.data(), count);
-    training.communicator->expect_good();
+    training.spec.communicator->exchange(one.rank, nullptr, 0, piece.data(), count);
+    training.spec.communicator->expect_good();
     put({piece.data(), static_cast<size_t>(count)});
     left -= count;
   }
@@ -109,9 +110,9 @@ void receive(Training& training, const OwnedTensor& one, const weights::PutBytes
 
 void save_stage_weights(Training& training, const std::string& path, bool on_all_ranks) {
   const std::vector<OwnedTensor> all = list_all(training);
-  const int rank = training.communicator->rank();
+  const int rank = training.spec.communicator->rank();
   std::vector<int> receivers;
-  for (int other = 0; other < training.communicator->size(); ++other)
+  for (int other = 0; other < training.spec.communicator->size(); ++other)
     if (other != rank && (other == 0 || on_all_ranks)) receivers.push_back(other);
   if (rank > 0 && !on_all_ranks) {
     // In the order in which the file asks for tensors: larger elements first.
@@ -133,8 +134,8 @@ void save_stage_weights(Training& training, const std::string& path, bool on_all
 
 std::set<std::string> list_held_before(Training& training) {
   std::vector<OwnedTensor> before;
-  const std::vector<std::string> texts = training.communicator->gather_texts(list_own(training));
-  for (int rank = 0; rank < training.communicator->rank(); ++rank)
+  const std::vector<std::string> texts = training.spec.communicator->gather_texts(list_own(training));
+  for (int rank = 0; rank < training.spec.communicator->rank(); ++rank)
     parse_list(texts[static_cast<size_t>(rank)], rank, before);
   std::set<std::string> names;
   for (const OwnedTensor& one : before) names.insert(one.tensor.name);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,11 +54,20 @@ struct StageOptions {
 
 constexpr int kMostThreads = 1024;  // each has a stack and workspace of its own
 
+// How the samples of a training are weighed.
+struct SampleWeights {
+  std::map<int64_t, double> by_class = {};
+  std::string component = {};     // empty: none
+  bool weigh_validation = false;  // the validation data has that component too
+  bool operator==(const SampleWeights&) const = default;
+};
+
 struct Spec {
   // The step.
   std::string model;  // a built-in one, or the directory of a stored one
   ModelOptions model_options = {};
   std::shared_ptr<const ModelSpec> own_model = {};              // of a Model in C++, instead of `model`
+  SampleWeights sample_weights = {};                            // which it was made with
   std::shared_ptr<const store::StoredModel> stored_model = {};  // that of the directory, once it was read
   int64_t batch = 0;                                            // 0: the model's own
   bool finds_batch = false;  // the largest that fits without micro-batches; `batch` is then the most

@@ -41,7 +41,8 @@ session::Request apply_request(const model::TrainingGraph& passes, int64_t batch
 session::Request prune_request(const model::PrunedWeights& pruned, int64_t batch) { return {{}, pruned.nodes, batch}; }
 
 // Adds pruning after the updates of the weights: each step ends with the pruning for the next one.
-void add_pruning(Training& training, const Spec& spec) {
+void add_pruning(Training& training) {
+  const Spec& spec = training.spec;
   training.pruned = model::add_pruning(training.graph, *spec.pruning, model::list_trained(training.graph, spec.freeze),
                                        training.model.name());
   model::TrainingGraph& passes = training.passes;
@@ -95,9 +96,10 @@ Bytes weights_file_bytes(const Spec& spec) {
   return std::max(to_write, weights::WeightsReader::bytes_to_read(spec.weights_file));
 }
 
-SessionOptions session_options(const Spec& spec, const Training& training) {
+session::EngineOptions engine_options(const Training& training) {
+  const Spec& spec = training.spec;
   const bool profiles = spec.purpose == Purpose::Profile;
-  SessionOptions options;
+  session::EngineOptions options;
   // All steps are planned before the session opens, unless the size of the last batch is not known.
   options.plans_other_batches = spec.plans_other_batches || (!spec.data.is_empty() && spec.pipeline.most_corrupt > 0);
   options.keeps_plans = profiles;
@@ -114,7 +116,7 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
   options.later_plans = profiles || spec.own_model || !spec.data.is_empty() ? 0 : 1;
   options.data_bytes = training.data_bytes;
   // Slots of the last stage are aligned, shards within them are not.
-  options.reads_feeds_in_place = lie_aligned(spec, training) && micro_batches_lie_aligned(training) &&
+  options.reads_feeds_in_place = lie_aligned(training) && micro_batches_lie_aligned(training) &&
                                  (!training.shards.is_cut || (spec.batches.is_empty() && training.shards.own == 1));
   options.seed = spec.seed;
   if (training.place.is_set())
@@ -140,13 +142,14 @@ SessionOptions session_options(const Spec& spec, const Training& training) {
 void give_rest_to_data(Training& training) {
   constexpr Bytes kLeftFree = 2 * MiB;
   const Bytes rest = training.session->free_bytes() - kLeftFree;
-  if (training.data.is_empty() || rest <= 0) return;
+  if (training.spec.data.is_empty() || rest <= 0) return;
   training.data_more_bytes = useful_bytes(training, training.data_bytes + rest) - training.data_bytes;
   training.session->give_to_data(training.data_more_bytes);
 }
 
 // The line of the caller; where another is tried instead of it, what others hold there counts as well.
-void take_line(Training& training, const Spec& spec) {
+void take_line(Training& training) {
+  const Spec& spec = training.spec;
   const Bytes bytes = training.line_origin.bytes;
   if (spec.own_line && bytes == spec.own_line->limit()) {
     training.line = *spec.own_line;
@@ -166,11 +169,12 @@ void hold_kept(Training& training, Bytes more) {
 }
 
 // Each kind of step for all sizes that shards have, on every rank: so all have the same list.
-std::vector<session::Request> list_shard_requests(Training& training, const Spec& spec) {
+std::vector<session::Request> list_shard_requests(Training& training) {
+  const Spec& spec = training.spec;
   const model::TrainingGraph& passes = training.passes;
   const auto sizes_of = [&](const std::optional<input::Samples>& half, int64_t rest) {
-    auto sizes =
-        list_shard_sizes(training.shards, {training.batch, half ? half->elements.size() % training.batch : rest});
+    auto sizes = list_shard_sizes(training.shards,
+                                  {training.spec.batch, half ? half->elements.size() % training.spec.batch : rest});
     // A rank without samples runs a step on one sample that does not count.
     if (training.needs_all_ranks() && sizes.back() == 0) {
       sizes.back() = 1;
@@ -201,18 +205,19 @@ std::vector<session::Request> list_shard_requests(Training& training, const Spec
 
 // Where the data is known, steps for its last batches are planned with the others: what is accepted or refused then
 // does not change later.
-LastBatches last_batches_of(const Spec& spec, int64_t batch) {
+LastBatches last_batches_of(const Spec& spec) {
   LastBatches last = spec.last_batches;
   if (spec.pipeline.most_corrupt > 0) return last;
-  if (spec.data.train && spec.purpose == Purpose::Train) last.train = spec.data.train->elements.size() % batch;
-  if (spec.data.test) (spec.predicts ? last.predict : last.evaluate) = spec.data.test->elements.size() % batch;
+  if (spec.data.train && spec.purpose == Purpose::Train) last.train = spec.data.train->elements.size() % spec.batch;
+  if (spec.data.test) (spec.predicts ? last.predict : last.evaluate) = spec.data.test->elements.size() % spec.batch;
   return last;
 }
 
 // The step that needs the most memory comes first: Training::main_step().
-std::vector<session::Request> list_requests(Training& training, const Spec& spec) {
-  if (training.shards.is_cut && spec.purpose == Purpose::Train) return list_shard_requests(training, spec);
-  const LastBatches last = last_batches_of(spec, training.batch);
+std::vector<session::Request> list_requests(Training& training) {
+  const Spec& spec = training.spec;
+  if (training.shards.is_cut && spec.purpose == Purpose::Train) return list_shard_requests(training);
+  const LastBatches last = last_batches_of(spec);
   if (training.place.is_set()) return list_stage_requests(training, last.evaluate);
   const model::TrainingGraph& passes = training.passes;
   std::vector<session::Request> requests;
@@ -280,10 +285,10 @@ report::FrozenFacts count_frozen(const Training& training) {
 
 report::SharingFacts sharing_facts(const Training& training) {
   report::SharingFacts facts;
-  if (!training.communicator) return facts;
-  facts.ranks = training.communicator->size();
+  if (!training.spec.communicator) return facts;
+  facts.ranks = training.spec.communicator->size();
   facts.sharding = name_of(training.shared.sharding);
-  facts.reason = training.sharding_reason;
+  facts.reason = training.spec.sharding_reason;
   const graph::Body& graph = training.graph.body();
   for (const lower::Port& port : training.main_step().program.variables) {
     const graph::Variable& variable = graph.variable_of(port.value);
@@ -338,10 +343,10 @@ void initialize_slices(Training& training) {
     const StoredVariable& stored = *graph.variable_of(weight.slice.id()).stored;
     const int64_t length = element_count(weight.slice.shape()).fixed();
     const kernels::RankSlice own =
-        kernels::slice_of_rank(element_count(weight.whole).fixed(), length, training.communicator->rank());
+        kernels::slice_of_rank(element_count(weight.whole).fixed(), length, training.spec.communicator->rank());
     training.session->fill(weight.slice, [&](void* into, Bytes, Bytes) {
       auto* const floats = static_cast<float*>(into);
-      graph::fill(stored.init, training.seed, stored.name, own.first, own.count, floats);
+      graph::fill(stored.init, training.spec.seed, stored.name, own.first, own.count, floats);
       std::fill(floats + own.count, floats + length, 0.0F);
     });
   }
@@ -357,6 +362,7 @@ Optimiser optimiser_of(const Spec& spec) {
 std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is_stop_asked) {
   expect_not_stopped(is_stop_asked);
   auto training = std::make_unique<Training>();
+  training->spec = spec;
   if (spec.threads > kMostThreads)
     throw Error(fmt::format("{} threads are more than there can be: give 1 to {}", spec.threads, kMostThreads),
                 ErrorKind::Usage);
@@ -368,41 +374,32 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
         fmt::format("model '{}' was made for inference and can't be trained; train the model that it was made of",
                     training->model.name()),
         ErrorKind::Usage);
-  training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
+  if (spec.batch <= 0) training->spec.batch = training->model.batch;
   allow_split(training->graph, spec.split_ops);
-  training->accumulate = spec.accumulate;
   training->starts_fresh = training->model.model.state()->starts_fresh;
-  training->communicator = spec.communicator;
-  training->network = spec.network;
-  training->place = place_in_pipeline(spec, training->batch);
-  training->shards =
-      training->place.is_set() ? Shards{.samples = training->place.samples} : cut_into_shards(spec, training->batch);
-  training->shares_batches = spec.shares_batches;
-  training->data = spec.data;
-  training->pipeline = spec.pipeline;
-  training->batches = spec.batches;
+  training->place = place_in_pipeline(spec, training->spec.batch);
+  training->shards = training->place.is_set() ? Shards{.samples = training->place.samples}
+                                              : cut_into_shards(spec, training->spec.batch);
   training->shared = {spec.sharding, spec.communicator ? spec.communicator->size() : 1};
-  training->sharding_reason = spec.sharding_reason;
-  training->seed = spec.seed;
   limit_size(training->graph, resolve_line(spec).bytes);
-  training->passes = build_shared_passes(*training, spec);
+  training->passes = build_shared_passes(*training);
   training->slices = list_slices(*training);
-  if (spec.pruning && trains(spec)) add_pruning(*training, spec);
+  if (spec.pruning && trains(spec)) add_pruning(*training);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
-  take_line(*training, spec);
+  take_line(*training);
 
-  if (!spec.shares_batches || spec.communicator->rank() == 0) training->data_stages = planned_stages(spec, *training);
+  if (!spec.shares_batches || spec.communicator->rank() == 0) training->data_stages = planned_stages(*training);
   training->data_bytes = bytes_of(training->data_stages);
   if (!training->line->covers_process() && (!spec.shares_batches || spec.communicator->rank() == 0))
     for (const std::optional<Dataset>& half : {spec.batches.train, spec.batches.test})
       if (half) hold_kept(*training, input::kept_bytes(*input::recipe_of(*half)));
   training->weights_file_bytes = weights_file_bytes(spec);
-  const std::vector<session::Request> requests = list_requests(*training, spec);
-  const SessionOptions options = session_options(spec, *training);
-  training->scratch_folder = options.scratch_folder;
-  training->plans_other_batches = options.plans_other_batches;
+  const std::vector<session::Request> requests = list_requests(*training);
+  const session::EngineOptions options = engine_options(*training);
+  training->spec.scratch_folder = options.scratch_folder;
+  training->spec.plans_other_batches = options.plans_other_batches;
   training->reads_in_place = options.reads_feeds_in_place;
   training->session =
       std::make_unique<session::Engine>(training->graph, *training->line, requests, options, spec.planning_line);
@@ -414,7 +411,7 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
 }
 
 report::InputFacts data_facts(const Training& training) {
-  const input::Data& data = training.data;
+  const input::Data& data = training.spec.data;
   report::InputFacts facts;
   facts.path = data.path;
   facts.kind = data.kind;
@@ -433,7 +430,7 @@ report::PlanFacts plan_facts(const Training& training) {
   const session::Engine& session = *training.session;
   report::PlanFacts facts{.problem = step.program.problem, .plan = step.plan};
   facts.model = training.model.name();
-  facts.batch = training.batch;
+  facts.batch = training.spec.batch;
   facts.batch_reason = training.batch_reason;
   facts.weights = count_weights(training);
   facts.ranks = sharing_facts(training);
@@ -447,13 +444,13 @@ report::PlanFacts plan_facts(const Training& training) {
   facts.data = data_facts(training);
   facts.peak_bytes = session.peak_bytes();
   facts.scratch_file_bytes = session.file_bytes();
-  facts.scratch_folder = training.scratch_folder;
+  facts.scratch_folder = training.spec.scratch_folder;
   facts.changes = training.changes;
   facts.half_values = step.program.half_values;
   facts.half_value_bytes = step.program.half_value_bytes;
   facts.products = step.program.products;
   facts.half_products = step.program.half_products;
-  facts.accumulate = training.accumulate;
+  facts.accumulate = training.spec.accumulate;
   facts.mask_bytes = model::mask_bytes(training.graph);
   facts.limit_bytes = step.limits.bytes;
   facts.other = step.other;
@@ -478,7 +475,7 @@ report::Curve plan_curve(const Spec& spec, int points, const StopQuestion& is_st
   open.line = kOpenLine;
   const auto training = make_training(open, is_stop_asked);
   const Ways ways(*training);
-  report::Curve curve{training->model.name(), training->batch,
+  report::Curve curve{training->model.name(), training->spec.batch,
                       training->session->runtime_bytes() + training->data_bytes,
                       make_curve(ways.problems.front(), ways.pointers, training->main_step().limits, points)};
   expect_not_stopped(is_stop_asked);

@@ -19,6 +19,9 @@
 namespace plimsoll::train {
 
 struct Training {
+  // What is wanted; where the spec leaves the batch or the scratch folder open, the one that was found.
+  Spec spec;
+
   // Numbers of the session's steps; the main one is the first.
   static constexpr size_t kTrain = 0;
   size_t evaluate_step = 0, predict_step = 0;
@@ -34,41 +37,31 @@ struct Training {
   memory::DefaultLine line_origin;
   std::optional<MemoryLine> line;
   Reservation others;  // what others hold on the caller's line, where another line is tried instead of it
-  input::Data data;
-  input::Pipeline pipeline;
-  input::BatchedData batches;
   std::vector<input::FedTensor> fed;
-  std::vector<report::StageRow> data_stages;  // planned, of the half that takes more
-  Bytes data_bytes = 0;                       // of all these
-  Reservation kept_data;                      // what descriptions of data hold, on a line that does not measure it
-  Bytes weights_file_bytes = 0;               // held for reading and writing weights
-  Bytes data_more_bytes = 0;                  // that the line had left, and the data has a use for
-  bool plans_other_batches = false;           // while the session is open
-  bool reads_in_place = true;                 // batches
+  std::vector<StageReport> data_stages;  // planned, of the half that takes more
+  Bytes data_bytes = 0;                  // of all these
+  Reservation kept_data;                 // what descriptions of data hold, on a line that does not measure it
+  Bytes weights_file_bytes = 0;          // held for reading and writing weights
+  Bytes data_more_bytes = 0;             // that the line had left, and the data has a use for
+  bool reads_in_place = true;            // batches
   std::unique_ptr<session::Engine> session;
-  int64_t batch = 0;                                  // of all ranks
-  Shards shards;                                      // of it
-  model::StagePlace place;                            // of this rank in a pipeline
-  model::StageGraph stage;                            // its part, there
-  std::shared_ptr<ranks::Communicator> communicator;  // null: there are no other ranks
-  bool shares_batches = false;                        // ranks are replicas in this process; the first reads for all
-  bool first_rank_saves = false;                      // only the first rank has callbacks
-  ranks::NetworkSpeed network;                        // between them
-  autodiff::SharedTensors shared;                     // with them
-  weights::VariableSlices slices;                     // what this rank holds of shared variables
-  int64_t accumulate = 1;                             // batches for each update
-  model::PrunedWeights pruned;                        // none: nothing is pruned
-  std::string batch_reason;                           // when the batch was searched for
-  std::string sharding_reason;                        // the same for what ranks share
-  std::string step_hash;                              // of the step where ranks share nothing; empty: that of the graph
-  uint64_t seed = 1;
-  std::string scratch_folder;                          // empty: nothing may be put on a disk
+  Shards shards;                   // of it
+  model::StagePlace place;         // of this rank in a pipeline
+  model::StageGraph stage;         // its part, there
+  bool first_rank_saves = false;   // only the first rank has callbacks
+  autodiff::SharedTensors shared;  // with them
+  weights::VariableSlices slices;  // what this rank holds of shared variables
+  model::PrunedWeights pruned;     // none: nothing is pruned
+  std::string batch_reason;        // when the batch was searched for
+  std::string step_hash;           // of the step where ranks share nothing; empty: that of the graph
   std::function<bool(std::string_view)> starts_fresh;  // see Model::State
   report::ResultChanges changes;                       // those of the requested ones that affect this step
 
   int64_t step_batch() const { return shards.samples; }  // of a run of the session
   // Samples that the input hands out at once.
-  int64_t input_batch() const { return shards.is_cut && batches.is_empty() ? shards.own_size(batch) : batch; }
+  int64_t input_batch() const {
+    return shards.is_cut && spec.batches.is_empty() ? shards.own_size(spec.batch) : spec.batch;
+  }
   // A rank that has no samples of a shard must still take part in it.
   bool needs_all_ranks() const {
     return shared.ranks > 1 && (shared.sharding >= Sharding::Gradients || shared.synchronises_norms);

@@ -52,7 +52,8 @@ void expect_synchronised(const Training& training, const Spec& spec) {
 
 }  // namespace
 
-model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
+model::TrainingGraph build_shared_passes(Training& training) {
+  const Spec& spec = training.spec;
   autodiff::SharedTensors& shared = training.shared;
   if (!trains(spec) || (!training.shards.is_cut && !training.place.is_set()))
     return build_passes(training, training.model, spec);
@@ -80,7 +81,7 @@ model::TrainingGraph build_shared_passes(Training& training, const Spec& spec) {
 }
 
 weights::VariableSlices list_slices(const Training& training) {
-  weights::VariableSlices slices{training.communicator.get(), {}};
+  weights::VariableSlices slices{training.spec.communicator.get(), {}};
   for (const autodiff::SharedVariable& variable : training.passes.shared)
     slices.whole.emplace(variable.slice.name(), at_batch(variable.whole, 1));
   return slices;

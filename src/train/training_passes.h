@@ -9,7 +9,7 @@ inline bool trains(const Spec& spec) { return spec.purpose == Purpose::Train || 
 
 // Builds the passes into the graph of the training. Where ranks share weights or statistics, the model gets the
 // exchanges that this needs. Throws Error(Usage) for combinations that are not supported.
-model::TrainingGraph build_shared_passes(Training& training, const Spec& spec);
+model::TrainingGraph build_shared_passes(Training& training);
 
 // What this rank holds of variables that ranks share.
 weights::VariableSlices list_slices(const Training& training);

@@ -190,7 +190,7 @@ TEST(LargestBatch, IsTheMostThatWasAllowed) {
   spec.finds_batch = true;
   spec.batch = 40;
   const auto training = make_sized_training(spec);
-  EXPECT_EQ(training->batch, 40);
+  EXPECT_EQ(training->spec.batch, 40);
   EXPECT_THAT(training->batch_reason, HasSubstr("batch 40 is the most that was asked for"));
   EXPECT_EQ(find_largest_batch(lenet_spec(), 0, [] { return true; }).batch, 0);
 }

@@ -140,7 +140,7 @@ TEST_P(FrozenType, IsSavedAndLoadedAsF32) {
 TEST(Frozen, APackedVariableIsNotPeekedAt) {
   WordNet net;
   MemoryLine line(GiB);
-  Engine session(net.graph, line, net.requests(), {.frozen_type = DType::I8});
+  Engine session(net.graph, line, net.requests(), SessionOptions{.frozen_type = DType::I8});
   EXPECT_EQ(error_of([&] { session.peek(net.table); }),
             "variable 'table' is kept in i8; get it into memory of your own");
 }

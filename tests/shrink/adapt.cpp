@@ -69,7 +69,8 @@ class Fed {
 std::vector<float> losses(Trained& net, int steps) {
   constexpr int64_t kBatch = 3;
   MemoryLine line(GiB);
-  session::Engine session(net.graph, line, {{{net.training.loss}, net.training.updates.nodes, kBatch}}, {.seed = 7});
+  session::Engine session(net.graph, line, {{{net.training.loss}, net.training.updates.nodes, kBatch}},
+                          SessionOptions{.seed = 7});
   const Fed fed(net, kBatch);
   std::vector<float> all;
   for (int i = 0; i < steps; ++i) all.push_back(session.run_step(0, fed.feeds())[0].item<float>());

@@ -170,7 +170,7 @@ TEST_F(AdapterFile, MergedWeightsEqualThoseBeside) {
   expect_whole_weights(merged);
   Graph graph;
   const model::TrainingGraph training = model::build_training(graph, merged.spec, Optimiser::sgd());
-  session::Engine session(graph, net_->line, {{{training.eval_loss}, {}, 2}}, {.seed = 9});
+  session::Engine session(graph, net_->line, {{{training.eval_loss}, {}, 2}}, SessionOptions{.seed = 9});
   weights::load_weights(session, graph, merged.weights_path());
   const std::vector<int32_t> words{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   const Feed feeds[] = {{training.input(), words}, {training.labels(), words}};

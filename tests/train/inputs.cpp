@@ -99,11 +99,11 @@ TEST(Inputs, MicroBatchesReadBytesInPlace) {
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<char>(i % 10);
   Spec whole;
   whole.model = "fashion";
-  whole.batch = 99;
+  whole.spec.batch = 99;
   whole.line = GiB;
-  whole.data = input::open_data({.files = {.train_x = dir.write("x", idx(0x08, {kCount, 28, 28}, images)),
-                                           .train_y = dir.write("y", idx(0x08, {kCount}, numbers))}},
-                                find_model("fashion"));
+  whole.spec.data = input::open_data({.files = {.train_x = dir.write("x", idx(0x08, {kCount, 28, 28}, images)),
+                                                .train_y = dir.write("y", idx(0x08, {kCount}, numbers))}},
+                                     find_model("fashion"));
   Spec split = whole;
   split.levers.recompute = false;
   split.line = MiB;
@@ -231,14 +231,14 @@ std::string csv_text(int64_t rows) {
 }
 
 int64_t batches_made(const Inputs& inputs) {
-  for (const report::StageRow& stage : inputs.stages())
+  for (const StageReport& stage : inputs.stages())
     if (stage.name.starts_with("batch(")) return stage.elements;
   return 0;
 }
 
 // Time spent waiting for batches alone; time by the clock would also hold what other work on the machine takes.
 int64_t waited_for_batches(const Inputs& inputs) {
-  for (const report::StageRow& stage : inputs.stages())
+  for (const StageReport& stage : inputs.stages())
     if (stage.name.starts_with("prefetch(")) return stage.waiting_ns;
   ADD_FAILURE() << "no stage reads ahead";
   return 0;
@@ -258,7 +258,7 @@ TEST(Inputs, AStepThatIsSlowerThanItsInputWaitsLessThanTwoPercent) {
       input::open_data({.path = dir.write("rows.csv", csv_text(500))}, find_model(spec.model, spec.model_options));
   const auto training = make_training(spec);
   training->session->open();
-  Inputs inputs(*training, *training->data.train, {.trains = true, .repeats = true});
+  Inputs inputs(*training, *training->spec.data.train, {.trains = true, .repeats = true});
   input::BatchFeeds feeds(training->fed, inputs.element());
   inputs.start_epoch(1);
   const ElementView* batch = inputs.next();
