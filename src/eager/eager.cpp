@@ -9,6 +9,7 @@
 #include <plimsoll/random.h>
 #include "eager/engine.h"
 #include "graph/caller.h"
+#include "graph/countable.h"
 #include "input/files/source.h"
 #include "ops/ops.h"
 
@@ -31,6 +32,7 @@ TensorType type_of(DType dtype, const Dims& dims) {
     if (size < 1) throw Error(fmt::format("a tensor can't have shape {}: its sizes must be positive", to_string(dims)));
     type.shape.push_back(size);
   }
+  graph::expect_countable(type.shape);
   return type;
 }
 

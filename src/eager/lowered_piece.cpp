@@ -211,7 +211,10 @@ std::string LoweredPiece::describe(plan::TaskId task) const {
   std::string types;
   for (const ValueId input : body.inputs(body.node(of.origin)))
     types += (types.empty() ? "" : ", ") + to_string(body.value(input).type);
-  return fmt::format("{} of {}", of.op == nullptr ? body.node(of.origin).op->name : of.op->name, types);
+  const std::string_view name = of.op == nullptr ? body.node(of.origin).op->name : of.op->name;
+  if (types.empty())  // made of no tensor, such as random numbers
+    return fmt::format("{} as {}", name, to_string(body.value(body.node(of.origin).first_output).type));
+  return fmt::format("{} of {}", name, types);
 }
 
 }  // namespace plimsoll::eager

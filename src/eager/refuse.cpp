@@ -72,9 +72,12 @@ void EagerEngine::refuse_walk(const WalkProgram& program, plan::TaskId task, boo
   Refusal refusal = begin_refusal(missed_bytes_ + outs - store_.most_bytes());
   const graph::Op* const op = program.op_of(task);
   refusal.tightest_task = std::string(op == nullptr ? "a change of layout" : op->name);
-  refusal.reason = fmt::format(
-      "{} fits alone, but not beside what is needed to make its operands again{}", program.lowered().describe(task),
-      has_changed ? "; some variables were updated already: restore them, or start again" : "");
+  const bool fits_alone = outs <= refusal.line - store_.most_bytes() - refusal.runtime;
+  refusal.reason =
+      fmt::format("{} {}{}", program.lowered().describe(task),
+                  fits_alone ? "fits alone, but not beside what is needed to make its operands again"
+                             : fmt::format("alone needs {}", format_bytes(outs)),
+                  has_changed ? "; some variables were updated already: restore them, or start again" : "");
   throw_refusal(refusal);
 }
 

@@ -31,6 +31,7 @@ class TapeState {
   }
 
   void watch(const Tensor& tensor) {
+    expect_alive();
     expect_eager(tensor, "watch");
     if (!is_float(tensor.dtype()))
       throw Error(fmt::format("Tape::watch: a tensor of {} has no gradient; cast it to f32", to_string(tensor.type())));
@@ -42,6 +43,7 @@ class TapeState {
       throw Error(
           "Tape::gradient was called before, and the tape keeps nothing after that; make it persistent: "
           "Tape tape({.persistent = true})");
+    expect_alive();
     expect_eager(target, "gradient");
     for (const Tensor& source : sources) expect_eager(source, "gradient");
     const graph::Composing composing(engine_.graph());
@@ -64,6 +66,11 @@ class TapeState {
     engine.expect_thread();
     engine.open_tape();
     return engine;
+  }
+
+  void expect_alive() const {
+    if (!graph::is_alive(&engine_))
+      throw Error("a Tape is used after its Eager has ended, or in another thread; use it where its Eager is");
   }
 
   static void expect_eager(const Tensor& tensor, std::string_view what) {

@@ -30,7 +30,8 @@ Model Model::load(const std::string& path) {
 }
 
 Preprocessing Model::preprocessing() const {
-  return state_ != nullptr && state_->stored != nullptr ? state_->stored->preprocessing : Preprocessing();
+  const auto& stored = model::state_of(*this).stored;
+  return stored != nullptr ? stored->preprocessing : Preprocessing();
 }
 
 }  // namespace plimsoll

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
+#include "graph/countable.h"
 #include "graph/draws.h"
 #include "graph/recorder.h"
 
@@ -87,6 +88,7 @@ ValueId Body::add_value(const TensorType& type, ValueKind kind, int32_t name) {
 
 ValueId Body::add_placeholder(std::string_view name, const TensorType& type) {
   expect_open();
+  expect_countable(type.shape);
   if (recorder_ != nullptr) {
     placeholders_.push_back(add_value(type, ValueKind::Placeholder, -1));
     return placeholders_.back();
@@ -172,6 +174,7 @@ NodeId Body::add_whole_node(const Op& op, std::span<const ValueId> inputs, const
   Infer infer{op.name, names_[static_cast<size_t>(node_name)], attrs, types, {}};
   infer.expect_types(op.types);
   op.infer(infer);
+  for (const TensorType& type : infer.out) expect_countable(type.shape);
 
   const auto node = static_cast<NodeId>(nodes_.size());
   const auto first_output = static_cast<ValueId>(values_.size());

@@ -7,6 +7,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/graph.h>
+#include "graph/countable.h"
 #include "graph/model_scope.h"
 #include "graph/names.h"
 
@@ -107,6 +108,7 @@ const StoredVariable& VariableStore::declare(std::string_view name, const Tensor
       throw Error(fmt::format("variable '{}' can't have shape {}: its sizes must be fixed and positive", name,
                               to_string(type.shape)));
   }
+  graph::expect_countable(type.shape);
   std::string full = full_name(name);
   if (const auto at = contents_->by_name.find(full); at != contents_->by_name.end()) {
     StoredVariable* const known = at->second;

@@ -20,6 +20,15 @@ Iteration start_iteration(const Dataset& dataset, MemoryLine& share) {
 
 }  // namespace input
 
+namespace {
+
+dataset::Running& expect_here(const std::unique_ptr<dataset::Running>& running) {
+  if (running == nullptr) throw Error("the iteration was moved away; use the iteration that it was moved to");
+  return *running;
+}
+
+}  // namespace
+
 const ElementSpec& Dataset::element() const { return recipe_->element(); }
 int64_t Dataset::size() const { return recipe_->size(); }
 const std::vector<std::string>& Dataset::class_names() const {
@@ -55,15 +64,15 @@ Iteration::Iteration(Iteration&&) noexcept = default;
 Iteration& Iteration::operator=(Iteration&&) noexcept = default;
 Iteration::~Iteration() = default;
 
-const ElementView* Iteration::next() { return running_->next(); }
-DatasetState Iteration::state() const { return running_->state(); }
-void Iteration::seek(const DatasetState& state) { running_->seek(state); }
-void Iteration::start_epoch(uint64_t epoch) { running_->seek({running_->state().dataset, epoch, 0}); }
-const ElementSpec& Iteration::element() const { return running_->recipe().element(); }
-std::vector<StageReport> Iteration::stages() const { return running_->stages(); }
+const ElementView* Iteration::next() { return expect_here(running_).next(); }
+DatasetState Iteration::state() const { return expect_here(running_).state(); }
+void Iteration::seek(const DatasetState& state) { expect_here(running_).seek(state); }
+void Iteration::start_epoch(uint64_t epoch) { seek({state().dataset, epoch, 0}); }
+const ElementSpec& Iteration::element() const { return expect_here(running_).recipe().element(); }
+std::vector<StageReport> Iteration::stages() const { return expect_here(running_).stages(); }
 
 Bytes Iteration::bytes() const {
-  Bytes bytes = running_->kept_bytes();
+  Bytes bytes = expect_here(running_).kept_bytes();
   for (const StageReport& stage : stages()) bytes += stage.bytes;
   return bytes;
 }

@@ -1,5 +1,6 @@
 #include "lower/batch_sizes.h"
 
+#include "graph/countable.h"
 #include "graph/shape.h"
 
 namespace plimsoll::lower {
@@ -9,7 +10,11 @@ BatchSizes::BatchSizes(const Draft& draft, int64_t batch, int64_t micro_batch)
       batch_(batch),
       samples_(micro_batch > 0 ? micro_batch : batch),
       last_samples_(batch % samples_),
-      in_micro_batches_(micro_batch > 0) {}
+      in_micro_batches_(micro_batch > 0) {
+  for (const DraftNode& node : draft.nodes)
+    for (const std::vector<ValueId>* values : {&node.in, &node.out})
+      for (const ValueId value : *values) graph::expect_countable(draft.type(value).shape, batch);
+}
 
 bool BatchSizes::is_batched(ValueId value) const { return element_count(draft_.type(value).shape).is_batch(); }
 

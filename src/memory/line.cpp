@@ -226,10 +226,24 @@ MemoryLine MemoryLine::process(std::string_view text) {
 }
 
 MemoryLine MemoryLine::process(Bytes limit) {
+  // A process has one line: two ledgers would each give the same memory away.
+  static std::mutex mutex;
+  static std::weak_ptr<memory::Ledger> only;
+  const std::lock_guard lock(mutex);
+  if (const std::shared_ptr<memory::Ledger> known = only.lock()) {
+    if (known->limit() != limit)
+      throw Error(
+          fmt::format("the process has a line of {} already, and is asked for one of {}: it has one line, which "
+                      "all its sessions, datasets and models share",
+                      format_exact_bytes(known->limit()), format_exact_bytes(limit)),
+          ErrorKind::Usage);
+    return MemoryLine(known);
+  }
   memory::tame_allocator();
   start_pool();  // before the process is measured
   MemoryLine line(std::make_shared<memory::Ledger>(limit, true));
   line.measure_process();
+  only = line.ledger_;
   return line;
 }
 

@@ -78,19 +78,28 @@ std::shared_ptr<graph::ModelWeight> find_weight(const Model& model, std::string_
 
 }  // namespace model
 
+namespace {
+
+Model::Function of_layer(Layer layer) {
+  if (!layer) return {};
+  return [layer = std::move(layer)](const NamedTensors& inputs, bool training) {
+    return NamedTensors{{"output", layer(inputs.only(), training)}};
+  };
+}
+
+}  // namespace
+
 Model::Model() = default;
 
 Model::Model(std::string name, Layer layer)
-    : Model(std::move(name), {"input"}, {"output"},
-            [layer = std::move(layer)](const NamedTensors& inputs, bool training) {
-              return NamedTensors{{"output", layer(inputs.only(), training)}};
-            }) {}
+    : Model(std::move(name), {"input"}, {"output"}, of_layer(std::move(layer))) {}
 
 Model::Model(std::string name, std::vector<std::string> inputs, std::vector<std::string> outputs, Function function)
     : state_(
           std::make_shared<State>(State{std::move(name), std::move(inputs), std::move(outputs), std::move(function)})) {
   if (state_->inputs.empty() || state_->outputs.empty())
     throw Error(fmt::format("model '{}' needs at least one input and one output", state_->name));
+  if (!state_->function) throw Error(fmt::format("model '{}' is made of an empty function", state_->name));
 }
 
 const std::string& Model::name() const { return model::state_of(*this).name; }
@@ -149,6 +158,9 @@ Tensor Model::weight(std::string_view name) const {
 }
 
 Model sequential(std::vector<Layer> layers, std::string name) {
+  for (size_t i = 0; i < layers.size(); ++i)
+    if (!layers[i])
+      throw Error(fmt::format("model '{}': layer {} is empty; make it by a function of layers::", name, i));
   return {std::move(name), [layers = std::move(layers)](Tensor x, bool training) {
             for (const Layer& layer : layers) x = layer(x, training);
             return x;

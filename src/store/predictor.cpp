@@ -16,6 +16,16 @@
 
 namespace plimsoll {
 
+namespace {
+
+template <class Loaded>
+Loaded& expect_here(const std::unique_ptr<Loaded>& loaded) {
+  if (loaded == nullptr) throw Error("the predictor was moved away; use the predictor that it was moved to");
+  return *loaded;
+}
+
+}  // namespace
+
 struct Predictor::Loaded {
   Loaded(const std::string& path, const MemoryLine& line, int64_t samples, const PredictorOptions& options)
       : stored(store::read_model(path)), batch(samples) {
@@ -58,23 +68,28 @@ Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 Predictor::~Predictor() = default;
 
-const std::vector<std::string>& Predictor::inputs() const { return loaded_->stored.spec.model.inputs(); }
-const std::vector<std::string>& Predictor::outputs() const { return loaded_->stored.spec.model.outputs(); }
-int64_t Predictor::batch() const { return loaded_->batch; }
-Tensor Predictor::input(size_t input) const { return loaded_->placeholders.at(input); }
+const std::vector<std::string>& Predictor::inputs() const { return expect_here(loaded_).stored.spec.model.inputs(); }
+const std::vector<std::string>& Predictor::outputs() const { return expect_here(loaded_).stored.spec.model.outputs(); }
+int64_t Predictor::batch() const { return expect_here(loaded_).batch; }
+
+Tensor Predictor::input(size_t input) const {
+  const std::vector<Tensor>& all = expect_here(loaded_).placeholders;
+  if (input >= all.size()) throw Error(fmt::format("there is no input {}: the model has {}", input, all.size()));
+  return all[input];
+}
 
 int64_t Predictor::input_elements(size_t input) const {
-  return element_count(this->input(input).shape()).at(loaded_->batch);
+  return element_count(this->input(input).shape()).at(expect_here(loaded_).batch);
 }
 
 View Predictor::predict(std::span<const float> numbers) {
-  if (loaded_->placeholders.size() != 1)
-    throw Error(fmt::format("this model has {} inputs: feed each of them", loaded_->placeholders.size()),
+  if (expect_here(loaded_).placeholders.size() != 1)
+    throw Error(fmt::format("this model has {} inputs: feed each of them", expect_here(loaded_).placeholders.size()),
                 ErrorKind::Usage);
   const Feed feed(input(), numbers);
   return predict(std::span(&feed, 1))[0];
 }
 
-Results Predictor::predict(std::span<const Feed> feeds) { return (*loaded_->step)(feeds); }
+Results Predictor::predict(std::span<const Feed> feeds) { return (*expect_here(loaded_).step)(feeds); }
 
 }  // namespace plimsoll

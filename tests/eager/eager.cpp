@@ -224,5 +224,22 @@ TEST_F(EagerTest, IsNoGraphForASession) {
   EXPECT_THAT((x * y).to_vector<float>(), ElementsAre(2, 8, 18));
 }
 
+TEST_F(EagerTest, TensorsThatCannotBeCountedAreRefused) {
+  constexpr int64_t kHuge = int64_t{1} << 31;
+  const auto uncountable =
+      ThrowsMessage<Error>(HasSubstr("has more than 2^50 elements, too many to count their bytes"));
+  EXPECT_THAT([&] { zeros({kHuge, kHuge}); }, uncountable);
+  EXPECT_THAT([&] { normal({kHuge, kHuge, kHuge}); }, uncountable);
+  EXPECT_THAT([&] { eager_.variable("w", {kHuge, kHuge}, Init::zeros()); }, uncountable);
+  // Countable, and too large: the refusal names what has no room.
+  EXPECT_THAT([&] { zeros({kHuge, 512}); }, ThrowsMessage<DoesNotFit>(HasSubstr("no room for f32[2147483648,512]")));
+  EXPECT_THAT(
+      [&] {
+        to_string(normal({kHuge, 512}));
+      },
+      ThrowsMessage<DoesNotFit>(HasSubstr("random_normal as f32[2147483648,512] alone needs")));
+  EXPECT_EQ(ones({2}).to_vector<float>(), std::vector<float>({1, 1}));
+}
+
 }  // namespace
 }  // namespace plimsoll

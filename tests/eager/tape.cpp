@@ -1,5 +1,7 @@
 #include <plimsoll/eager.h>
 
+#include <optional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -237,6 +239,20 @@ TEST_F(TapeTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT([&] { tape.gradient(Tensor(), w); }, ThrowsMessage<Error>(HasSubstr("is unset")));
   EXPECT_THAT([&] { Optimiser::adam().apply(std::vector<Gradient>(), std::vector<Tensor>()); },
               ThrowsMessage<Error>(HasSubstr("there are no weights")));
+}
+
+TEST(TapeEnds, WithItsEager) {
+  const MemoryLine line(64 * MiB);
+  std::optional<Eager> eager(std::in_place, line);
+  Tape tape({.persistent = true});
+  const Tensor x = tensor({1.0F, 2.0F});
+  tape.watch(x);
+  const Tensor y = reduce_sum(x * x);
+  EXPECT_THAT(tape.gradient(y, x).to_vector<float>(), ElementsAre(2, 4));
+  eager.reset();
+  const char* const sentence = "a Tape is used after its Eager has ended";
+  EXPECT_THAT([&] { tape.gradient(y, x); }, ThrowsMessage<Error>(HasSubstr(sentence)));
+  EXPECT_THAT([&] { tape.watch(x); }, ThrowsMessage<Error>(HasSubstr(sentence)));
 }
 
 }  // namespace

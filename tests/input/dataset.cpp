@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -178,6 +179,21 @@ TEST(Dataset, StagesReportWhatTheyHoldAndDid) {
   EXPECT_EQ(stages[2].elements, 10);
   EXPECT_EQ(stages[3].threads, 1);
   EXPECT_GT(stages[3].bytes, 0);
+}
+
+TEST(Dataset, AnIterationThatWasMovedSaysSo) {
+  MemoryLine line;
+  Iteration iteration = Dataset::range(3).on(line);
+  Iteration taken = std::move(iteration);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  const auto moved = ThrowsMessage<Error>(HasSubstr("the iteration was moved away"));
+  EXPECT_THAT([&] { iteration.next(); }, moved);
+  EXPECT_THAT([&] { static_cast<void>(iteration.state()); }, moved);
+  EXPECT_THAT([&] { iteration.start_epoch(1); }, moved);
+  EXPECT_THAT([&] { iteration.stages(); }, moved);
+  EXPECT_THAT([&] { static_cast<void>(iteration.bytes()); }, moved);
+  // NOLINTEND(bugprone-use-after-move)
+  EXPECT_NE(taken.next(), nullptr);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <plimsoll/memory_line.h>
 
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -153,6 +154,20 @@ TEST(MemoryLine, OfAProcessWithoutALimitIsNeverPassed) {
 TEST(Tag, NamesEachOne) {
   EXPECT_EQ(name_of(Tag::Weights), "weights");
   EXPECT_EQ(name_of(Tag(kTagCount - 1)), "eager");
+}
+
+TEST(MemoryLine, AProcessHasOne) {
+  std::optional<MemoryLine> first(std::in_place, MemoryLine::process(GiB));
+  EXPECT_TRUE(MemoryLine::process("1GiB") == *first);
+  EXPECT_THAT([] { MemoryLine::process(2 * GiB); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
+                  "the process has a line of 1,073,741,824 bytes (1 GiB) already, and is asked for one of 2,147")));
+  {
+    const Reservation held = first->reserve(Tag::Data, MiB);  // keeps its line
+    first.reset();
+    EXPECT_THROW(MemoryLine::process(2 * GiB), Error);
+  }
+  EXPECT_EQ(MemoryLine::process(2 * GiB).limit(), 2 * GiB);
 }
 
 }  // namespace

@@ -144,6 +144,11 @@ TEST(Model, SaysWhichInputsAndOutputsItHas) {
   EXPECT_THAT(message_of([&] { wrong(x); }), HasSubstr("model 'wrong': its outputs are y but it got x"));
   EXPECT_THAT(message_of([&] { Model()(x); }), HasSubstr("the model is empty"));
   EXPECT_THAT(message_of([] { Model("none", {}, {"y"}, {}); }), HasSubstr("at least one input"));
+  EXPECT_THAT(message_of([] { Model("none", {"x"}, {"y"}, {}); }),
+              HasSubstr("model 'none' is made of an empty function"));
+  EXPECT_THAT(message_of([] { Model("none", layers::Layer()); }),
+              HasSubstr("model 'none' is made of an empty function"));
+  EXPECT_THAT(message_of([] { sequential({layers::flatten(), layers::Layer()}); }), HasSubstr("layer 1 is empty"));
 }
 
 }  // namespace

@@ -36,6 +36,18 @@ TEST(Gone, ATensorAfterItsGraph) {
   EXPECT_NE(error_of([&] { session.step({.fetch = {y}}); }), "no error");
 }
 
+// Not a size that overflows on its way to the planner.
+TEST(Gone, ABatchThatCannotBeCounted) {
+  Graph graph;
+  const Tensor x = graph.placeholder<float>("x", {Dim::batch(), 8}), y = relu(x);
+  Session session(graph, MemoryLine(MiB));
+  for (const int64_t batch : {int64_t{1} << 48, int64_t{1} << 62})
+    EXPECT_THAT(error_of([&] { session.step({.fetch = {y}, .batch = batch}); }),
+                HasSubstr("has more than 2^50 elements, too many to count their bytes"));
+  EXPECT_THAT(error_of([&] { session.step({.fetch = {y}, .batch = int64_t{1} << 47}); }), HasSubstr("does not fit"));
+  EXPECT_EQ(session.step({.fetch = {y}, .batch = 8}).batch(), 8);
+}
+
 TEST(Gone, ASessionThatWasMovedAway) {
   Graph graph;
   const Tensor x = graph.placeholder<float>("x", {Dim::batch()}), y = relu(x);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -137,6 +138,22 @@ TEST_F(StoredPredictor, NeedsLessMemoryFolded) {
     return line.used();
   };
   EXPECT_LT(bytes(true), bytes(false));
+}
+
+TEST_F(StoredPredictor, SaysThatItWasMovedAndWhichInputsThereAre) {
+  store(sequential({layers::flatten(), layers::dense(kClasses)}));
+  const MemoryLine line(GiB);
+  Predictor predictor(path_, line);
+  EXPECT_THAT(testing::error_of([&] { predictor.input(1); }),
+              ::testing::HasSubstr("there is no input 1: the model has 1"));
+  const Predictor taken = std::move(predictor);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  const auto moved = ::testing::HasSubstr("the predictor was moved away");
+  EXPECT_THAT(testing::error_of([&] { static_cast<void>(predictor.inputs()); }), moved);
+  EXPECT_THAT(testing::error_of([&] { static_cast<void>(predictor.batch()); }), moved);
+  EXPECT_THAT(testing::error_of([&] { predictor.predict(std::vector<float>(1)); }), moved);
+  // NOLINTEND(bugprone-use-after-move)
+  EXPECT_EQ(taken.inputs().size(), 1U);
 }
 
 }  // namespace
