@@ -356,7 +356,7 @@ void bind_tensor(nb::module_& module) {
       .def(
           "__reduce__",
           [](const Tensor& x) {
-            return nb::make_tuple(nb::module_::import_("plimsoll").attr("tensor"),
+            return nb::make_tuple(nb::module_::import_("plimsoll.structure").attr("remake_tensor"),
                                   nb::make_tuple(to_numpy(x), nb::str(numpy_name(x.dtype()).data())));
           },
           nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
@@ -368,7 +368,10 @@ void bind_tensor(nb::module_& module) {
   tensor.attr("__array_priority__") = 1000;  // array + tensor is a tensor
   tensor.attr("__array_ufunc__") = nb::none();
 
-  nb::class_<Symbol, Tensor>(module, "Symbol", "A tensor of a functional model: it stands for one of every batch.");
+  nb::class_<Symbol, Tensor> symbol(module, "Symbol",
+                                    "A tensor of a functional model: it stands for one of every batch.");
+  symbol.def_prop_ro(
+      "label", [](const Symbol& of) { return of.label; }, "The name that Input was given.");
 }
 
 }  // namespace plimsoll::python
