@@ -9,68 +9,121 @@
 
 from __future__ import annotations
 
-from . import _plimsoll, callbacks, data, errors, initializers, layers, losses, metrics, ops, optimizers, schedules
-from ._plimsoll import (
-    DType,
-    Dim,
-    Eager,
-    EagerFacts,
-    Freeze,
-    Graph,
-    Init,
-    Input,
-    Line,
-    Optimizer,
-    Predictor,
-    Pruning,
-    Schedule,
-    Session,
-    SparseGradient,
-    Strategy,
-    Step,
-    Tape,
-    Updates,
-    Tensor,
-    Window,
-    accumulate,
-    adapter_freeze,
-    apply_gradients,
-    arange,
-    assign,
-    bfloat16,
-    bool as bool_,
-    eye,
-    float16,
-    float32,
-    format_bytes,
-    full,
-    gradients,
-    int8,
-    int32,
-    int64,
-    linspace,
-    minimize,
-    normal,
-    ones,
-    parse_bytes,
-    peak_resident_bytes,
-    resident_bytes,
-    set_threads,
-    tensor,
-    threads,
-    uint8,
-    uniform,
-    zeros,
+from . import (
+    _plimsoll as _plimsoll,
+    callbacks as callbacks,
+    data as data,
+    errors as errors,
+    initializers as initializers,
+    layers as layers,
+    losses as losses,
+    metrics as metrics,
+    ops as ops,
+    optimizers as optimizers,
+    schedules as schedules,
 )
-from .callbacks import Callback, Checkpoint, CSVLogger, EarlyStopping, ReduceLROnPlateau, TensorBoard
-from .data import Dataset
-from .errors import BadData, BadNumbers, DiskFull, DoesNotFit, Error, RankLost, Stopped, UsageError
-from .functions import Function, function
-from .layers import Layer
-from .lines import default_line, set_line
-from .models import Model, Sequential
+from ._plimsoll import (
+    DType as DType,
+    Dim as Dim,
+    Eager as Eager,
+    EagerFacts as EagerFacts,
+    Freeze as Freeze,
+    Graph as Graph,
+    Init as Init,
+    Input as Input,
+    Line as Line,
+    Optimizer as Optimizer,
+    Predictor as Predictor,
+    Pruning as Pruning,
+    Schedule as Schedule,
+    Session as Session,
+    SparseGradient as SparseGradient,
+    Strategy as Strategy,
+    Step as Step,
+    Tape as Tape,
+    Updates as Updates,
+    Tensor as Tensor,
+    Window as Window,
+    accumulate as accumulate,
+    adapter_freeze as adapter_freeze,
+    apply_gradients as apply_gradients,
+    arange as arange,
+    assign as assign,
+    bfloat16 as bfloat16,
+    bool_ as bool_,
+    eye as eye,
+    float16 as float16,
+    float32 as float32,
+    format_bytes as format_bytes,
+    full as full,
+    gradients as gradients,
+    int8 as int8,
+    int32 as int32,
+    int64 as int64,
+    linspace as linspace,
+    minimize as minimize,
+    normal as normal,
+    ones as ones,
+    parse_bytes as parse_bytes,
+    peak_resident_bytes as peak_resident_bytes,
+    resident_bytes as resident_bytes,
+    set_threads as set_threads,
+    tensor as tensor,
+    threads as threads,
+    uint8 as uint8,
+    uniform as uniform,
+    zeros as zeros,
+)
+from .callbacks import (
+    Callback as Callback,
+    Checkpoint as Checkpoint,
+    CSVLogger as CSVLogger,
+    EarlyStopping as EarlyStopping,
+    ReduceLROnPlateau as ReduceLROnPlateau,
+    TensorBoard as TensorBoard,
+)
+from .data import (
+    Dataset as Dataset,
+)
+from .errors import (
+    BadData as BadData,
+    BadNumbers as BadNumbers,
+    DiskFull as DiskFull,
+    DoesNotFit as DoesNotFit,
+    Error as Error,
+    RankLost as RankLost,
+    Stopped as Stopped,
+    UsageError as UsageError,
+)
+from .functions import (
+    Function as Function,
+    function as function,
+)
+from .layers import (
+    Layer as Layer,
+)
+from .lines import (
+    default_line as default_line,
+    set_line as set_line,
+)
+from .models import (
+    Model as Model,
+    Sequential as Sequential,
+)
 from .ops import *  # noqa: F403 operators are names of the package, too
-from .optimizers import SGD, Adafactor, Adam, AdamW, Lion, RMSprop
-from .reports import Forecast, History, LineReport, Evaluation
+from .optimizers import (
+    SGD as SGD,
+    Adafactor as Adafactor,
+    Adam as Adam,
+    AdamW as AdamW,
+    Lion as Lion,
+    RMSprop as RMSprop,
+)
+from .reports import (
+    Forecast as Forecast,
+    History as History,
+    LineReport as LineReport,
+    Evaluation as Evaluation,
+)
 
 __version__ = _plimsoll.__version__

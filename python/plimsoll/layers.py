@@ -7,16 +7,18 @@ import weakref
 from typing import Any, Callable
 
 from . import _plimsoll
-from ._plimsoll import Init, Layer, Symbol, Tensor
+from ._plimsoll import Init as _Init
+from ._plimsoll import Layer as Layer
+from ._plimsoll import Tensor
 from ._plimsoll.layers import *  # noqa: F403
 
-from .functions import _fill, _flatten
+from .functions import _flatten
 
 
 class _Weight:
     """A weight of a layer's own: stands on the layer until it is called, when a variable takes its place."""
 
-    def __init__(self, name: str, shape: Any, initializer: Init | str, trainable: bool) -> None:
+    def __init__(self, name: str, shape: Any, initializer: _Init | str, trainable: bool) -> None:
         self.name, self.shape, self.initializer, self.trainable = name, shape, initializer, trainable
 
 
@@ -24,7 +26,7 @@ def _add_weight(
     self: Layer,
     name: str = "weight",
     shape: Any = (),
-    initializer: Init | str = "glorot_uniform",
+    initializer: _Init | str = "glorot_uniform",
     trainable: bool = True,
 ) -> Any:
     """A weight of this layer, to be kept on self: self.kernel = self.add_weight("kernel", (4, 8)).
@@ -33,7 +35,7 @@ def _add_weight(
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if initializer == "glorot_uniform":
-        initializer = Init.glorot_uniform(sizes[0], sizes[-1]) if sizes else "zeros"
+        initializer = _Init.glorot_uniform(sizes[0], sizes[-1]) if sizes else "zeros"
     return _Weight(name, sizes, initializer, trainable)
 
 
@@ -208,6 +210,3 @@ class Rescaling(Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         return inputs.astype("float32") * self.scale + self.offset
-
-
-__all__ = [name for name in globals() if not name.startswith("_") and name[0].isupper() and name not in ("Any", "Callable")]

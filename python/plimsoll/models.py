@@ -39,7 +39,7 @@ def _named(tensors: Any, word: str) -> tuple[list[str], list[Tensor], bool]:
         return list(tensors), list(tensors.values()), True
     if isinstance(tensors, (list, tuple)):
         given = list(tensors)
-        names = [one.name or f"{word}_{i}" for i, one in enumerate(given)] if word == "input" else []
+        names = [getattr(one, "label", "") or f"{word}_{i}" for i, one in enumerate(given)] if word == "input" else []
         if len(set(names)) != len(given):
             names = [f"{word}_{i}" for i in range(len(given))] if len(given) > 1 else [word]
         return names, given, False
@@ -144,8 +144,8 @@ class Model(Layer):
             if isinstance(one, str):
                 _plimsoll.Metric(one)
 
-    def _ready(self, dataset: Dataset) -> _plimsoll.Model:
-        core = self._built(dataset)
+    def _ready(self, dataset: Dataset, is_batched: bool = True) -> _plimsoll.Model:
+        core = self._built(dataset if is_batched or self.is_built else dataset.batch(1))
         if not getattr(self, "_is_applied", True):
             core.compile(*self._compiled)
             self._is_applied = True
@@ -157,7 +157,7 @@ class Model(Layer):
     def plan(self, x: Any, y: Any = None, line: Line | None = None, **options: Any) -> Forecast:
         """Whether fit fits the line and what it costs: takes the arguments of fit, reads no data."""
         dataset, under, given = self._arguments(x, y, line, options)
-        return Forecast(self._ready(dataset).plan(dataset._core, under, **given))
+        return Forecast(self._ready(dataset, "batch_size" not in given).plan(dataset._core, under, **given))
 
     def fit(
         self,
@@ -212,7 +212,7 @@ class Model(Layer):
         for callback in given.get("callbacks", ()):
             if hasattr(callback, "set_model"):
                 callback.set_model(self)
-        return History(self._ready(dataset).fit(dataset._core, under, **given))
+        return History(self._ready(dataset, "batch_size" not in given).fit(dataset._core, under, **given))
 
     def evaluate(self, x: Any, y: Any = None, line: Line | None = None, *, batch_size: int = 32) -> Evaluation:
         """Means of the loss and the metrics over all samples of a dataset of batches, or of arrays."""

@@ -1,4 +1,4 @@
 """Optimizers with the formulas and defaults of Keras."""
 
-from ._plimsoll import Optimizer
+from ._plimsoll import Optimizer as Optimizer
 from ._plimsoll.optimizers import *  # noqa: F403

@@ -66,6 +66,11 @@ def spec_of(names: Sequence[str], values: Sequence[Any]) -> list[Any]:
     return spec
 
 
+def remake_tensor(numbers: Any, dtype: str) -> _plimsoll.Tensor:
+    """A tensor that was pickled."""
+    return _plimsoll.tensor(numbers, dtype)
+
+
 def known(function: str, options: dict[str, Any], names: list[str]) -> dict[str, Any]:
     for name in options:
         if name not in names:

@@ -40,6 +40,10 @@ class PythonCallback final : public Callback {
     name_ = nb::cast<std::string>(nb::str(object.type().attr("__name__")));
     if (nb::hasattr(object, "watches"))
       for (nb::handle name : nb::object(object.attr("watches"))) watches_.push_back(nb::cast<std::string>(name));
+    // Steps may be short, and the interpreter's lock far away.
+    const nb::object seconds = nb::getattr(object, "step_interval", nb::float_(0));
+    hears_steps_ = !seconds.is_none();
+    if (hears_steps_) between_steps_ = std::chrono::duration<double>(nb::cast<double>(seconds));
   }
 
   std::string name() const override { return name_; }

@@ -10,6 +10,7 @@
 
 #include <plimsoll/error.h>
 #include <plimsoll/layers.h>
+#include "python/arrays.h"
 #include "python/bind.h"
 #include "python/given.h"
 #include "python/layer.h"
@@ -108,11 +109,13 @@ nb::object call(nb::handle self, nb::handle inputs, nb::handle training) {
     for (const Tensor& tensor : outputs) to.push_back(tensor.id());
     std::optional<bool> fixed;
     if (!training.is_none()) fixed = trains;
-    functional->calls.push_back({std::move(from), std::move(to), [run, named, fixed](const Substitution& instead) {
-                                   NamedTensors now;
-                                   for (const auto& [name, tensor] : named) now.add(name, instead(tensor));
-                                   return run(now, fixed.value_or(instead.is_training()));
-                                 }});
+    const auto held = keep(nb::borrow(self));  // a layer of Python calls its own object
+    functional->calls.push_back(
+        {std::move(from), std::move(to), [run, named, fixed, held](const Substitution& instead) {
+           NamedTensors now;
+           for (const auto& [name, tensor] : named) now.add(name, instead(tensor));
+           return run(now, fixed.value_or(instead.is_training()));
+         }});
   }
   return outputs_of(layer, outputs, functional);
 }

@@ -109,8 +109,9 @@ nb::object make_input(nb::handle shape, nb::handle dtype, const std::string& nam
   if (functional == nullptr) latest = functional = std::make_shared<Functional>();
   Shape full = to_shape(shape, {"Input", "shape"});
   full.insert(0, Dim::batch());
-  const Tensor made = functional->graph.placeholder(name, to_dtype(dtype, {"Input", "dtype"}), full);
-  return nb::cast(Symbol(made, functional));
+  const Tensor made = functional->graph.placeholder(fmt::format("{}_{}", name, functional->inputs++),
+                                                    to_dtype(dtype, {"Input", "dtype"}), full);
+  return nb::cast(Symbol(made, functional, name));
 }
 
 // How many tensors a function gives: it is called once in a graph that is then forgotten.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -44,12 +45,15 @@ struct Functional {
   };
   Graph graph;
   std::vector<Call> calls;
+  int64_t inputs = 0;  // made so far
 };
 
 // A tensor of a functional model: it keeps the calls that made it.
 struct Symbol : Tensor {
-  Symbol(const Tensor& tensor, std::shared_ptr<Functional> in) : Tensor(tensor), functional(std::move(in)) {}
+  Symbol(const Tensor& tensor, std::shared_ptr<Functional> in, std::string called = {})
+      : Tensor(tensor), functional(std::move(in)), label(std::move(called)) {}
   std::shared_ptr<Functional> functional;
+  std::string label;  // of an input
 };
 
 // That of the first symbol among the arguments; null: there is none.

@@ -296,7 +296,7 @@ void bind_session(nb::module_& module) {
   bind_updates(module);
   nb::class_<Step>(module, "Step", "A planned step of a session.")
       .def("__call__", &run_step, nb::arg("feeds") = nb::dict(),
-           nb::sig("def __call__(self, feeds: Mapping[Tensor, Any] = {}) -> list[numpy.ndarray]"),
+           nb::sig("def __call__(self, feeds: Mapping[Tensor, Any] = {}) -> list[NDArray[Any]]"),
            "Runs it with an array for each placeholder; gives what it fetches.")
       .def_prop_ro("batch", &Step::batch, "As planned; others are planned when they first come.")
       .def_prop_ro(
@@ -358,7 +358,7 @@ void bind_session(nb::module_& module) {
           "__exit__", [](Session& session, nb::args) { session.close(); },
           nb::sig("def __exit__(self, *raised: object) -> None"))
       .def_prop_ro("is_open", &Session::is_open, "Whether it holds memory.")
-      .def("get", &get_variable, nb::arg("variable"), nb::sig("def get(self, variable: Tensor) -> numpy.ndarray"),
+      .def("get", &get_variable, nb::arg("variable"), nb::sig("def get(self, variable: Tensor) -> NDArray[Any]"),
            "The numbers of a variable.")
       .def("set", &set_variable, nb::arg("variable"), nb::arg("value"),
            nb::sig("def set(self, variable: Tensor, value: Any) -> None"), "Gives a variable its numbers.")

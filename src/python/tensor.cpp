@@ -275,7 +275,7 @@ void bind_tensor(nb::module_& module) {
             return call_op("transpose", x, order);
           },
           nb::sig("def T(self) -> Tensor"), "With its dimensions in the opposite order.")
-      .def("numpy", to_numpy, nb::sig("def numpy(self) -> numpy.ndarray"),
+      .def("numpy", to_numpy, nb::sig("def numpy(self) -> NDArray[Any]"),
            "Its numbers as a NumPy array of their own: what is still to be computed is computed now. bfloat16 gives "
            "float32.")
       .def(
@@ -285,7 +285,7 @@ void bind_tensor(nb::module_& module) {
             return dtype.is_none() ? array : array.attr("astype")(dtype);
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> numpy.ndarray"))
+          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[Any]"))
       .def(
           "__dlpack__", [](const Tensor& x, nb::kwargs options) { return to_dlpack(x, options); },
           nb::sig("def __dlpack__(self, **options: object) -> object"), "A copy of its numbers, for other libraries.")
@@ -356,7 +356,7 @@ void bind_tensor(nb::module_& module) {
       .def(
           "__reduce__",
           [](const Tensor& x) {
-            return nb::make_tuple(nb::module_::import_("plimsoll").attr("tensor"),
+            return nb::make_tuple(nb::module_::import_("plimsoll.structure").attr("remake_tensor"),
                                   nb::make_tuple(to_numpy(x), nb::str(numpy_name(x.dtype()).data())));
           },
           nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
@@ -368,7 +368,10 @@ void bind_tensor(nb::module_& module) {
   tensor.attr("__array_priority__") = 1000;  // array + tensor is a tensor
   tensor.attr("__array_ufunc__") = nb::none();
 
-  nb::class_<Symbol, Tensor>(module, "Symbol", "A tensor of a functional model: it stands for one of every batch.");
+  nb::class_<Symbol, Tensor> symbol(module, "Symbol",
+                                    "A tensor of a functional model: it stands for one of every batch.");
+  symbol.def_prop_ro(
+      "label", [](const Symbol& of) { return of.label; }, "The name that Input was given.");
 }
 
 }  // namespace plimsoll::python

@@ -28,6 +28,8 @@
 namespace plimsoll::python {
 namespace {
 
+using Numbers = nb::typed<nb::dict, nb::str, double>;
+
 Levers levers_of(nb::handle given) {
   Levers levers;
   if (given.is_none()) return levers;
@@ -220,10 +222,10 @@ void bind_training(nb::module_& module) {
   nb::class_<EpochLog>(module, "EpochLog", "The numbers of one epoch.")
       .def_ro("epoch", &EpochLog::epoch)
       .def_ro("steps", &EpochLog::steps)
-      .def_prop_ro("logs", [](const EpochLog& epoch) {
+      .def_prop_ro("logs", [](const EpochLog& epoch) -> Numbers {
         nb::dict logs;
         for (const LogValue& log : epoch.logs) logs[log.name.c_str()] = log.value;
-        return logs;
+        return nb::borrow<Numbers>(logs);
       });
   nb::class_<History>(module, "History", "What a training leaves.")
       .def_prop_ro("epochs", [](const History& history) { return history.epochs; })
@@ -234,10 +236,10 @@ void bind_training(nb::module_& module) {
       .def_ro("validation_samples", &History::validation_samples);
   nb::class_<Evaluation>(module, "Evaluation", "What evaluate measured.")
       .def_ro("samples", &Evaluation::samples)
-      .def_prop_ro("values", [](const Evaluation& evaluation) {
+      .def_prop_ro("values", [](const Evaluation& evaluation) -> Numbers {
         nb::dict values;
         for (const LogValue& value : evaluation.values) values[value.name.c_str()] = value.value;
-        return values;
+        return nb::borrow<Numbers>(values);
       });
   nb::class_<Strategy>(module, "Strategy", "How several train a model together.")
       .def(nb::init<>())

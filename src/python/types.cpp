@@ -19,6 +19,9 @@ constexpr TypeName kNames[] = {{DType::F32, "float32"}, {DType::F16, "float16"},
                                {DType::I32, "int32"},   {DType::I64, "int64"},   {DType::U8, "uint8"},
                                {DType::I8, "int8"},     {DType::Bool, "bool"}};
 
+// Of the module: bool would hide Python's.
+const char* attribute_of(DType dtype) { return dtype == DType::Bool ? "bool_" : numpy_name(dtype).data(); }
+
 template <class T, class Read>
 T list_of(nb::handle given, const ArgumentPlace& at, std::string_view wanted, const Read& read) {
   T list;
@@ -55,7 +58,7 @@ std::optional<DType> find_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-nb::object to_python(DType dtype) { return nb::module_::import_("plimsoll._plimsoll").attr(numpy_name(dtype).data()); }
+nb::object to_python(DType dtype) { return nb::module_::import_("plimsoll._plimsoll").attr(attribute_of(dtype)); }
 
 nb::tuple to_python(const Dims& dims) {
   nb::list list;
@@ -228,7 +231,7 @@ void bind_types(nb::module_& module) {
                    nb::cast<std::string>(nb::str(other.attr("name"))) == numpy_name(type.value);
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
-  for (const TypeName& named : kNames) module.attr(named.name.data()) = PyDType{named.dtype};
+  for (const TypeName& named : kNames) module.attr(attribute_of(named.dtype)) = PyDType{named.dtype};
 
   nb::class_<Dim>(module, "Dim", "A size that is a multiple of the batch.")
       .def("__repr__", [](Dim dim) { return to_string(dim); })
