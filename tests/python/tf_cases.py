@@ -34,7 +34,8 @@ def layer_case(make, *inputs, training=None, call=lambda layer, inputs, training
         gradients = tape.gradient(total, floats + layer.trainable_variables)
         found = {f"out{i}": one for i, one in enumerate(parts)}
         found.update({f"grad{i}": tf.convert_to_tensor(one) for i, one in enumerate(gradients) if one is not None})
-        found.update({f"state{i}": one for i, one in enumerate(layer.non_trainable_variables) if len(one.shape)})
+        found.update({f"state{i}": one for i, one in enumerate(layer.non_trainable_variables)
+                      if len(one.shape) and one.dtype == tf.float32})
         return found
     return run
 
@@ -389,7 +390,8 @@ def _fit_own(tf):
     filled(model)
     model.compile(optimizer=tf.keras.optimizers.RMSprop(0.01), loss="mse")
     history = model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), epochs=3, verbose=0)
-    return {"loss": np.array(history.history["loss"]), "weights": np.concatenate([one.ravel() for one in model.get_weights()])}
+    # Keras tells no loss of such a train_step: its own tracker, of the same name, was not updated.
+    return {"epochs": np.array(len(history.history["loss"])), "weights": np.concatenate([one.ravel() for one in model.get_weights()])}
 
 
 CASES["fit_own"] = _fit_own

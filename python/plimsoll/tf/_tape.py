@@ -43,6 +43,7 @@ class GradientTape:
                                       f"{tensor.dtype!r}")
                 continue
             source = tensor.core if hasattr(one, "is_variable") else tensor.source
+            tensor.forget_views()  # what was made of it before is not recorded
             self._tape.watch(source)
             self._watched.append(one)
 

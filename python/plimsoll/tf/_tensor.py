@@ -54,6 +54,13 @@ class Tensor:
         """The place from which the others were made: what a tape differentiates with respect to."""
         return self._first if self._is_first else self.core
 
+    def forget_views(self):
+        """Lets go of the places that are made of the source."""
+        if self._is_first:
+            self._core = None
+        elif self._core is not None:
+            self._first = None
+
     @property
     def is_on_host(self):
         return self._core is None and self._first is None

@@ -187,8 +187,7 @@ class Variable:
 
     def _change(self, how, value, read_value):
         if Mode.graph is not None:
-            return record(_changed, (self, how, value), {}, outputs=None, kind="assign", name="Assign") \
-                if False else self._late_change(how, value)
+            return self._late_change(how, value)
         _changed(self, how, value)
         return self
 
@@ -297,8 +296,7 @@ def _value_of(variable):
     if variable._core is None:
         return read
     # A value of its own: the variable's handle shows what is assigned later.
-    return of_core(_engine.op("reshape")(read.core, tuple(variable._shape))) if len(variable._shape) \
-        else of_core(read.core * 1.0)
+    return of_core(read.core * 1.0)
 
 
 def _changed(variable, how, value):

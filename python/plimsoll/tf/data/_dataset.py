@@ -405,26 +405,21 @@ class Dataset:
         cycle = 2 if cycle_length in (None, AUTOTUNE) else int(cycle_length)
 
         def iterate():
-            source, running = iter(self), []
-            while len(running) < cycle and (one := next(source, None)) is not None:
-                running.append(iter(_called(map_func, one)))
-            i = 0
-            while running:
-                i %= len(running)
-                for _ in range(int(block_length)):
-                    try:
-                        element = next(running[i])
-                    except StopIteration:
-                        following = next(source, None)
-                        if following is None:
-                            running.pop(i)
-                            i -= 1
-                        else:
-                            running[i] = iter(_called(map_func, following))
-                            i -= 1
-                        break
-                    yield element
-                i += 1
+            source, slots, is_over = iter(self), [None] * cycle, False
+            while True:
+                for i in range(cycle):
+                    if slots[i] is None and not is_over:
+                        element = next(source, None)
+                        is_over = element is None
+                        slots[i] = None if is_over else iter(_called(map_func, element))
+                    for _ in range(int(block_length) if slots[i] is not None else 0):
+                        element = next(slots[i], None)
+                        if element is None:
+                            slots[i] = None
+                            break
+                        yield element
+                if is_over and all(one is None for one in slots):
+                    return
         return Dataset(iterate)
 
     def window(self, size, shift=None, stride=1, drop_remainder=False, name=None):

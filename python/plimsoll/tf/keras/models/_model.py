@@ -21,7 +21,7 @@ class Model(Layer):
     def __new__(cls, *args, **kwargs):
         if cls is Model and (len(args) >= 2 or "outputs" in kwargs):
             from ._functional import Functional
-            return Layer.__new__(Functional, *args, **kwargs)
+            return Functional.__new__(Functional, *args, **kwargs)
         model = Layer.__new__(cls, *args, **kwargs)
         for name, value in (("optimizer", None), ("_compiled_loss", None), ("_compiled_metrics", None),
                             ("stop_training", False), ("history", None), ("_loss_tracker", None), ("_output_trackers", {}),

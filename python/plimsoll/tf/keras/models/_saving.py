@@ -217,7 +217,7 @@ def _write(path, overwrite, parts):
                     if isinstance(content, str):
                         entry.write(content.encode())
                     else:
-                        np.lib.format.write_array(entry, np.ascontiguousarray(content()), allow_pickle=False)
+                        np.lib.format.write_array(entry, np.asarray(content(), order="C"), allow_pickle=False)
             file.flush()
         os.replace(made, path)
     except BaseException:
