@@ -22,7 +22,7 @@ Iteration start_iteration(const Dataset& dataset, MemoryLine& share) {
 
 namespace {
 
-dataset::Running& expect_here(const std::unique_ptr<dataset::Running>& running) {
+input::Running& expect_here(const std::unique_ptr<input::Running>& running) {
   if (running == nullptr) throw Error("the iteration was moved away; use the iteration that it was moved to");
   return *running;
 }

@@ -191,8 +191,8 @@ bool is_name(std::string_view name) {
 }
 
 InputTypes input_types(const std::vector<DTypes>& types) {
-  const auto at = [&](size_t i) { return types[std::min(i, types.size() - 1)]; };
-  return {at(0), at(1), at(2), at(3), at(4), at(5), at(6)};
+  const auto at = [&](size_t i) { return i < types.size() ? types[i] : types.back(); };
+  return {at(0), at(1), at(2), at(3), at(4), at(5)};
 }
 
 const Op& enter(OwnEntry own) {
@@ -244,7 +244,7 @@ OwnOp register_op(OpDefinition definition) {
   if (ops::find_op(definition.name) != nullptr) fail("there is an operator of that name");
   if (!definition.shape) fail("the shape rule is missing");
   if (definition.kernel == nullptr) fail("the kernel is missing");
-  if (definition.types.empty() || definition.types.size() > 7) fail("element types are given for 1 to 7 inputs");
+  if (definition.types.empty() || definition.types.size() > 6) fail("element types are given for 1 to 6 inputs");
   ops::OwnEntry own;
   own.definition = std::move(definition);
   return OwnOp(ops::enter(std::move(own)));
