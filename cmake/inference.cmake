@@ -10,7 +10,7 @@ foreach(folder base graph kernels ops memory plan lower run weights session stor
 endforeach()
 list(TRANSFORM inference_sources REPLACE "^${PROJECT_SOURCE_DIR}/" "")
 list(APPEND inference_sources
-     src/model/metric.cpp src/model/model.cpp src/model/normalisation.cpp src/model/rewrite.cpp src/model/shapes.cpp
+     src/model/loss.cpp src/model/metric.cpp src/model/more_metrics.cpp src/model/model.cpp src/model/normalisation.cpp src/model/rewrite.cpp src/model/shapes.cpp
      src/report/data.cpp src/report/forecast.cpp src/report/json.cpp src/report/plan_report.cpp src/report/scale_report.cpp src/report/words.cpp)
 
 add_library(plimsoll ${inference_sources})

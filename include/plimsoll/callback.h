@@ -136,6 +136,12 @@ class RateSchedule {
     double alpha = 0;
   };
 
+  struct OneCycle {
+    double rise = 0.3;            // the share of the steps in which the rate goes up
+    double start_divisor = 25;    // of the highest rate, at the first step
+    double end_divisor = 10'000;  // of the first rate, at the last step
+  };
+
   static RateSchedule constant(double rate);
   // rate x factor^(update / steps); staircase: update / steps is rounded down.
   static RateSchedule exponential(double rate, int64_t steps, double factor, bool staircase = false);
@@ -149,6 +155,11 @@ class RateSchedule {
   static RateSchedule piecewise(std::vector<int64_t> boundaries, std::vector<double> values);
   // From `rate` to `end` in `steps`; cycle: the decay is stretched to the next multiple of `steps` each time it ends.
   static RateSchedule polynomial(double rate, int64_t steps, double end = 1e-4, double power = 1, bool cycle = false);
+  // rate / (1 + factor x update / steps); staircase: update / steps is rounded down.
+  static RateSchedule inverse_time(double rate, int64_t steps, double factor, bool staircase = false);
+  // Up to the highest rate and down again, along cosines, as OneCycleLR of PyTorch.
+  static RateSchedule one_cycle(double highest, int64_t steps) { return one_cycle(highest, steps, OneCycle()); }
+  static RateSchedule one_cycle(double highest, int64_t steps, const OneCycle& options);
   // "cosine:steps=1000,warmup=100,alpha=0.01" as on the command line, from `rate`. Throws Error(Usage).
   static RateSchedule parse(std::string_view text, double rate);
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <plimsoll/tensor.h>
 
@@ -25,10 +26,13 @@ class ModelWeight;
 
 // How a variable starts: a description, so that values can be made in place when memory for them exists.
 struct Init {
-  enum class Kind : uint8_t { Constant, Uniform, Normal, TruncatedNormal };
+  // Scaled becomes one of the others when the variable is made: its range follows from the shape. Identity: 1 where row
+  // and column are equal, of a matrix.
+  enum class Kind : uint8_t { Constant, Uniform, Normal, TruncatedNormal, Scaled, Identity };
   Kind kind = Kind::Constant;
-  double a = 0;  // Constant: the value; Uniform: low; Normal: mean
-  double b = 0;  // Uniform: high; Normal: standard deviation
+  double a =
+      0;  // Constant: the value; Uniform: low; Normal: mean; Scaled: the factor of the variance; Identity: the value
+  double b = 0;  // Uniform: high; Normal: standard deviation; Scaled: fan and distribution; Identity: columns
 
   static Init constant(double value) { return {Kind::Constant, value, 0}; }
   static Init zeros() { return constant(0); }
@@ -37,12 +41,53 @@ struct Init {
   static Init normal(double mean, double deviation) { return {Kind::Normal, mean, deviation}; }
   // Normal, values beyond two deviations drawn again; `deviation` is that of the untruncated curve.
   static Init truncated_normal(double mean, double deviation) { return {Kind::TruncatedNormal, mean, deviation}; }
-  // Keras' VarianceScaling family.
+  // Keras' VarianceScaling: the variance is scale over the numbers that go into an element of the result, that come out
+  // of an element, or their mean. They follow from the shape: [in, out] of a matrix, [out, in, ...] of a filter.
+  enum class Fan : uint8_t { In, Out, Average };
+  enum class Curve : uint8_t { TruncatedNormal, Normal, Uniform };
+  static Init variance_scaling(double scale = 1, Fan fan = Fan::In, Curve curve = Curve::TruncatedNormal);
+  static Init glorot_uniform() { return variance_scaling(1, Fan::Average, Curve::Uniform); }
+  static Init glorot_normal() { return variance_scaling(1, Fan::Average); }
+  static Init he_uniform() { return variance_scaling(2, Fan::In, Curve::Uniform); }
+  static Init he_normal() { return variance_scaling(2); }
+  static Init lecun_uniform() { return variance_scaling(1, Fan::In, Curve::Uniform); }
+  static Init lecun_normal() { return variance_scaling(1); }
+  static Init identity(double value = 1) { return {Kind::Identity, value, 0}; }
+  // By a name of Keras or PyTorch: "he_normal", "glorot_uniform", "xavier_uniform" ... Throws Error that names all.
+  static Init named(std::string_view name);
+  static std::vector<std::string_view> names();
+  // The same with fans of one's own.
   static Init glorot_uniform(int64_t fan_in, int64_t fan_out);
   static Init he_normal(int64_t fan_in);
   static Init lecun_normal(int64_t fan_in);
 
   friend bool operator==(const Init&, const Init&) = default;
+};
+
+// What is added to the loss for a weight: l1 sum |w| + l2 sum w^2.
+struct Regulariser {
+  double l1 = 0, l2 = 0;
+  bool is_empty() const { return l1 == 0 && l2 == 0; }
+  friend bool operator==(const Regulariser&, const Regulariser&) = default;
+};
+
+// What an update leaves of a weight.
+struct Constraint {
+  enum class Kind : uint8_t { None, NonNegative, MaxNorm, UnitNorm, MinMaxNorm };
+  Kind kind = Kind::None;
+  double least = 0, most = 1;  // of norms
+  double rate = 1;             // MinMaxNorm: how far an update goes towards them
+  int axis = -1;  // along which norms are taken; -1: what one output depends on, as Keras' axis 0 of a matrix
+
+  static Constraint non_negative() { return {.kind = Kind::NonNegative}; }
+  static Constraint max_norm(double most = 2, int axis = -1) {
+    return {.kind = Kind::MaxNorm, .most = most, .axis = axis};
+  }
+  static Constraint unit_norm(int axis = -1) { return {.kind = Kind::UnitNorm, .axis = axis}; }
+  static Constraint min_max_norm(double least = 0, double most = 1, double rate = 1, int axis = -1) {
+    return {Kind::MinMaxNorm, least, most, rate, axis};
+  }
+  friend bool operator==(const Constraint&, const Constraint&) = default;
 };
 
 std::string to_string(const Init& init);  // "uniform(-0.05,0.05)"
@@ -62,6 +107,8 @@ struct StoredVariable {
   VariableRole role = VariableRole::Weight;
   Init init;
   std::shared_ptr<graph::ModelWeight> weight = {};  // of a model: its numbers, for all graphs; null: of no model
+  Regulariser regulariser = {};
+  Constraint constraint = {};
 };
 
 // Variables by name, and the scopes in which they are named. Graphs that share a store use the same variables:
@@ -84,6 +131,8 @@ class VariableStore {
 
   // In the innermost scope: the name with all scopes before it, and whether variables that are there may be used again.
   std::string full_name(std::string_view name) const;
+  // For all graphs that use it. Throws Error for a variable that is not there.
+  void set_treatment(std::string_view full_name, const Regulariser& regulariser, const Constraint& constraint);
   bool is_reusing() const;
   bool is_in_scope() const;
   // A name for the next layer of that kind: dense, dense_1, dense_2 ... Counting starts again each time a scope is
@@ -116,6 +165,10 @@ class Graph {
   // error. One that another graph has put into the shared store is used as it is.
   Tensor variable(std::string_view name, DType dtype, const Shape& shape, const Init& init,
                   VariableRole role = VariableRole::Weight);
+  // What training adds to the loss for a variable, and what its updates leave of it. Throws Error for what is no
+  // variable.
+  void regularise(Tensor variable, const Regulariser& regulariser);
+  void constrain(Tensor variable, const Constraint& constraint);
   Tensor constant(DType dtype, const Shape& shape, std::span<const std::byte> bytes, std::string_view name = "");
   Tensor scalar(float number);
   // A name for the next layer of that kind in the innermost scope (see VariableStore), or in this graph outside of all.

@@ -5,14 +5,18 @@
 // A layer without a name is called after its kind, numbered within the scope. Without a tensor, the same functions give
 // a Layer for later use: layers::conv2d(32, 3). The name "." stands for the scope that is open.
 //
-// Layouts: images are [batch, channels, height, width], sequences [batch, positions, width]. A dense kernel is
-// [in, units], that of a convolution [filters, channels / groups, height, width], that of a transposed one
-// [channels, filters / groups, height, width]; an embedding's table is [rows, width].
+// Layouts: images are [batch, channels, height, width], lines [batch, channels, length], volumes [batch, channels,
+// depth, height, width], sequences [batch, positions, width]. A dense kernel is [in, units], that of a convolution
+// [filters, channels / groups, height, width], that of a transposed one [channels, filters / groups, height, width]; an
+// embedding's table is [rows, width].
+//
+// The list of all layers is <plimsoll/layers.inc>. Any function of (Tensor, bool training) is a Layer too.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,11 +52,17 @@ class Padding {
   std::array<int64_t, 4> pads_{};
 };
 
+// What a layer does to its kernel before it is used: spectral_norm and the like.
+using KernelMap = std::function<Tensor(Tensor kernel)>;
+
 struct Dense {
   std::string activation = {};
   bool use_bias = true;
   std::optional<Init> kernel = {};  // unset: glorot_uniform
   Init bias = Init::zeros();
+  Regulariser kernel_regulariser = {}, bias_regulariser = {};
+  Constraint kernel_constraint = {}, bias_constraint = {};
+  KernelMap kernel_map = {};
 };
 
 struct Conv {
@@ -64,11 +74,34 @@ struct Conv {
   bool use_bias = true;
   std::optional<Init> kernel = {};  // unset: glorot_uniform
   Init bias = Init::zeros();
+  Regulariser kernel_regulariser = {}, bias_regulariser = {};
+  Constraint kernel_constraint = {}, bias_constraint = {};
+  KernelMap kernel_map = {};
+};
+
+// Of lines and volumes. Strides and dilations have a number for each axis, or one for all; none: 1.
+struct ConvNd {
+  Dims strides = {};
+  std::string padding = "valid";  // "same"; of conv1d "causal" too
+  Dims dilations = {};
+  int64_t groups = 1;
+  std::string activation = {};
+  bool use_bias = true;
+  std::optional<Init> kernel = {};  // unset: glorot_uniform
+  Init bias = Init::zeros();
+  Regulariser kernel_regulariser = {}, bias_regulariser = {};
+  Constraint kernel_constraint = {}, bias_constraint = {};
+  KernelMap kernel_map = {};
 };
 
 struct Pool {
   std::optional<Size> strides = {};  // unset: the size of the window
   Padding padding = "valid";
+};
+
+struct PoolNd {
+  Dims strides = {};  // none: the size of the window
+  std::string padding = "valid";
 };
 
 // The running variance is an average of the variances that training normalised with: of n numbers, their squared
@@ -104,44 +137,56 @@ struct Attention {
   Tensor sequences = {};  // i32 [batch, positions]: of which sequence each is, as where that begins; others are unseen
 };
 
-// y = activation(x kernel + bias) over the last dimension; kernel is [in, units].
-Tensor dense(Tensor x, int64_t units, const Dense& options = {}, Name name = {});
-Tensor conv2d(Tensor x, int64_t filters, Size size, const Conv& options = {}, Name name = {});
-// `multiplier` filters for each channel.
-Tensor depthwise_conv2d(Tensor x, Size size, const Conv& options = {}, int64_t multiplier = 1, Name name = {});
-Tensor conv2d_transpose(Tensor x, int64_t filters, Size size, const Conv& options = {}, Name name = {});
-Tensor batch_norm(Tensor x, bool training, const BatchNorm& options = {}, Name name = {});
-Tensor layer_norm(Tensor x, const Norm& options = {}, Name name = {});
-Tensor group_norm(Tensor x, int64_t groups = 32, const Norm& options = {}, Name name = {});
-Tensor dropout(Tensor x, double rate, bool training, Name name = {});
-// x holds whole numbers below `rows`.
-Tensor embedding(Tensor x, int64_t rows, int64_t width, const Init& table = Init::uniform(-0.05, 0.05), Name name = {});
+#define PLIMSOLL_PARAMETER(type, argument, ...) type argument __VA_OPT__(= __VA_ARGS__)
+#define LAYER(function, description, ...)                                                                  \
+  Tensor function(Tensor x __VA_OPT__(, ) PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__), Name name = {}); \
+  Layer function(PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__) __VA_OPT__(, ) Name name = {});
+#define TRAINED_LAYER(function, description, ...)                                                        \
+  Tensor function(Tensor x, bool training __VA_OPT__(, ) PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__), \
+                  Name name = {});                                                                       \
+  Layer function(PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__) __VA_OPT__(, ) Name name = {});
+#define RANDOM_LAYER(function, description, ...)                                                            \
+  Tensor function(Tensor x, PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__), bool training, Name name = {}); \
+  Layer function(PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__), Name name = {});
+#define MERGE_LAYER(function, description, ...)                                                                   \
+  Tensor function(const std::vector<Tensor>& parts __VA_OPT__(, ) PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__), \
+                  Name name = {});
+#include <plimsoll/layers.inc>
+#undef PLIMSOLL_PARAMETER
+#undef LAYER
+#undef TRAINED_LAYER
+#undef RANDOM_LAYER
+#undef MERGE_LAYER
+
+Tensor add(Tensor a, Tensor b, Name name = {});
+
 // Attention of x, which is [batch, positions, width], to itself or to a context.
 Tensor multi_head_attention(Tensor x, int64_t heads, const Attention& options = {}, Name name = {});
-Tensor max_pool(Tensor x, Size size = 2, const Pool& options = {}, Name name = {});
-Tensor average_pool(Tensor x, Size size = 2, const Pool& options = {}, Name name = {});
-Tensor global_average_pool(Tensor x, Name name = {});  // [batch, channels]
-Tensor flatten(Tensor x, Name name = {});
-Tensor add(Tensor a, Tensor b, Name name = {});
-Tensor concatenate(const std::vector<Tensor>& parts, int axis = 1, Name name = {});
-// relu, relu6, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu (swish), softmax, linear; empty is linear.
-Tensor activation(Tensor x, std::string_view kind, Name name = {});
-
-Layer dense(int64_t units, const Dense& options = {}, Name name = {});
-Layer conv2d(int64_t filters, Size size, const Conv& options = {}, Name name = {});
-Layer depthwise_conv2d(Size size, const Conv& options = {}, int64_t multiplier = 1, Name name = {});
-Layer conv2d_transpose(int64_t filters, Size size, const Conv& options = {}, Name name = {});
-Layer batch_norm(const BatchNorm& options = {}, Name name = {});
-Layer layer_norm(const Norm& options = {}, Name name = {});
-Layer group_norm(int64_t groups = 32, const Norm& options = {}, Name name = {});
-Layer dropout(double rate, Name name = {});
-Layer embedding(int64_t rows, int64_t width, const Init& table = Init::uniform(-0.05, 0.05), Name name = {});
 Layer multi_head_attention(int64_t heads, const Attention& options = {}, Name name = {});
-Layer max_pool(Size size = 2, const Pool& options = {}, Name name = {});
-Layer average_pool(Size size = 2, const Pool& options = {}, Name name = {});
-Layer global_average_pool(Name name = {});
-Layer flatten();
-Layer activation(std::string_view kind, Name name = {});
+
+// A layer on each position of [batch, positions, ...], with the same weights.
+Layer time_distributed(Layer layer);
+// Whether x differs from the value that pads it: of class numbers as they are, else in any element of the last
+// dimension.
+Tensor mask_of(Tensor x, double padding = 0, Name name = {});
+// x with zeros where its mask is zero; the mask has x's first dimensions.
+Tensor masked(Tensor x, Tensor mask, Name name = {});
+// A kernel over its largest singular value, which so many power iterations find, or in vectors of length 1 along its
+// first axis: kernel maps.
+Tensor spectral_norm(Tensor kernel, int64_t iterations = 8, Name name = {});
+Tensor unit_rows(Tensor kernel, Name name = {});
+
+// The list as data, for bindings and documentation.
+struct LayerArgument {
+  std::string_view type, name, otherwise;  // as written in the list; `otherwise` is empty where it must be given
+};
+struct LayerFunction {
+  enum class Kind : uint8_t { Plain, Trained, Random, Merge };
+  std::string_view name, description;
+  Kind kind = Kind::Plain;
+  std::vector<LayerArgument> arguments = {};
+};
+std::span<const LayerFunction> functions();
 
 // Recurrent layers over x, which is [batch, positions, width]. Weights are those of Keras: kernel [width, gates units],
 // recurrent_kernel [units, gates units], bias [gates units]; gru has a recurrent_bias too, the second row of Keras'

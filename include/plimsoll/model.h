@@ -81,6 +81,14 @@ struct Pruning {
   friend bool operator==(const Pruning&, const Pruning&) = default;
 };
 
+// What losses against class numbers or probabilities of classes may be given.
+struct ClassLossOptions {
+  bool from_logits = true;  // false: the output holds probabilities
+  double label_smoothing = 0;
+  std::optional<int64_t> ignore =
+      {};  // class numbers that count for nothing, such as -100; the mean is over the others
+};
+
 // Losses: what training minimises, by name or as a function of tensors, with the formulas of Keras.
 //
 //   net.compile({.loss = "sparse_cross_entropy"});
@@ -90,6 +98,7 @@ class Loss {
  public:
   // One number for each sample or element, or their mean as a scalar, of an output and its target.
   using Function = std::function<Tensor(Tensor output, Tensor target)>;
+  using ClassOptions = ClassLossOptions;
 
   // Keras' names are known too: mean_squared_error, sparse_categorical_crossentropy and so on. Throws Error(Usage) that
   // names the nearest one and all that are known.
@@ -112,19 +121,45 @@ class Loss {
   static Loss poisson();
   static Loss kl_divergence();
   static Loss cosine_similarity();  // -1: the same direction
+  static Loss sparse_cross_entropy(const ClassOptions& options);
+  static Loss cross_entropy(const ClassOptions& options);
+  static Loss binary_cross_entropy(const ClassOptions& options);
+  static Loss nll(std::optional<int64_t> ignore = {});  // logarithms of probabilities against class numbers
+  // (1 - p)^gamma times the cross-entropy, which learns from what is hard; alpha: the share of the positive ones.
+  static Loss binary_focal(double gamma = 2, std::optional<double> alpha = {}, const ClassOptions& options = {});
+  static Loss focal(double gamma = 2, double alpha = 0.25, const ClassOptions& options = {});
+  static Loss dice();  // of probabilities, over all of the batch
+  // The same; alpha weighs what was missed and beta what was said in vain, as Keras computes it.
+  static Loss tversky(double alpha = 0.5, double beta = 0.5);
+  static Loss mape();                      // percents of the target
+  static Loss msle();                      // of log(1 + x), for x of at least 0
+  static Loss smooth_l1(double beta = 1);  // huber / beta
+  static Loss categorical_hinge();
+  static Loss soft_margin();                              // log(1 + exp(-target output)); targets as those of hinge
+  static Loss poisson_nll(bool log_output = true);        // PyTorch's: of logarithms of rates, unless told otherwise
+  static Loss generalized_cross_entropy(double q = 0.5);  // (1 - p^q) / q of the right class, from probabilities
+  static Loss contrastive(double margin = 1);             // distances against 1 (alike) and 0
   static std::vector<std::string> names();
+  static bool knows(std::string_view name);  // or that of Keras or PyTorch
 
   const std::string& name() const { return name_; }
 
-  // The mean over all elements. With weights, one for each sample: the mean of weight x loss, not divided by the sum of
-  // the weights. Throws Error for shapes that do not match.
+  // One number for each sample or element; 0 for labels that are ignored. Dice and tversky give one for the batch.
+  Tensor values(Tensor output, Tensor target) const;
+  // The mean over all elements that are not ignored. With weights, one for each sample or for each of values(): the
+  // mean of weight x loss, not divided by the sum of the weights. Throws Error for shapes that do not match.
   Tensor mean(Tensor output, Tensor target, Tensor weights = {}) const;
   // What metrics measure: probabilities where the loss takes logits of them.
   Tensor prediction(Tensor output) const;
 
  private:
   Loss(std::string name, Function values) : name_(std::move(name)), values_(std::move(values)) {}
+  static Loss against_classes(std::string name, std::optional<int64_t> ignore, Function values);
   Tensor target_for(Tensor output, Tensor target) const;
+  struct Scored {
+    Tensor values, counts;  // counts: 1 where a label counts, else 0; unset: all do
+  };
+  Scored score(Tensor output, Tensor target) const;
 
   std::string name_;
   Function values_;
@@ -132,14 +167,26 @@ class Loss {
   bool takes_classes_ = false;  // targets are class numbers
   bool is_binary_ = false;
   bool is_own_ = false;
+  std::optional<int64_t> ignore_ = {};
 };
+
+// Losses of three tensors or more, one number for each sample: for an objective of one's own.
+// max(|anchor - positive| - |anchor - negative| + margin, 0), of distances squared unless told otherwise.
+Tensor triplet_loss(Tensor anchor, Tensor positive, Tensor negative, double margin = 1, bool squared = false);
+// max(-target (a - b) + margin, 0), with targets 1 (a ranks higher) and -1.
+Tensor margin_ranking_loss(Tensor a, Tensor b, Tensor target, double margin = 0);
+// 1 - cos(a, b) where target is 1; max(cos(a, b) - margin, 0) where it is -1.
+Tensor cosine_embedding_loss(Tensor a, Tensor b, Tensor target, double margin = 0);
+// (log v + (x - target)^2 / v) / 2 of normal distributions with mean x and variance v.
+Tensor gaussian_nll_loss(Tensor x, Tensor target, Tensor variance, double epsilon = 1e-6);
 
 // Metrics: what training and evaluation report beside the loss. They are sums over samples, so that they are right over
 // a whole epoch, whatever its batches, in constant memory.
 //
 //   net.compile({.loss = "sparse_cross_entropy", .metrics = {"accuracy", Metric::top_k(5)}});
 struct Metric {
-  // accuracy, top_5 (of any number), precision, recall, auc, mse, mae, mean; Keras' names too. Throws Error(Usage).
+  // A name of names(), top_7 (of any number) or the name of a loss; Keras' names too. Throws Error(Usage) that names
+  // all.
   Metric(const char* by_name) : Metric(std::string_view(by_name)) {}         // NOLINT(google-explicit-constructor)
   Metric(const std::string& by_name) : Metric(std::string_view(by_name)) {}  // NOLINT(google-explicit-constructor)
   explicit Metric(std::string_view by_name);
@@ -155,9 +202,34 @@ struct Metric {
   // Of the samples predicted positive, how many are; of the positive ones, how many are predicted so.
   static Metric precision(double threshold = 0.5);
   static Metric recall(double threshold = 0.5);
-  static Metric auc(int64_t thresholds = 200);  // area under the ROC curve, as Keras approximates it
+  static Metric auc(int64_t thresholds = 200);     // area under the ROC curve, as Keras approximates it
+  static Metric pr_auc(int64_t thresholds = 200);  // the same of precision over recall
+  static Metric f1(double threshold = 0.5);
+  static Metric f_beta(double beta, double threshold = 0.5);
+  static Metric specificity(double threshold = 0.5);
+  static Metric matthews(double threshold = 0.5);  // the correlation of answers and targets
+  // true_positives, false_positives, false_negatives or true_negatives.
+  static Metric counts(std::string_view which, double threshold = 0.5);
+  // The best precision, and so on, at a threshold where the other is at least the number.
+  static Metric precision_at_recall(double recall, int64_t thresholds = 200);
+  static Metric recall_at_precision(double precision, int64_t thresholds = 200);
+  static Metric sensitivity_at_specificity(double specificity, int64_t thresholds = 200);
+  static Metric specificity_at_sensitivity(double sensitivity, int64_t thresholds = 200);
+  // Of classes: samples of one class that were taken for another; the mean of what classes and answers share; Cohen's
+  // kappa.
+  static Metric confusion_cell(int64_t classes, int64_t is, int64_t said);
+  static Metric mean_iou(int64_t classes);
+  static Metric binary_iou(double threshold = 0.5);
+  static Metric kappa(int64_t classes);
   static Metric mse();
   static Metric mae();
+  static Metric rmse();
+  static Metric r2();                    // the share of the variance of the targets that is explained
+  static Metric pearson();               // the correlation of numbers
+  static Metric cosine();                // of the directions of vectors
+  static Metric perplexity();            // exp(mean cross-entropy) of logits against class numbers
+  static Metric loss(const Loss& loss);  // the mean of a loss
+  static std::vector<std::string> names();
   static Metric mean(std::string name = "mean");  // of the output itself
   // The mean over the samples of a function of one's own, which gives one number for each sample or element.
   static Metric own(std::string name, std::function<Tensor(Tensor prediction, Tensor target)> function);

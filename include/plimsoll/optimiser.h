@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,9 +17,35 @@ namespace plimsoll {
 // `loss`), of the sum of seed x loss instead, and `loss` may have any shape.
 std::vector<Gradient> gradients(Tensor loss, std::span<const Tensor> wrt, Tensor seed = {});
 
+// What differs for some of the weights. Patterns match whole names, "net/dense/kernel": * is any text, ? one character.
+struct WeightGroup {
+  std::vector<std::string> patterns;
+  double rate_factor = 1;                   // times the learning rate
+  std::optional<double> weight_decay = {};  // unset: that of the optimiser
+};
+
+// What every optimiser may be given beside its learning rate:
+//
+//   Optimiser::adamw(1e-3, {.no_decay = {"*/bias", "*norm*"}})
+struct OptimiserOptions {
+  std::optional<double> weight_decay = {};  // unset: that of the optimiser
+  bool couples_decay = false;
+  std::vector<std::string> no_decay = {};
+  std::vector<WeightGroup> groups = {};
+  double clip_norm = 0, clip_value = 0, global_clip_norm = 0;
+  double average = 0;
+};
+
 struct Optimiser {
   double learning_rate = 0.01;
   double weight_decay = 0;  // apart from the gradient, before the step: w -= w * weight_decay * learning_rate
+  // true: the decay is added to the gradient, after clipping, as weight_decay of PyTorch's Adam and SGD; it does not
+  // act on its own then.
+  bool couples_decay = false;
+  std::vector<std::string> no_decay = {};  // weights that match one of these patterns do not decay
+  std::vector<WeightGroup> groups = {};    // a weight belongs to the first group that it matches
+  // A running mean of each weight, average = a average + (1 - a) w; 0: none. swap_averages exchanges both.
+  double average = 0;
   // At most one of these three; 0: no clipping.
   double clip_norm = 0;         // of the gradient of each weight
   double clip_value = 0;        // of each element
@@ -42,7 +70,9 @@ struct Optimiser {
 
   // adam(learning_rate, beta1, ...) and so on: see <plimsoll/optimisers.inc>.
 #define PLIMSOLL_SETTING(type, setting, value) type setting = value
-#define OPTIMISER(optimiser, description, ...) static Optimiser optimiser(PLIMSOLL_EACH(PLIMSOLL_SETTING, __VA_ARGS__));
+#define OPTIMISER(optimiser, description, ...)                              \
+  static Optimiser optimiser(PLIMSOLL_EACH(PLIMSOLL_SETTING, __VA_ARGS__)); \
+  static Optimiser optimiser(double learning_rate, const OptimiserOptions& options);
 #define VARIANT(base, optimiser, description, ...) OPTIMISER(optimiser, description, __VA_ARGS__)
 #include <plimsoll/optimisers.inc>
 #undef PLIMSOLL_SETTING
@@ -50,6 +80,7 @@ struct Optimiser {
 #undef VARIANT
 
   Optimiser() : Optimiser(sgd()) {}
+  Optimiser& set(const OptimiserOptions& options);
   // By a name of the list, with its defaults; Keras' spelling ("Adam", "SGD") is accepted. Throws Error that names all.
   static Optimiser named(std::string_view name);
   static std::vector<std::string_view> names();
@@ -91,6 +122,9 @@ Updates apply_gradients(const Optimiser& optimiser, std::span<const Gradient> gr
 // The updates that layers keep of their statistics (the running mean of batch_norm): for a step that computes gradients
 // and leaves applying them to another one.
 Updates layer_updates(Graph& graph);
+// Updates that exchange the weights with their averages, for all weights of the graph that have one: before an
+// evaluation, and again before training goes on. Throws Error where there are none.
+std::vector<NodeId> swap_averages(Graph& graph);
 // One more update: the variable takes the value, of its type and shape, or a scalar of its type for all elements. Nodes
 // made before read the old value, nodes made later the new one.
 NodeId assign(Tensor variable, Tensor value);

@@ -36,12 +36,20 @@ struct Feed {
   DType dtype;
   const void* data;
   Bytes bytes;
+  std::shared_ptr<const void> owner = {};  // keeps the numbers; null: they are borrowed
 
   // Any contiguous range of numbers that stays where it is: a vector, a span, an array.
   template <NumberRange Numbers>
   Feed(Tensor to, Numbers&& numbers)
       : Feed(to, std::ranges::data(numbers),
              static_cast<Bytes>(std::ranges::size(numbers) * sizeof(std::ranges::range_value_t<Numbers>))) {}
+  // A temporary vector is kept for as long as the feed is.
+  template <Element T>
+  Feed(Tensor to, std::vector<T>&& numbers) : Feed(to, numbers.data(), static_cast<Bytes>(numbers.size() * sizeof(T))) {
+    const auto kept = std::make_shared<const std::vector<T>>(std::move(numbers));
+    data = kept->data();
+    owner = kept;
+  }
   template <Element T>
   Feed(Tensor to, const T* numbers, Bytes size) : Feed(to, dtype_of<T>(), numbers, size) {}
   // Memory whose type the compiler does not know.

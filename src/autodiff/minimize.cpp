@@ -116,6 +116,23 @@ void expect_variable(std::string_view function, const Tensor& variable) {
 
 }  // namespace
 
+std::vector<NodeId> swap_averages(Graph& graph) {
+  constexpr std::string_view kScope = "optimiser/", kState = "/average";
+  std::vector<std::pair<Tensor, Tensor>> pairs;
+  for (const graph::Variable& variable : graph.body().variables()) {
+    const std::string_view name = variable.stored->name;
+    if (variable.role() != VariableRole::Optimiser || !name.starts_with(kScope) || !name.ends_with(kState)) continue;
+    const std::string_view weight = name.substr(kScope.size(), name.size() - kScope.size() - kState.size());
+    pairs.emplace_back(graph.find(weight), Tensor(graph, variable.value));
+  }
+  if (pairs.empty())
+    throw Error("swap_averages: no weight has an average; set Optimiser::average, and call minimize before",
+                ErrorKind::Usage);
+  std::vector<NodeId> nodes;
+  for (const auto& [weight, average] : pairs) nodes.push_back(ops::swap_values(weight, average));
+  return nodes;
+}
+
 NodeId assign(Tensor variable, Tensor value) {
   if (!variable.is_set() || !value.is_set()) throw Error("assign: the variable or the value is unset");
   expect_variable("assign", variable);

@@ -1,13 +1,13 @@
 #include "autodiff/updates.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "base/nearest.h"
 #include "ops/updates/rule.h"
 
 namespace plimsoll::autodiff {
@@ -51,6 +51,12 @@ void check(const Optimiser& o) {
   at_least_zero("clip_norm", o.clip_norm);
   at_least_zero("clip_value", o.clip_value);
   at_least_zero("global_clip_norm", o.global_clip_norm);
+  expect(o.average >= 0 && o.average < 1, "average", "at least 0 and below 1", o.average);
+  for (const WeightGroup& group : o.groups) {
+    at_least_zero("rate_factor", group.rate_factor);
+    if (group.weight_decay) at_least_zero("weight_decay", *group.weight_decay);
+    if (group.patterns.empty()) refuse_setting("a group has no patterns; say which weights belong to it");
+  }
   expect(std::isnormal(static_cast<float>(o.initial_loss_scale)) && o.initial_loss_scale > 0, "initial_loss_scale",
          "a positive float", o.initial_loss_scale);
   expect(o.scale_growth_steps > 0, "scale_growth_steps", "positive", static_cast<double>(o.scale_growth_steps));
@@ -78,6 +84,7 @@ constexpr CommonSetting kCommon[] = {{"learning_rate", &Optimiser::learning_rate
                                      {"clip_norm", &Optimiser::clip_norm},
                                      {"clip_value", &Optimiser::clip_value},
                                      {"global_clip_norm", &Optimiser::global_clip_norm},
+                                     {"average", &Optimiser::average},
                                      {"initial_loss_scale", &Optimiser::initial_loss_scale}};
 
 double Optimiser::*common_setting(std::string_view name) {
@@ -104,15 +111,6 @@ std::vector<Setting> defaults_of(std::string_view name) {
 
 #undef PLIMSOLL_DEFAULT
 
-// Letters alone, in small: "AdamW" and "adam_w" are one name.
-std::string plain(std::string_view name) {
-  std::string letters;
-  for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return letters;
-}
-
 // "momentum is a setting of sgd and rmsprop alone".
 std::string describe_unknown(std::string_view optimiser, std::string_view setting, std::span<const Setting> own) {
   std::vector<std::string_view> others, names;
@@ -135,13 +133,19 @@ std::string describe_unknown(std::string_view optimiser, std::string_view settin
 #define PLIMSOLL_PARAMETER(type, setting, value) type setting
 #define PLIMSOLL_GIVEN(type, setting, value) \
   Setting { #setting, static_cast < double>(setting) }
-#define OPTIMISER(optimiser, description, ...)                                        \
-  Optimiser Optimiser::optimiser(PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__)) {    \
-    return make(#optimiser, std::vector{PLIMSOLL_EACH(PLIMSOLL_GIVEN, __VA_ARGS__)}); \
+#define OPTIMISER(optimiser, description, ...)                                            \
+  Optimiser Optimiser::optimiser(PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__)) {        \
+    return make(#optimiser, std::vector{PLIMSOLL_EACH(PLIMSOLL_GIVEN, __VA_ARGS__)});     \
+  }                                                                                       \
+  Optimiser Optimiser::optimiser(double learning_rate, const OptimiserOptions& options) { \
+    return std::move(Optimiser::optimiser(learning_rate).set(options));                   \
   }
-#define VARIANT(base, optimiser, description, ...)                                 \
-  Optimiser Optimiser::optimiser(PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__)) { \
-    return make(#base, std::vector{PLIMSOLL_EACH(PLIMSOLL_GIVEN, __VA_ARGS__)});   \
+#define VARIANT(base, optimiser, description, ...)                                        \
+  Optimiser Optimiser::optimiser(PLIMSOLL_EACH(PLIMSOLL_PARAMETER, __VA_ARGS__)) {        \
+    return make(#base, std::vector{PLIMSOLL_EACH(PLIMSOLL_GIVEN, __VA_ARGS__)});          \
+  }                                                                                       \
+  Optimiser Optimiser::optimiser(double learning_rate, const OptimiserOptions& options) { \
+    return std::move(Optimiser::optimiser(learning_rate).set(options));                   \
   }
 #include <plimsoll/optimisers.inc>
 #undef PLIMSOLL_PARAMETER
@@ -156,6 +160,18 @@ Optimiser Optimiser::make(std::string_view base, std::span<const Setting> settin
   return made;
 }
 
+Optimiser& Optimiser::set(const OptimiserOptions& options) {
+  if (options.weight_decay) weight_decay = *options.weight_decay;
+  couples_decay = options.couples_decay;
+  no_decay = options.no_decay;
+  groups = options.groups;
+  clip_norm = options.clip_norm;
+  clip_value = options.clip_value;
+  global_clip_norm = options.global_clip_norm;
+  average = options.average;
+  return *this;
+}
+
 std::vector<std::string_view> Optimiser::names() {
   return {
 #define OPTIMISER(optimiser, description, ...) #optimiser,
@@ -167,9 +183,9 @@ std::vector<std::string_view> Optimiser::names() {
 }
 
 Optimiser Optimiser::named(std::string_view name) {
-  const std::string wanted = plain(name);
+  const std::string wanted = plain_name(name);
 #define OPTIMISER(optimiser, description, ...) \
-  if (wanted == plain(#optimiser)) return Optimiser::optimiser();
+  if (wanted == plain_name(#optimiser)) return Optimiser::optimiser();
 #define VARIANT(base, optimiser, description, ...) OPTIMISER(optimiser, description)
 #include <plimsoll/optimisers.inc>
 #undef OPTIMISER

@@ -4,9 +4,12 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
 #include "autodiff/gradients.h"
+#include "autodiff/treatment.h"
+#include "base/nearest.h"
 #include "graph/body.h"
 #include "kernels/rank_slices.h"
 #include "ops/ops.h"
@@ -25,6 +28,32 @@ Tensor clip_factor(Tensor squares, double limit, Tensor factor) {
   return factor.is_set() ? mul(clip, factor) : clip;
 }
 
+// A name matches as it is, or as if a slash stood before it: "*/bias" is the bias of a layer, and one in no scope.
+bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+    return fits_pattern(pattern, name) || fits_pattern(pattern, fmt::format("/{}", name));
+  });
+}
+
+const WeightGroup* group_of(const Optimiser& optimiser, std::string_view name) {
+  for (const WeightGroup& group : optimiser.groups)
+    if (matches_any(group.patterns, name)) return &group;
+  return nullptr;
+}
+
+// Patterns that match nothing are taken for a typing error: all of no_decay, or those of a group.
+void expect_patterns_match(const Optimiser& optimiser, std::span<const Tensor> weights) {
+  const auto expect_some = [&](const std::vector<std::string>& patterns, std::string_view what) {
+    if (patterns.empty() || std::ranges::any_of(weights, [&](Tensor w) { return matches_any(patterns, w.name()); }))
+      return;
+    throw Error(fmt::format("optimiser: no weight matches {} {}; weights are called '{}' and so on", what,
+                            fmt::join(patterns, ", "), weights.empty() ? "" : weights[0].name()),
+                ErrorKind::Usage);
+  };
+  expect_some(optimiser.no_decay, "no_decay");
+  for (const WeightGroup& group : optimiser.groups) expect_some(group.patterns, "the group of");
+}
+
 // State and update of one weight.
 class Updater {
  public:
@@ -36,7 +65,8 @@ class Updater {
         step_(step),
         shared_(shared) {}
 
-  NodeId add(Tensor weight, const Gradient& gradient, Tensor factor) const {
+  // Adds the update, and what belongs to it, to `nodes`.
+  void add(Tensor weight, const Gradient& gradient, Tensor factor, std::vector<NodeId>& nodes) const {
     const SharedWeight* const is_slice = shared_.shared.find(weight);
     const bool is_shared = is_slice == nullptr && shared_.shared.has(Sharding::State, weight.shape());
     const auto make_state = [&](std::string_view name, const Init& init) {
@@ -55,7 +85,14 @@ class Updater {
       return add_state(weight, name, dtype, shape, Init::zeros());
     };
     Attrs attrs;
-    if (optimiser_.weight_decay != 0) attrs.set("weight_decay", optimiser_.weight_decay);
+    const WeightGroup* const group = group_of(optimiser_, weight.name());
+    double decay = group != nullptr ? group->weight_decay.value_or(optimiser_.weight_decay) : optimiser_.weight_decay;
+    if (matches_any(optimiser_.no_decay, weight.name())) decay = 0;
+    const Regulariser& regulariser = stored(weight).regulariser;
+    const double coupled = (optimiser_.couples_decay ? decay : 0) + 2 * regulariser.l2;
+    if (coupled != 0) attrs.set("coupled_decay", coupled);
+    if (decay != 0 && !optimiser_.couples_decay) attrs.set("weight_decay", decay);
+    if (group != nullptr && group->rate_factor != 1) attrs.set("rate_factor", group->rate_factor);
     if (optimiser_.clip_value != 0) attrs.set("clip_value", optimiser_.clip_value);
     if (is_shared) attrs.set("slices", shared_.shared.ranks);
     ops::WeightUpdate update{.weight = weight,
@@ -69,13 +106,36 @@ class Updater {
                              .state_bits = optimiser_.state_bits,
                              .make_state = make_state,
                              .make_whole = make_whole};
-    return rule_.add(update);
+    if (regulariser.l1 != 0) add_signs(update, regulariser.l1);
+    const NodeId node = rule_.add(update);
+    nodes.insert(nodes.end(), update.before.begin(), update.before.end());
+    nodes.push_back(node);
+    if (const std::optional<NodeId> constraint = add_constraint(weight, is_slice == nullptr))
+      nodes.push_back(*constraint);
+    if (optimiser_.average == 0) return;
+    const Tensor average = add_state(weight, "average", DType::F32, weight.shape(), Init::zeros());
+    if (is_slice != nullptr) shared_.variables.push_back({average, is_slice->whole});
+    nodes.push_back(ops::average_weight(average, weight, step_, optimiser_.average));
   }
 
  private:
   static Tensor add_state(Tensor weight, std::string_view name, DType dtype, const Shape& shape, const Init& init) {
     return weight.graph().variable(fmt::format("{}/{}", weight.name(), name), dtype, shape, init,
                                    VariableRole::Optimiser);
+  }
+
+  // gradient + l1 sign(w), after what else changes the gradient.
+  static void add_signs(ops::WeightUpdate& update, double l1) {
+    Tensor g = update.dense_gradient().value;
+    if (!(g.shape() == update.weight.shape()))
+      throw Error(fmt::format("'{}' has an l1 regulariser, but ranks share its gradient; train without sharding",
+                              update.weight.name()),
+                  ErrorKind::Usage);
+    if (update.factor.is_set()) g = mul(g, update.factor);
+    if (update.attrs.has("clip_value")) g = clip(g, -update.attrs.f("clip_value"), update.attrs.f("clip_value"));
+    update.gradient = {plimsoll::add(g, scale(sign(update.weight), l1)), {}};
+    update.factor = {};
+    update.attrs.erase("clip_value");
   }
 
   const Optimiser& optimiser_;
@@ -200,6 +260,7 @@ void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gr
 void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gradients,
                         std::span<const Tensor> weights, Tensor factor, Updates& updates, SharedUpdates& shared,
                         const NormChain& chain) {
+  expect_patterns_match(optimiser, weights);
   updates.nodes.push_back(ops::count_step(updates.step));
   const auto squares_of = [&](size_t i) {
     // Row-major, as slices are: the sum has the same bits whether or not ranks share gradients.
@@ -222,7 +283,7 @@ void add_weight_updates(const Optimiser& optimiser, std::span<const Gradient> gr
     if (!gradients[i].is_set()) continue;
     const Tensor by =
         optimiser.clip_norm != 0 ? clip_factor(squares_of(i), optimiser.clip_norm, factor) : global_factor;
-    updates.nodes.push_back(updater.add(weights[i], gradients[i], by));
+    updater.add(weights[i], gradients[i], by, updates.nodes);
   }
 }
 

@@ -1,5 +1,9 @@
 #include "base/nearest.h"
 
+#include <fnmatch.h>
+
+#include <cctype>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -36,6 +40,19 @@ std::string likely_meant(std::string_view word, std::span<const std::string> kno
   const std::string name = nearest(word, known);
   const size_t allowed = std::max<size_t>(1, std::max(word.size(), name.size()) / 3);
   return !name.empty() && edit_distance(name, word) <= allowed ? name : std::string();
+}
+
+std::string plain_name(std::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) letters += static_cast<char>(std::tolower(byte));
+  }
+  return letters;
+}
+
+bool fits_pattern(const std::string& pattern, std::string_view name) {
+  return ::fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0;
 }
 
 }  // namespace plimsoll

@@ -16,4 +16,10 @@ std::string nearest(std::string_view word, std::span<const std::string> known);
 // The known word that was likely meant; empty where `word` has little in common with all of them.
 std::string likely_meant(std::string_view word, std::span<const std::string> known);
 
+// Its letters and digits alone, in small: "AdamW" and "adam_w" are one name.
+std::string plain_name(std::string_view name);
+
+// Whether a pattern matches the whole name: * is any text, ? one character, [abc] one of these.
+bool fits_pattern(const std::string& pattern, std::string_view name);
+
 }  // namespace plimsoll

@@ -1,17 +1,20 @@
 #include "graph/init.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <plimsoll/error.h>
+#include "base/nearest.h"
 #include "base/random.h"
 
 namespace plimsoll {
 namespace {
 
-constexpr const char* kNames[] = {"constant", "uniform", "normal", "truncated_normal"};
+constexpr const char* kNames[] = {"constant", "uniform", "normal", "truncated_normal", "scaled", "identity"};
 
 template <size_t N>
 double polynomial(const double (&terms)[N], double x) {
@@ -75,6 +78,74 @@ void fill_normals(const Init& init, uint64_t key, int64_t first, int64_t count, 
 
 }  // namespace
 
+namespace {
+
+struct NamedInit {
+  std::string_view name;
+  std::vector<std::string_view> aliases;
+  Init init;
+};
+
+const std::vector<NamedInit>& known_inits() {
+  static const std::vector<NamedInit> kInits{
+      {"zeros", {}, Init::zeros()},
+      {"ones", {}, Init::ones()},
+      {"constant", {}, Init::zeros()},
+      {"uniform", {"random_uniform"}, Init::uniform(-0.05, 0.05)},
+      {"normal", {"random_normal"}, Init::normal(0, 0.05)},
+      {"truncated_normal", {"trunc_normal"}, Init::truncated_normal(0, 0.05)},
+      {"variance_scaling", {}, Init::variance_scaling()},
+      {"glorot_uniform", {"xavier_uniform"}, Init::glorot_uniform()},
+      {"glorot_normal", {"xavier_normal"}, Init::glorot_normal()},
+      {"he_uniform", {"kaiming_uniform"}, Init::he_uniform()},
+      {"he_normal", {"kaiming_normal"}, Init::he_normal()},
+      {"lecun_uniform", {}, Init::lecun_uniform()},
+      {"lecun_normal", {}, Init::lecun_normal()},
+      {"identity", {"eye"}, Init::identity()},
+  };
+  return kInits;
+}
+
+struct Fans {
+  double in, out;
+};
+Fans fans_of(const Shape& shape) {
+  if (shape.rank() == 0) return {1, 1};
+  if (shape.rank() == 1) {
+    const auto size = static_cast<double>(shape[0].fixed());
+    return {size, size};
+  }
+  const auto first = static_cast<double>(shape[0].fixed()), second = static_cast<double>(shape[1].fixed());
+  if (shape.rank() == 2) return {first, second};
+  const double field = static_cast<double>(element_count(shape).fixed()) / (first * second);
+  return {second * field, first * field};
+}
+
+}  // namespace
+
+Init Init::variance_scaling(double scale, Fan fan, Curve curve) {
+  if (!(std::isfinite(scale) && scale > 0))
+    throw Error(fmt::format("variance_scaling: a scale of {} makes no sense; give a positive number", scale),
+                ErrorKind::Usage);
+  return {Kind::Scaled, scale, static_cast<double>(static_cast<int>(fan) * 3 + static_cast<int>(curve))};
+}
+
+Init Init::named(std::string_view name) {
+  for (const NamedInit& known : known_inits())
+    if (plain_name(known.name) == plain_name(name) || std::ranges::any_of(known.aliases, [&](std::string_view other) {
+          return plain_name(other) == plain_name(name);
+        }))
+      return known.init;
+  throw Error(fmt::format("initial value '{}' is unknown; known are {}", name, fmt::join(names(), ", ")),
+              ErrorKind::Usage);
+}
+
+std::vector<std::string_view> Init::names() {
+  std::vector<std::string_view> all;
+  for (const NamedInit& known : known_inits()) all.push_back(known.name);
+  return all;
+}
+
 Init Init::glorot_uniform(int64_t fan_in, int64_t fan_out) {
   const double limit = std::sqrt(6.0 / static_cast<double>(std::max<int64_t>(1, fan_in + fan_out)));
   return uniform(-limit, limit);
@@ -93,6 +164,29 @@ std::string to_string(const Init& init) {
 }
 
 namespace graph {
+
+Init resolve(const Init& init, const Shape& shape) {
+  if (init.kind == Init::Kind::Identity) {
+    if (shape.rank() != 2)
+      throw Error(fmt::format("only a matrix can start as the identity, and {} is none", to_string(shape)));
+    return {init.kind, init.a, static_cast<double>(shape[1].fixed())};
+  }
+  if (init.kind != Init::Kind::Scaled) return init;
+  const auto code = static_cast<int>(init.b);
+  const auto fan = static_cast<Init::Fan>(code / 3);
+  const Fans fans = fans_of(shape);
+  const double by = fan == Init::Fan::In ? fans.in : fan == Init::Fan::Out ? fans.out : (fans.in + fans.out) / 2;
+  const double deviation = std::sqrt(init.a / std::max(1.0, by));
+  switch (static_cast<Init::Curve>(code % 3)) {
+    case Init::Curve::Uniform:
+      return Init::uniform(-std::sqrt(3.0) * deviation, std::sqrt(3.0) * deviation);
+    case Init::Curve::Normal:
+      return Init::normal(0, deviation);
+    case Init::Curve::TruncatedNormal:
+      return Init::truncated_normal(0, deviation / kTruncatedDeviation);
+  }
+  return init;
+}
 
 Init parse_init(std::string_view text) {
   const size_t open = text.find('(');
@@ -125,6 +219,15 @@ void fill(const Init& init, uint64_t seed, std::string_view name, int64_t first,
     case Init::Kind::TruncatedNormal:
       return fill_normals(init, key, first, count, out,
                           [](double unit) { return kBelowMinusTwo + (1 - 2 * kBelowMinusTwo) * unit; });
+    case Init::Kind::Identity: {
+      const auto columns = static_cast<int64_t>(init.b);
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = (first + i) / columns == (first + i) % columns ? static_cast<float>(init.a) : 0.0F;
+      return;
+    }
+    case Init::Kind::Scaled:  // resolve() made another of it
+      assert(false);
+      return;
   }
 }
 

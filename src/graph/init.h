@@ -8,6 +8,10 @@
 
 namespace plimsoll::graph {
 
+// What `init` stands for in a variable of that shape: Scaled becomes a curve with a width. Throws Error for an identity
+// that is no matrix.
+Init resolve(const Init& init, const Shape& shape);
+
 Init parse_init(std::string_view text);  // the inverse of to_string; throws Error
 
 // Elements [first, first + count) of a float variable. Depends on (seed, name, index) only: any chunking, any order and

@@ -8,6 +8,7 @@
 #include <plimsoll/error.h>
 #include <plimsoll/graph.h>
 #include "graph/countable.h"
+#include "graph/init.h"
 #include "graph/model_scope.h"
 #include "graph/names.h"
 
@@ -101,8 +102,9 @@ const StoredVariable* VariableStore::find(std::string_view full_name) const {
   return at == contents_->by_name.end() ? nullptr : at->second;
 }
 
-const StoredVariable& VariableStore::declare(std::string_view name, const TensorType& type, const Init& init,
+const StoredVariable& VariableStore::declare(std::string_view name, const TensorType& type, const Init& given,
                                              VariableRole role) {
+  const Init init = graph::resolve(given, type.shape);
   for (const Dim dim : type.shape) {
     if (dim.is_batch() || dim == Dim(0))
       throw Error(fmt::format("variable '{}' can't have shape {}: its sizes must be fixed and positive", name,
@@ -138,6 +140,14 @@ const StoredVariable& VariableStore::declare(std::string_view name, const Tensor
   if (stored.weight != nullptr) contents_->by_weight.emplace(stored.weight.get(), &stored);
   contents_->by_name.emplace(stored.name, &stored);
   return stored;
+}
+
+void VariableStore::set_treatment(std::string_view full_name, const Regulariser& regulariser,
+                                  const Constraint& constraint) {
+  const auto at = contents_->by_name.find(full_name);
+  if (at == contents_->by_name.end()) throw Error(fmt::format("there is no variable '{}'", full_name));
+  at->second->regulariser = regulariser;
+  at->second->constraint = constraint;
 }
 
 std::string VariableStore::full_name(std::string_view name) const {

@@ -1,21 +1,16 @@
 #include "model/freeze.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include <plimsoll/error.h>
 #include <plimsoll/graph.h>
+#include "base/nearest.h"
 #include "graph/body.h"
 
 namespace plimsoll {
 namespace {
-
-bool fits_pattern(const std::string& pattern, std::string_view name) {
-  return ::fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0;
-}
 
 bool fits_any(const std::vector<std::string>& patterns, std::string_view name) {
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return fits_pattern(p, name); });

@@ -1,3 +1,4 @@
+// Products, convolutions and pools of images, attention.
 #include <plimsoll/layers.h>
 
 #include <algorithm>
@@ -7,26 +8,16 @@
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
 #include "graph/caller.h"
+#include "model/layers/parts.h"
 
 namespace plimsoll::layers {
 namespace {
 
-// "." is the scope that is open.
-std::string name_or(Graph& graph, Name name, std::string_view kind) {
-  if (name == ".") return "";
-  return name.empty() ? graph.layer_name(kind) : std::string(name);
-}
+using model::add_bias;
+using model::add_kernel;
+using model::expect_positive;
 
-void expect_image(Tensor x, std::string_view kind, std::string_view name) {
-  if (x.rank() == 4) return;
-  throw Error(fmt::format("{} '{}': input must be an image [batch, channels, height, width] but is {}", kind, name,
-                          to_string(x.type())));
-}
-
-void expect_positive(int64_t number, std::string_view what, std::string_view kind, std::string_view name) {
-  if (number > 0) return;
-  throw Error(fmt::format("{} '{}': {} must be positive but is {}", kind, name, what, number));
-}
+void expect_image(Tensor x, std::string_view kind, std::string_view name) { model::expect_axes(x, 2, kind, name); }
 
 Window window_of(Tensor x, Size size, const Conv& options) {
   Window window;
@@ -37,19 +28,6 @@ Window window_of(Tensor x, Size size, const Conv& options) {
                     ? same_pads({x.dim(2).fixed(), x.dim(3).fixed()}, {size.height, size.width}, window)
                     : options.padding.pads();
   return window;
-}
-
-Tensor bias_of(Graph& graph, int64_t count, bool wanted, const Init& init) {
-  return wanted ? graph.variable("bias", DType::F32, {count}, init) : Tensor();
-}
-
-// Scale and shift, one of each for every channel.
-struct Affine {
-  Tensor gamma, beta;
-};
-Affine affine_of(Graph& graph, int64_t count) {
-  const Tensor gamma = graph.variable("gamma", DType::F32, {count}, Init::ones());
-  return {gamma, graph.variable("beta", DType::F32, {count}, Init::zeros())};
 }
 
 Window pool_window(Tensor x, Size size, const Pool& options) {
@@ -90,20 +68,31 @@ Padding::Padding(std::string_view kind) : is_same_(kind == "same") {
 Tensor dense(Tensor x, int64_t units, const Dense& options, Name name) {
   const graph::Caller caller(name.where());
   Graph& graph = x.graph();
-  const std::string full = name_or(graph, name, "dense");
+  const std::string full = model::layer_name_or(graph, name, "dense");
   expect_positive(units, "the number of units", "dense", full);
   const Scope scope(graph, full);
   const int64_t width = x.dim(-1).fixed();
-  const Tensor kernel =
-      graph.variable("kernel", DType::F32, {width, units}, options.kernel.value_or(Init::glorot_uniform(width, units)));
-  const Tensor bias = bias_of(graph, units, options.use_bias, options.bias);
+  const Tensor kernel = add_kernel(graph, {width, units}, Init::glorot_uniform(width, units), options);
+  const Tensor bias = add_bias(graph, {units}, options);
   return activation(plimsoll::dense(x, kernel, bias), options.activation);
+}
+
+Tensor einsum_dense(Tensor x, std::string_view equation, Dims kernel, Dims bias, const Dense& options, Name name) {
+  const graph::Caller caller(name.where());
+  Graph& graph = x.graph();
+  const std::string full = model::layer_name_or(graph, name, "einsum_dense");
+  for (const int64_t each : kernel) expect_positive(each, "a size of the kernel", "einsum_dense", full);
+  const Scope scope(graph, full);
+  const Tensor weight = add_kernel(graph, Shape::from(kernel), Init::glorot_uniform(), options);
+  const Tensor y = einsum(equation, {x, weight});
+  if (bias.empty()) return activation(y, options.activation);
+  return activation(plimsoll::add(y, add_bias(graph, Shape::from(bias), options)), options.activation);
 }
 
 Tensor conv2d(Tensor x, int64_t filters, Size size, const Conv& options, Name name) {
   const graph::Caller caller(name.where());
   Graph& graph = x.graph();
-  const std::string full = name_or(graph, name, "conv2d");
+  const std::string full = model::layer_name_or(graph, name, "conv2d");
   expect_image(x, "conv2d", full);
   expect_positive(filters, "the number of filters", "conv2d", full);
   const int64_t channels = x.dim(1).fixed();
@@ -113,15 +102,15 @@ Tensor conv2d(Tensor x, int64_t filters, Size size, const Conv& options, Name na
   const Scope scope(graph, full);
   const int64_t field = size.height * size.width;
   const int64_t each = channels / options.groups;
-  const Tensor kernel = graph.variable("kernel", DType::F32, {filters, each, size.height, size.width},
-                                       options.kernel.value_or(Init::glorot_uniform(field * each, field * filters)));
-  const Tensor bias = bias_of(graph, filters, options.use_bias, options.bias);
+  const Tensor kernel = add_kernel(graph, {filters, each, size.height, size.width},
+                                   Init::glorot_uniform(field * each, field * filters), options);
+  const Tensor bias = add_bias(graph, {filters}, options);
   return activation(plimsoll::conv2d(x, kernel, bias, window_of(x, size, options)), options.activation);
 }
 
 Tensor depthwise_conv2d(Tensor x, Size size, const Conv& options, int64_t multiplier, Name name) {
   const graph::Caller caller(name.where());
-  const std::string full = name_or(x.graph(), name, "depthwise_conv2d");
+  const std::string full = model::layer_name_or(x.graph(), name, "depthwise_conv2d");
   expect_image(x, "depthwise_conv2d", full);
   const int64_t channels = x.dim(1).fixed();
   const int64_t field = size.height * size.width;
@@ -134,7 +123,7 @@ Tensor depthwise_conv2d(Tensor x, Size size, const Conv& options, int64_t multip
 Tensor conv2d_transpose(Tensor x, int64_t filters, Size size, const Conv& options, Name name) {
   const graph::Caller caller(name.where());
   Graph& graph = x.graph();
-  const std::string full = name_or(graph, name, "conv2d_transpose");
+  const std::string full = model::layer_name_or(graph, name, "conv2d_transpose");
   expect_image(x, "conv2d_transpose", full);
   expect_positive(filters, "the number of filters", "conv2d_transpose", full);
   const int64_t channels = x.dim(1).fixed();
@@ -144,9 +133,9 @@ Tensor conv2d_transpose(Tensor x, int64_t filters, Size size, const Conv& option
   const Scope scope(graph, full);
   const int64_t field = size.height * size.width;
   const int64_t each = filters / options.groups;
-  const Tensor kernel = graph.variable("kernel", DType::F32, {channels, each, size.height, size.width},
-                                       options.kernel.value_or(Init::glorot_uniform(field * each, field * channels)));
-  const Tensor bias = bias_of(graph, filters, options.use_bias, options.bias);
+  const Tensor kernel = add_kernel(graph, {channels, each, size.height, size.width},
+                                   Init::glorot_uniform(field * each, field * channels), options);
+  const Tensor bias = add_bias(graph, {filters}, options);
   const TransposePads pads = transpose_pads(size, options);
   Conv unpadded = options;
   unpadded.padding = "valid";
@@ -155,44 +144,10 @@ Tensor conv2d_transpose(Tensor x, int64_t filters, Size size, const Conv& option
   return activation(plimsoll::conv2d_transpose(x, kernel, bias, window, pads.output_pads), options.activation);
 }
 
-Tensor batch_norm(Tensor x, bool training, const BatchNorm& options, Name name) {
-  const graph::Caller caller(name.where());
-  Graph& graph = x.graph();
-  const Scope scope(graph, name_or(graph, name, "batch_norm"));
-  const int64_t channels = x.dim(1).fixed();
-  const Affine affine = affine_of(graph, channels);
-  const Tensor mean = graph.variable("mean", DType::F32, {channels}, Init::zeros(), VariableRole::Statistic);
-  const Tensor variance = graph.variable("variance", DType::F32, {channels}, Init::ones(), VariableRole::Statistic);
-  return plimsoll::batch_norm(x, affine.gamma, affine.beta, mean, variance, training, options.momentum, options.epsilon,
-                              options.synchronised);
-}
-
-Tensor layer_norm(Tensor x, const Norm& options, Name name) {
-  const graph::Caller caller(name.where());
-  const Scope scope(x.graph(), name_or(x.graph(), name, "layer_norm"));
-  const Affine affine = affine_of(x.graph(), x.dim(-1).fixed());
-  return plimsoll::layer_norm(x, affine.gamma, affine.beta, options.epsilon);
-}
-
-Tensor group_norm(Tensor x, int64_t groups, const Norm& options, Name name) {
-  const graph::Caller caller(name.where());
-  const Scope scope(x.graph(), name_or(x.graph(), name, "group_norm"));
-  const Affine affine = affine_of(x.graph(), x.dim(1).fixed());
-  return plimsoll::group_norm(x, affine.gamma, affine.beta, groups, options.epsilon);
-}
-
-Tensor dropout(Tensor x, double rate, bool training, Name name) {
-  const graph::Caller caller(name.where());
-  const std::string full = name_or(x.graph(), name, "dropout");
-  if (!(rate >= 0 && rate <= 1))
-    throw Error(fmt::format("dropout '{}': the rate must be between 0 and 1 but is {}", full, rate));
-  return training && rate > 0 ? plimsoll::dropout(x, rate, full) : x;
-}
-
 Tensor embedding(Tensor x, int64_t rows, int64_t width, const Init& table, Name name) {
   const graph::Caller caller(name.where());
   Graph& graph = x.graph();
-  const Scope scope(graph, name_or(graph, name, "embedding"));
+  const Scope scope(graph, model::layer_name_or(graph, name, "embedding"));
   return gather(graph.variable("table", DType::F32, {rows, width}, table), x);
 }
 
@@ -206,66 +161,6 @@ Tensor average_pool(Tensor x, Size size, const Pool& options, Name name) {
   const graph::Caller caller(name.where());
   expect_image(x, "average_pool", name);
   return plimsoll::average_pool(x, {size.height, size.width}, pool_window(x, size, options), false, name);
-}
-
-Tensor global_average_pool(Tensor x, Name name) {
-  const graph::Caller caller(name.where());
-  expect_image(x, "global_average_pool", name);
-  return plimsoll::flatten(plimsoll::global_average_pool(x, name));
-}
-
-Tensor flatten(Tensor x, Name name) { return plimsoll::flatten(x, 1, name); }
-Tensor add(Tensor a, Tensor b, Name name) { return plimsoll::add(a, b, name); }
-Tensor concatenate(const std::vector<Tensor>& parts, int axis, Name name) { return concat(parts, axis, name); }
-
-struct NamedActivation {
-  std::string_view name;
-  Tensor (*apply)(Tensor x, Name name);
-};
-constexpr NamedActivation kActivations[] = {
-    {"relu", relu},
-    {"relu6", relu6},
-    {"leaky_relu", [](Tensor x, Name name) { return leaky_relu(x, 0.3, name); }},
-    {"sigmoid", sigmoid},
-    {"tanh", plimsoll::tanh},
-    {"gelu", [](Tensor x, Name name) { return gelu(x, false, name); }},
-    {"gelu_tanh", [](Tensor x, Name name) { return gelu(x, true, name); }},
-    {"quick_gelu", [](Tensor x, Name name) { return mul(x, sigmoid(scale(x, 1.702)), name); }},
-    {"silu", silu},
-    {"swish", silu},
-    {"softmax", [](Tensor x, Name name) { return softmax(x, -1, name); }},
-    {"log_softmax", [](Tensor x, Name name) { return log_softmax(x, -1, name); }},
-    {"sparsemax", [](Tensor x, Name name) { return sparsemax(x, -1, name); }},
-    {"elu", [](Tensor x, Name name) { return elu(x, 1, name); }},
-    {"selu", selu},
-    {"celu", [](Tensor x, Name name) { return celu(x, 1, name); }},
-    {"softplus", softplus},
-    {"softsign", softsign},
-    {"log_sigmoid", log_sigmoid},
-    {"mish", mish},
-    {"exponential", plimsoll::exp},
-    {"hard_sigmoid", [](Tensor x, Name name) { return hard_sigmoid(x, 1.0 / 6, 0.5, name); }},
-    {"hard_silu", hard_swish},
-    {"hard_swish", hard_swish},
-    {"hard_tanh", hard_tanh},
-    {"hard_shrink", [](Tensor x, Name name) { return hard_shrink(x, 0.5, name); }},
-    {"soft_shrink", [](Tensor x, Name name) { return soft_shrink(x, 0.5, name); }},
-    {"tanh_shrink", tanh_shrink},
-    {"squareplus", [](Tensor x, Name name) { return squareplus(x, 4, name); }},
-    {"sparse_plus", sparse_plus},
-    {"sparse_sigmoid", sparse_sigmoid},
-    {"glu", [](Tensor x, Name name) { return glu(x, -1, name); }},
-};
-
-Tensor activation(Tensor x, std::string_view kind, Name name) {
-  const graph::Caller caller(name.where());
-  if (kind.empty() || kind == "linear") return x;
-  std::string known;
-  for (const NamedActivation& named : kActivations) {
-    if (named.name == kind) return named.apply(x, name);
-    known += fmt::format("{}, ", named.name);
-  }
-  throw Error(fmt::format("activation '{}' is unknown; known are {}linear", kind, known));
 }
 
 }  // namespace plimsoll::layers

@@ -9,16 +9,14 @@
 #include <plimsoll/error.h>
 #include <plimsoll/graph.h>
 #include <plimsoll/ops.h>
+#include "model/metric_parts.h"
 #include "model/shapes.h"
 
 namespace plimsoll {
-namespace {
-
-using model::as_floats;
-using model::as_shape;
+namespace model {
 
 // The sum, over the samples, of the mean of each sample's elements.
-Tensor sum_of_samples(Tensor values, Name name = {}) {
+Tensor sum_of_samples(Tensor values, Name name) {
   if (values.rank() == 0)
     throw Error("a metric gives one number for each sample; this one is a number for the batch", ErrorKind::Usage);
   Dims axes;
@@ -71,8 +69,9 @@ std::vector<float> thresholds_of(int64_t count) {
 }
 
 // True and false positives at each threshold, then all positives and negatives.
-std::vector<Tensor> positives_at(const std::vector<float>& thresholds, Tensor prediction, Tensor target) {
-  expect_match("auc", prediction, target);
+std::vector<Tensor> positives_at(const std::vector<float>& thresholds, Tensor prediction, Tensor target,
+                                 const char* metric) {
+  expect_match(metric, prediction, target);
   const auto count = static_cast<int64_t>(thresholds.size());
   const Dim all = element_count(prediction.shape());
   const Tensor limits =
@@ -81,6 +80,12 @@ std::vector<Tensor> positives_at(const std::vector<float>& thresholds, Tensor pr
   const Tensor said = cast(greater(reshape(prediction, {all, 1}), limits), DType::F32);
   return {reduce_sum(said * is, {0}), reduce_sum(said * (1 - is), {0}), reduce_sum(is), reduce_sum(1 - is)};
 }
+
+}  // namespace model
+
+namespace {
+
+using namespace model;
 
 double area(std::span<const double> sums) {
   const size_t count = (sums.size() - 2) / 2;
@@ -140,7 +145,7 @@ Metric Metric::auc(int64_t thresholds) {
     throw Error(fmt::format("auc: {} thresholds make no sense; give 2 to 10000", thresholds), ErrorKind::Usage);
   return {"auc",
           [all = thresholds_of(thresholds)](Tensor prediction, Tensor target) {
-            return positives_at(all, prediction, target);
+            return positives_at(all, prediction, target, "auc");
           },
           [](std::span<const double> all, double) { return area(all); }, 4};
 }
@@ -180,38 +185,6 @@ Metric Metric::of(std::string output_name) const {
   Metric metric = *this;
   metric.output = std::move(output_name);
   return metric;
-}
-
-Metric::Metric(std::string_view by_name) {
-  const std::pair<std::string_view, Metric (*)()> known[] = {{"accuracy", accuracy},
-                                                             {"acc", accuracy},
-                                                             {"top_k_categorical_accuracy", [] { return top_k(); }},
-                                                             {"precision", [] { return precision(); }},
-                                                             {"recall", [] { return recall(); }},
-                                                             {"auc", [] { return auc(); }},
-                                                             {"AUC", [] { return auc(); }},
-                                                             {"mse", mse},
-                                                             {"mean_squared_error", mse},
-                                                             {"mae", mae},
-                                                             {"mean_absolute_error", mae},
-                                                             {"mean", [] { return mean(); }}};
-  for (const auto& [other, make] : known)
-    if (other == by_name) {
-      *this = make();
-      return;
-    }
-  if (by_name.starts_with("top_")) {
-    int64_t k = 0;
-    const auto [end, error] = std::from_chars(by_name.data() + 4, by_name.data() + by_name.size(), k);
-    if (error == std::errc() && end == by_name.data() + by_name.size()) {
-      *this = top_k(k);
-      return;
-    }
-  }
-  throw Error(fmt::format("there is no metric '{}'; known are accuracy, top_5 (of any number), precision, recall, auc, "
-                          "mse, mae and mean, or make one with Metric::own",
-                          by_name),
-              ErrorKind::Usage);
 }
 
 }  // namespace plimsoll

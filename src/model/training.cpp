@@ -7,6 +7,8 @@
 #include <plimsoll/error.h>
 #include <plimsoll/ops.h>
 #include "autodiff/shards.h"
+#include "autodiff/treatment.h"
+#include "graph/body.h"
 #include "model/freeze.h"
 #include "model/passes.h"
 
@@ -88,6 +90,10 @@ void build_training_pass(Graph& graph, const ModelSpec& spec, const Optimiser& o
   result.loss = training.objective.loss;
   result.sums = training.objective.sums;
   const std::vector<Tensor> trained = freeze.is_empty() ? std::vector<Tensor>() : list_trained(graph, freeze);
+  std::vector<Tensor> weights = trained;
+  for (const graph::Variable& variable : graph.body().variables())
+    if (freeze.is_empty() && variable.role() == VariableRole::Weight) weights.emplace_back(graph, variable.value);
+  if (const Tensor more = autodiff::penalty(weights); more.is_set()) result.loss = result.loss + more;
   if (shard_levels >= 0) {
     const autodiff::ShardedUpdates sharded =
         autodiff::update_in_shards(result.loss, optimiser, shard_levels, trained, shared);

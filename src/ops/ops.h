@@ -29,11 +29,6 @@ using OpList = std::vector<const Op*>;
 #undef ARG
 #undef OPT
 #undef FUN
-#define OPTIMISER(name, description, ...) OpList name##_ops();
-#define VARIANT(base, name, description, ...)
-#include <plimsoll/optimisers.inc>
-#undef OPTIMISER
-#undef VARIANT
 
 // State of adam in 8 bits: elements that share a scale, how many such blocks there are, and the fewest elements of a
 // weight whose state is kept so.

@@ -162,6 +162,33 @@ RateSchedule RateSchedule::polynomial(double rate, int64_t steps, double end, do
   };
 }
 
+RateSchedule RateSchedule::inverse_time(double rate, int64_t steps, double factor, bool staircase) {
+  expect_rate(rate);
+  expect_steps(steps);
+  if (!(factor >= 0)) refuse_schedule(fmt::format("a factor of {} makes no sense; give zero or more", factor));
+  return [=](int64_t step) {
+    const double part = part_of(step, steps);
+    return rate / (1 + factor * (staircase ? std::floor(part) : part));
+  };
+}
+
+RateSchedule RateSchedule::one_cycle(double highest, int64_t steps, const OneCycle& options) {
+  expect_rate(highest);
+  expect_steps(steps);
+  if (!(options.rise >= 0 && options.rise <= 1 && options.start_divisor > 0 && options.end_divisor > 0))
+    refuse_schedule("a rise is a share from 0 to 1, and divisors are positive");
+  const double start = highest / options.start_divisor, end = start / options.end_divisor;
+  const double top = options.rise * static_cast<double>(steps) - 1, last = static_cast<double>(steps) - 1;
+  const auto along = [](double from, double to, double part) {
+    return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * part));
+  };
+  return [=](int64_t step) {
+    const double at = std::min(static_cast<double>(step), last);
+    if (at <= top) return along(start, highest, top > 0 ? at / top : 1);
+    return along(highest, end, last > top ? (at - top) / (last - top) : 1);
+  };
+}
+
 RateSchedule RateSchedule::parse(std::string_view text, double rate) {
   const size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
@@ -196,6 +223,17 @@ RateSchedule RateSchedule::parse(std::string_view text, double rate) {
     const double end = settings.take("end", 1e-4), power = settings.take("power", 1);
     return finish(polynomial(rate, steps, end, power, settings.take("cycle", 0) != 0));
   }
+  if (kind == "inverse-time") {
+    const int64_t steps = settings.steps("steps");
+    const double factor = settings.take("factor", 0.5);
+    return finish(inverse_time(rate, steps, factor, settings.take("staircase", 0) != 0));
+  }
+  if (kind == "one-cycle") {
+    const int64_t steps = settings.steps("steps");
+    OneCycle options;
+    options.rise = settings.take("rise", options.rise);
+    return finish(one_cycle(rate, steps, options));
+  }
   if (kind == "piecewise") {
     std::vector<int64_t> boundaries;
     std::vector<double> values{rate};
@@ -208,7 +246,8 @@ RateSchedule RateSchedule::parse(std::string_view text, double rate) {
   refuse_schedule(
       fmt::format("there is no schedule '{}'; known are constant, exponential:steps=1000,factor=0.96[,staircase], "
                   "cosine:steps=1000[,warmup=100][,alpha=0], restarts:steps=1000[,longer=2][,lower=1], "
-                  "polynomial:steps=1000[,end=1e-4][,power=1][,cycle], piecewise:1000=0.01,2000=0.001",
+                  "polynomial:steps=1000[,end=1e-4][,power=1][,cycle], inverse-time:steps=1000[,factor=0.5], "
+                  "one-cycle:steps=1000[,rise=0.3], piecewise:1000=0.01,2000=0.001",
                   kind));
 }
 

@@ -47,7 +47,27 @@ TEST(Schedule, RestartsInLongerPeriods) {
   EXPECT_NEAR(even(250), 0.05, 1e-12);
 }
 
+TEST(Schedule, InverseTime) {
+  const RateSchedule schedule = RateSchedule::inverse_time(0.1, 10, 0.5);
+  EXPECT_DOUBLE_EQ(schedule(0), 0.1);
+  EXPECT_DOUBLE_EQ(schedule(20), 0.05);
+  EXPECT_DOUBLE_EQ(RateSchedule::inverse_time(0.1, 10, 1, true)(19), 0.05);
+}
+
+// torch.optim.lr_scheduler.OneCycleLR(max_lr=0.1, total_steps=10)
+TEST(Schedule, OneCycle) {
+  const RateSchedule schedule = RateSchedule::one_cycle(0.1, 10);
+  EXPECT_NEAR(schedule(0), 0.004, 1e-12);
+  EXPECT_NEAR(schedule(1), 0.052, 1e-12);
+  EXPECT_NEAR(schedule(2), 0.1, 1e-12);
+  EXPECT_NEAR(schedule(9), 4e-7, 1e-12);
+  EXPECT_NEAR(schedule(100), 4e-7, 1e-12) << "it stays at its end";
+}
+
 TEST(Schedule, IsReadFromText) {
+  EXPECT_DOUBLE_EQ(RateSchedule::parse("inverse-time:steps=10,factor=1", 0.1)(10), 0.05);
+  EXPECT_NEAR(RateSchedule::parse("one-cycle:steps=10", 0.1)(2), 0.1, 1e-12);
+
   EXPECT_DOUBLE_EQ(RateSchedule::parse("constant", 0.2)(7), 0.2);
   EXPECT_DOUBLE_EQ(RateSchedule::parse("cosine:steps=100,warmup=10", 0.1)(5), 0.05);
   EXPECT_DOUBLE_EQ(RateSchedule::parse("exponential:steps=10,factor=0.5,staircase", 0.1)(19), 0.05);
@@ -66,6 +86,8 @@ TEST(Schedule, RefusesWhatMakesNoSense) {
   EXPECT_THAT(refusal("cosine:steps=1,power=2"), HasSubstr("'power' is not one of its settings"));
   EXPECT_THAT(error_of([] { RateSchedule::piecewise({1}, {0.1}); }), HasSubstr("1 boundaries need 2 rates"));
   EXPECT_THAT(error_of([] { RateSchedule::piecewise({2, 1}, {0.1, 1, 1}); }), HasSubstr("must go up"));
+  EXPECT_THAT(error_of([] { RateSchedule::one_cycle(0.1, 10, {.rise = 2}); }), HasSubstr("a share from 0 to 1"));
+  EXPECT_THAT(error_of([] { RateSchedule::inverse_time(0.1, 10, -1); }), HasSubstr("zero or more"));
   EXPECT_THAT(error_of([] { RateSchedule::constant(-1); }), HasSubstr("a learning rate of -1"));
 }
 

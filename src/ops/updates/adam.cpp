@@ -2,11 +2,13 @@
 // alpha = rate * sqrt(1 - beta2^t) / (1 - beta1^t) and t is the counter. Decay comes first: w -= w * decay * rate.
 // With epsilon_after_correction, epsilon is added to sqrt(v) / sqrt(1 - beta2^t) instead: it counts in full from
 // step 1.
+// AMSGrad keeps the largest v so far and divides by the root of that.
 #include <cmath>
 
 #include "kernels/update.h"
 #include "ops/sample.h"
 #include "ops/updates/rule.h"
+#include "ops/updates/update_samples.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/updates/adam.cpp"
@@ -31,8 +33,9 @@ namespace plimsoll::ops::HWY_NAMESPACE {
 using namespace kernels::HWY_NAMESPACE;
 namespace {
 
+// `most`: the largest v so far; null: not kept.
 template <class State>
-HWY_INLINE void run_adam(const AdamStep& s, float* w, State* m, State* v, const float* g, int64_t count) {
+HWY_INLINE void run_adam(const AdamStep& s, float* w, State* m, State* v, State* most, const float* g, int64_t count) {
   const FloatTag d;
   const Floats alpha = hn::Set(d, s.alpha);
   const Floats keep = hn::Set(d, s.keep);
@@ -48,16 +51,22 @@ HWY_INLINE void run_adam(const AdamStep& s, float* w, State* m, State* v, const 
     const Floats next_v = hn::MulAdd(hn::MulSub(gradient, gradient, old_v), rest2, old_v);
     store_state(part, d, next_m, gradient, old_w, s.salt, m + i);
     store_state(part, d, next_v, gradient, old_w, ~s.salt, v + i);
-    const Floats step = hn::Div(hn::Mul(alpha, next_m), hn::Add(hn::Sqrt(next_v), epsilon));
+    Floats divisor = next_v;
+    if (most != nullptr) {
+      divisor = hn::Max(load_state(part, d, most + i), next_v);
+      divisor = hn::IfThenElse(hn::IsNaN(next_v), next_v, divisor);
+      store_state(part, d, divisor, gradient, old_w, s.salt ^ 0x5bd1e995U, most + i);
+    }
+    const Floats step = hn::Div(hn::Mul(alpha, next_m), hn::Add(hn::Sqrt(divisor), epsilon));
     part.store(d, hn::MulSub(old_w, keep, step), w + i);
   });
 }
 
-void adam_floats(const AdamStep& s, float* w, float* m, float* v, const float* g, int64_t count) {
-  run_adam(s, w, m, v, g, count);
+void adam_floats(const AdamStep& s, float* w, float* m, float* v, float* most, const float* g, int64_t count) {
+  run_adam(s, w, m, v, most, g, count);
 }
-void adam_halves(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, const float* g, int64_t count) {
-  run_adam(s, w, m, v, g, count);
+void adam_halves(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, uint16_t* most, const float* g, int64_t count) {
+  run_adam(s, w, m, v, most, g, count);
 }
 
 }  // namespace
@@ -71,18 +80,22 @@ namespace {
 HWY_EXPORT(adam_floats);
 HWY_EXPORT(adam_halves);
 
-void run_dispatched(const AdamStep& s, float* w, float* m, float* v, const float* g, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(adam_floats)(s, w, m, v, g, count);
+void run_dispatched(const AdamStep& s, float* w, float* m, float* v, float* most, const float* g, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(adam_floats)(s, w, m, v, most, g, count);
 }
-void run_dispatched(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, const float* g, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(adam_halves)(s, w, m, v, g, count);
+void run_dispatched(const AdamStep& s, float* w, uint16_t* m, uint16_t* v, uint16_t* most, const float* g,
+                    int64_t count) {
+  HWY_DYNAMIC_DISPATCH(adam_halves)(s, w, m, v, most, g, count);
 }
 
-void infer(Infer& n) { infer_update(n, 3, true); }
+template <size_t kUpdated>
+void infer(Infer& n) {
+  infer_update(n, kUpdated, true);
+}
 
-template <class State>
+template <size_t kUpdated, class State>
 Prepared prepare_for(const Facts& facts) {
-  const Update update(facts, 3, true);
+  const Update update(facts, kUpdated, true);
   const double beta1 = facts.attrs.f("beta1", 0.9);
   const double beta2 = facts.attrs.f("beta2", 0.999);
   const bool corrects_epsilon = facts.attrs.i("epsilon_after_correction") != 0;
@@ -108,16 +121,19 @@ Prepared prepare_for(const Facts& facts) {
             auto* w = update.variable(args);
             auto* m = args.updated<State>(1);
             auto* v = args.updated<State>(2);
+            auto* most = kUpdated == 4 ? args.updated<State>(3) : nullptr;
             update.run(args, false, [&](int64_t first, int64_t count, const float* g) {
-              run_dispatched(step, w + first, m + first, v + first, g, count);
+              run_dispatched(step, w + first, m + first, v + first, most != nullptr ? most + first : nullptr, g, count);
             });
           }),
           .in = update.layouts,
           .workspace_bytes = update.workspace_bytes};
 }
 
+template <size_t kUpdated>
 Prepared prepare(const Facts& facts) {
-  return facts.in[1].dtype == DType::BF16 ? prepare_for<uint16_t>(facts) : prepare_for<float>(facts);
+  return facts.in[1].dtype == DType::BF16 ? prepare_for<kUpdated, uint16_t>(facts)
+                                          : prepare_for<kUpdated, float>(facts);
 }
 
 Sample sample(std::string name, bool sparse, bool factor, const Attrs& settings, DType state = DType::F32) {
@@ -149,12 +165,21 @@ std::vector<Sample> samples() {
       sample("half state, rows", true, true, {}, DType::BF16)};
 }
 
+std::vector<Sample> samples_amsgrad() { return update_samples("amsgrad", 3, {{"beta2", 0.9}}); }
+
 const Op kAdam{.name = "adam",
-               .infer = infer,
+               .infer = infer<3>,
                .types = kUpdateTypes,
-               .prepare = prepare,
+               .prepare = prepare<3>,
                .samples = samples,
                .traits = {.elementwise = true, .updates = 0b111}};
+
+const Op kAmsgrad{.name = "amsgrad",
+                  .infer = infer<4>,
+                  .types = kUpdateTypes,
+                  .prepare = prepare<4>,
+                  .samples = samples_amsgrad,
+                  .traits = {.elementwise = true, .updates = 0b1111}};
 
 void check(const RuleSettings& settings) {
   settings.expect_below_one("beta1");
@@ -166,6 +191,11 @@ NodeId add(WeightUpdate& u) {
   u.take({"beta1", "beta2", "epsilon"});
   if (u.settings.is("epsilon_after_correction")) u.attrs.set("epsilon_after_correction", int64_t{1});
   const Shape& shape = u.weight.shape();
+  if (u.settings.is("amsgrad")) {
+    if (u.state_bits == 8) u.settings.fail("amsgrad keeps its state in 32 or 16 bits; set state_bits = 16");
+    const Tensor m = u.state("m"), v = u.state("v");
+    return u.add(kAmsgrad, {u.weight, m, v, u.state("v_most")}, true);
+  }
   if (u.state_bits != 8) {
     const Tensor m = u.state("m");
     return u.add(kAdam, {u.weight, m, u.state("v")}, true);
@@ -188,7 +218,7 @@ const OptimiserRule kRule{.name = "adam", .check = check, .add = add, .has_byte_
 
 }  // namespace
 
-OpList adam_ops() { return {&kAdam}; }
+OpList adam_ops() { return {&kAdam, &kAmsgrad}; }
 const OptimiserRule& adam_rule() { return kRule; }
 
 }  // namespace plimsoll::ops

@@ -1,5 +1,7 @@
 // rmsprop: v = rho * v + (1 - rho) g^2; w -= rate * g / sqrt(v + epsilon). Centered: a = rho * a + (1 - rho) g and
-// v - a^2 in place of v. Momentum: u = momentum * u + step; w -= u. Decay comes first: w -= w * decay * rate.
+// v - a^2 in place of v.
+// With epsilon_after_root, epsilon is added to the root. Momentum: u = momentum * u + step; w -= u. Decay comes first:
+// w -= w * decay * rate.
 #include <cmath>
 
 #include "kernels/update.h"
@@ -18,6 +20,7 @@ namespace plimsoll::ops {
 namespace {
 struct RmspropStep {
   float rate, factor, limit, keep, coupled, rho, momentum, epsilon;
+  float outside;  // epsilon beside the root instead, as PyTorch has it
 };
 template <class State>
 struct RmspropState {
@@ -52,7 +55,8 @@ HWY_INLINE void run_rmsprop(const RmspropStep& s, const RmspropState<State>& at,
       // In 16 bits a variance near zero may come out negative. In this order of arguments a NaN stays a NaN.
       if constexpr (sizeof(State) == 2) spread = hn::Max(hn::Set(d, s.epsilon), spread);
     }
-    Floats step = hn::Div(hn::Mul(hn::Set(d, s.rate), gradient), hn::Sqrt(spread));
+    const Floats root = hn::Add(hn::Sqrt(spread), hn::Set(d, s.outside));
+    Floats step = hn::Div(hn::Mul(hn::Set(d, s.rate), gradient), root);
     if (at.velocity != nullptr) {
       step = hn::MulAdd(hn::Set(d, s.momentum), load_state(part, d, at.velocity + i), step);
       store_state(part, d, step, gradient, old, 3, at.velocity + i);
@@ -99,6 +103,8 @@ template <size_t kKeeps, class State>
 Prepared prepare_for(const Facts& facts) {
   const Update update(facts, updated_by(kKeeps), false);
   const auto decay = static_cast<float>(update.decay.decay);
+  const auto epsilon = static_cast<float>(facts.attrs.f("epsilon", 1e-7));
+  const bool after_root = facts.attrs.i("epsilon_after_root") != 0;
   const RmspropStep settings{.rate = 0,
                              .factor = 1,
                              .limit = static_cast<float>(facts.attrs.f("clip_value", INFINITY)),
@@ -106,7 +112,8 @@ Prepared prepare_for(const Facts& facts) {
                              .coupled = update.coupled(),
                              .rho = static_cast<float>(facts.attrs.f("rho", 0.9)),
                              .momentum = static_cast<float>(facts.attrs.f("momentum")),
-                             .epsilon = static_cast<float>(facts.attrs.f("epsilon", 1e-7))};
+                             .epsilon = after_root ? 0 : epsilon,
+                             .outside = after_root ? epsilon : 0};
   return {.kernel = make_kernel([=](const Args& args) {
             RmspropStep step = settings;
             step.rate = update.rate(args);
@@ -156,6 +163,7 @@ std::vector<Sample> samples_plain() {
           sample("all settings", kNothing, false, true,
                  {{"rho", 0.8}, {"epsilon", 1e-3}, {"weight_decay", 0.01}, {"clip_value", 0.5}}),
           sample("coupled, own rate", kNothing, false, true, {{"coupled_decay", 0.1}, {"rate_factor", 0.5}}),
+          sample("epsilon after root", kNothing, false, false, {{"epsilon", 1e-2}, {"epsilon_after_root", int64_t{1}}}),
           sample("rows", kNothing, true, true, {})};
 }
 std::vector<Sample> samples_velocity() { return {sample("momentum", kVelocity, false, false, {{"momentum", 0.9}})}; }
@@ -189,6 +197,7 @@ void check(const RuleSettings& settings) {
 NodeId add(WeightUpdate& u) {
   const bool has_velocity = u.settings["momentum"] != 0, has_mean = u.settings.is("centered");
   u.take({"rho", "epsilon"});
+  if (u.settings.is("epsilon_after_root")) u.attrs.set("epsilon_after_root", int64_t{1});
   if (has_velocity) u.take({"momentum"});
   std::vector<Tensor> updated{u.weight, u.state("square")};
   if (has_velocity) updated.push_back(u.state("velocity"));

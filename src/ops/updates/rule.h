@@ -48,6 +48,9 @@ struct WeightUpdate {
   // One of any type and shape, whole on every rank.
   std::function<Tensor(std::string_view name, DType dtype, const Shape& shape)> make_whole;
 
+  // Updates of state that come before the node.
+  std::vector<NodeId> before = {};
+
   Tensor state(std::string_view state_name) const { return make_state(state_name, Init::zeros()); }
   Tensor state(std::string_view state_name, double start) const {
     return make_state(state_name, Init::constant(start));
@@ -69,7 +72,9 @@ struct OptimiserRule {
   bool has_byte_state = false;  // state_bits = 8 is possible
 };
 
-#define OPTIMISER(name, description, ...) const OptimiserRule& name##_rule();
+#define OPTIMISER(name, description, ...) \
+  OpList name##_ops();                    \
+  const OptimiserRule& name##_rule();
 #define VARIANT(base, name, description, ...)
 #include <plimsoll/optimisers.inc>
 #undef OPTIMISER
