@@ -1,5 +1,7 @@
 #include <plimsoll/memory_line.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -34,6 +36,16 @@ constexpr Bytes kOtherPrivateBytes = 3 * MiB / 2;
 constexpr Bytes kDiffers = 4 * MiB;
 // 1/kFragments of a heap is free space between blocks, after trimming.
 constexpr Bytes kFragments = 16;
+
+// Kernels of libraries need some hundred KiB of the stack of each thread, and the stacks of threads that OpenMP starts
+// are as large as this limit.
+void expect_stack() {
+  constexpr rlim_t kLeast = MiB;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeast) return;
+  throw Error(fmt::format("the stack is limited to {}, and the engine needs {}: raise the limit with ulimit -s 8192",
+                          format_bytes(static_cast<Bytes>(limit.rlim_cur)), format_bytes(MiB)));
+}
 
 }  // namespace
 
@@ -216,7 +228,7 @@ void Reservation::release() noexcept {
   bytes_ = 0;
 }
 
-MemoryLine::MemoryLine(Bytes limit) : ledger_(std::make_shared<memory::Ledger>(limit, false)) {}
+MemoryLine::MemoryLine(Bytes limit) : ledger_(std::make_shared<memory::Ledger>(limit, false)) { expect_stack(); }
 
 MemoryLine MemoryLine::process(std::string_view text) {
   memory::MemoryFacts facts = memory::gather_memory_facts();
@@ -239,6 +251,7 @@ MemoryLine MemoryLine::process(Bytes limit) {
           ErrorKind::Usage);
     return MemoryLine(known);
   }
+  expect_stack();
   memory::tame_allocator();
   start_pool();  // before the process is measured
   MemoryLine line(std::make_shared<memory::Ledger>(limit, true));

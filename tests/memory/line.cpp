@@ -1,5 +1,7 @@
 #include <plimsoll/memory_line.h>
 
+#include <sys/resource.h>
+
 #include <optional>
 #include <thread>
 #include <utility>
@@ -149,6 +151,18 @@ TEST(MemoryLine, OfAProcessWithoutALimitIsNeverPassed) {
   const std::vector<char> grown(static_cast<size_t>(64 * MiB), 'x');
   line.expect_no_growth();
   EXPECT_GE(line.process_bytes(), std::ssize(grown));
+}
+
+TEST(MemoryLine, NamesAStackOnWhichKernelsHaveNoRoom) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_STACK, &before), 0);
+  const rlimit low{rlim_t{512} * 1024, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_STACK, &low), 0);
+  const auto named = ::testing::ThrowsMessage<Error>(::testing::HasSubstr("the stack is limited to 512 KiB"));
+  EXPECT_THAT([] { MemoryLine line(MiB); }, named);
+  EXPECT_THAT([] { MemoryLine::process(GiB); }, named);
+  ASSERT_EQ(::setrlimit(RLIMIT_STACK, &before), 0);
+  EXPECT_EQ(MemoryLine(MiB).limit(), MiB);
 }
 
 TEST(Tag, NamesEachOne) {
