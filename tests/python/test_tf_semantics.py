@@ -220,3 +220,23 @@ def test_a_line_can_not_be_set_when_tensors_exist():
     tf.Variable(1.0)
     with pytest.raises(RuntimeError, match="set the line before"):
         tf.set_line("1GiB")
+
+
+def test_a_folder_of_images_is_read_in_batches(tmp_path):
+    import tf_lines
+
+    folder = tf_lines.make_images(str(tmp_path), 12)
+    Generator = tf.keras.preprocessing.image.ImageDataGenerator
+    batches = Generator(rescale=1 / 255, horizontal_flip=True).flow_from_directory(
+        folder, target_size=(20, 24), batch_size=5, class_mode="sparse", seed=1)
+    images, labels = next(batches)
+    assert images.shape == (5, 20, 24, 3) and images.max() <= 1 and len(batches) == 3
+    assert all((image.mean() > 0.4) == bool(label) for image, label in zip(images, labels))
+    made = tf.keras.utils.image_dataset_from_directory(folder, image_size=(20, 24), batch_size=4, seed=2)
+    assert made.class_names == ["dark", "light"] and [tuple(x.shape) for x, _ in made] == [(4, 20, 24, 3)] * 3
+    with pytest.raises(NotImplementedError, match="rotation_range"):
+        Generator(rotation_range=20)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.image.decode_jpeg(b"no image")
+    with pytest.raises(tf.errors.NotFoundError):
+        tf.io.read_file(str(tmp_path / "absent.jpg"))

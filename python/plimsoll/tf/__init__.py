@@ -6,7 +6,7 @@
 A name that is not here fails at once and says what to use instead: docs/tensorflow.md.
 """
 from . import (autograph, compat, config, data, debugging, distribute, dtypes, errors, experimental, image, io, keras,
-               linalg, math, nest, nn, random, strings, summary, sysconfig, test, train)
+               linalg, math, nest, nn, profiler, random, strings, summary, sysconfig, test, train)
 from ._absent import absent
 from ._array import (boolean_mask, broadcast_dynamic_shape, broadcast_static_shape, broadcast_to,
                      concat, expand_dims, eye, fill, gather, gather_nd, identity, linspace, meshgrid, one_hot, ones,
@@ -67,6 +67,11 @@ def ensure_shape(x, shape, name=None):
     x = convert_to_tensor(x)
     x.set_shape(shape)
     return x
+
+
+def recompute_grad(f):
+    """The function: what is dropped and computed again is planned for the line anyway."""
+    return f
 
 
 def get_logger():

@@ -186,6 +186,14 @@ def variable(sizes, trainable):
         raise translated(error) from None
 
 
+def assign(core, how, value):
+    """assign, assign_add or assign_sub of a variable."""
+    try:
+        getattr(core, how)(value)
+    except Exception as error:
+        raise translated(error) from None
+
+
 def give_back(core, sizes, trainable):
     if _Running.eager is not None:
         _spare.setdefault((tuple(sizes), bool(trainable)), []).append(core)

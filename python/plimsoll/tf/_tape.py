@@ -50,6 +50,9 @@ class GradientTape:
     def watched_variables(self):
         return tuple(one for one in self._watched if hasattr(one, "is_variable"))
 
+    def stop_recording(self):
+        raise NotImplementedError("plimsoll.tf: a tape records all of its with; use tf.stop_gradient on what has no gradient")
+
     def reset(self):
         self._tape, self._watched = None, []
         self._open()

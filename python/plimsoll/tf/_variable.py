@@ -66,7 +66,7 @@ class Variable:
         if self._is_engine:
             if self._core is None:
                 self._make()
-            self._core.assign(_as_float(value).core)
+            _engine.assign(self._core, "assign", _as_float(value).core)
             if self._dtype.name != "float32":
                 if self._dtype.name == "float64":
                     _engine.note("float64", "float64 is computed as float32")
@@ -308,10 +308,7 @@ def _changed(variable, how, value):
             variable._read()
         variable._start(value)
     elif variable._core is not None:
-        try:
-            getattr(variable._core, how)(_as_float(value).core)
-        except Exception as error:
-            raise _engine.translated(error) from None
+        _engine.assign(variable._core, how, _as_float(value).core)
     else:
         numbers = value.host_array()
         if how == "assign_add":

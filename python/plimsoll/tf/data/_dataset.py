@@ -29,7 +29,7 @@ def _row_source(value):
 def _rows(value, places):
     if isinstance(value, np.ndarray):
         part = value[places]
-        if part.dtype.kind in "USO":
+        if value.dtype.kind in "USO":
             return convert(part)
         return of_host(np.asarray(part))
     if value.is_on_host:
