@@ -33,3 +33,38 @@ def RandomUniform(minval: float = -0.05, maxval: float = 0.05) -> Init:
 def TruncatedNormal(mean: float = 0.0, stddev: float = 0.05) -> Init:
     """Normally distributed; values beyond two deviations are drawn again."""
     return Init.truncated_normal(mean, stddev)
+
+
+def GlorotUniform() -> Init:
+    """Glorot's uniform; fans follow from the shape."""
+    return Init.named("glorot_uniform")
+
+
+def GlorotNormal() -> Init:
+    """Glorot's normal; fans follow from the shape."""
+    return Init.named("glorot_normal")
+
+
+def HeUniform() -> Init:
+    """He's uniform; fans follow from the shape."""
+    return Init.named("he_uniform")
+
+
+def HeNormal() -> Init:
+    """He's normal; fans follow from the shape."""
+    return Init.named("he_normal")
+
+
+def LecunUniform() -> Init:
+    """LeCun's uniform; fans follow from the shape."""
+    return Init.named("lecun_uniform")
+
+
+def LecunNormal() -> Init:
+    """LeCun's normal; fans follow from the shape."""
+    return Init.named("lecun_normal")
+
+
+def Identity(gain: float = 1.0) -> Init:
+    """The identity matrix."""
+    return Init.identity(gain)

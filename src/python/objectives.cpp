@@ -1,11 +1,14 @@
 // Losses and metrics: by Keras' names, with settings, or as a function of tensors.
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -72,11 +75,45 @@ void bind_objectives(nb::module_& module) {
           "The mean over all elements.")
       .def("__repr__", [](const Loss& loss) { return "Loss('" + loss.name() + "')"; });
   nb::module_ losses = module.def_submodule("losses", "Losses with the formulas of Keras. Logits, not probabilities.");
-  losses.def("SparseCategoricalCrossentropy", &Loss::sparse_cross_entropy, "Logits against class numbers.");
-  losses.def("CategoricalCrossentropy", &Loss::cross_entropy, nb::arg("label_smoothing") = 0.0,
-             "Logits against probabilities of classes.");
-  losses.def("BinaryCrossentropy", &Loss::binary_cross_entropy, nb::arg("label_smoothing") = 0.0,
-             "Logits against probabilities.");
+  losses.def(
+      "SparseCategoricalCrossentropy",
+      [](bool from_logits, std::optional<int64_t> ignore_class) {
+        return Loss::sparse_cross_entropy({.from_logits = from_logits, .ignore = ignore_class});
+      },
+      nb::arg("from_logits") = true, nb::arg("ignore_class") = nb::none(),
+      "Logits against class numbers, of which one may count for nothing.");
+  losses.def(
+      "CategoricalCrossentropy",
+      [](bool from_logits, double label_smoothing) {
+        return Loss::cross_entropy({.from_logits = from_logits, .label_smoothing = label_smoothing});
+      },
+      nb::arg("from_logits") = true, nb::arg("label_smoothing") = 0.0, "Logits against probabilities of classes.");
+  losses.def(
+      "BinaryCrossentropy",
+      [](bool from_logits, double label_smoothing) {
+        return Loss::binary_cross_entropy({.from_logits = from_logits, .label_smoothing = label_smoothing});
+      },
+      nb::arg("from_logits") = true, nb::arg("label_smoothing") = 0.0, "Logits against probabilities.");
+  losses.def(
+      "CategoricalFocalCrossentropy",
+      [](double alpha, double gamma, bool from_logits) {
+        return Loss::focal(gamma, alpha, {.from_logits = from_logits});
+      },
+      nb::arg("alpha") = 0.25, nb::arg("gamma") = 2.0, nb::arg("from_logits") = true,
+      "Cross-entropy that learns from what is hard.");
+  losses.def(
+      "BinaryFocalCrossentropy",
+      [](double gamma, std::optional<double> alpha, bool from_logits) {
+        return Loss::binary_focal(gamma, alpha, {.from_logits = from_logits});
+      },
+      nb::arg("gamma") = 2.0, nb::arg("alpha") = nb::none(), nb::arg("from_logits") = true,
+      "The same against probabilities; alpha is the share of the positive ones.");
+  losses.def("Dice", &Loss::dice, "Of probabilities, over all of the batch.");
+  losses.def("Tversky", &Loss::tversky, nb::arg("alpha") = 0.5, nb::arg("beta") = 0.5,
+             "The same; alpha weighs what was missed and beta what was said in vain.");
+  losses.def("CategoricalHinge", &Loss::categorical_hinge, "max(largest wrong - right + 1, 0).");
+  losses.def("MeanAbsolutePercentageError", &Loss::mape, "Percents of y_true.");
+  losses.def("MeanSquaredLogarithmicError", &Loss::msle, "The mean of (log(1 + y_true) - log(1 + y_pred))^2.");
   losses.def("MeanSquaredError", &Loss::mse, "The mean of (y_true - y_pred)^2.");
   losses.def("MeanAbsoluteError", &Loss::mae, "The mean of |y_true - y_pred|.");
   losses.def("Huber", &Loss::huber, nb::arg("delta") = 1.0, "Quadratic up to delta, linear beyond.");
@@ -106,6 +143,20 @@ void bind_objectives(nb::module_& module) {
               "Of what is predicted positive, how much is.");
   metrics.def("Recall", &Metric::recall, nb::arg("threshold") = 0.5, "Of what is positive, how much is predicted so.");
   metrics.def("AUC", &Metric::auc, nb::arg("num_thresholds") = 200, "Area under the ROC curve.");
+  metrics.def("F1Score", &Metric::f1, nb::arg("threshold") = 0.5, "The harmonic mean of precision and recall.");
+  metrics.def("FBetaScore", &Metric::f_beta, nb::arg("beta"), nb::arg("threshold") = 0.5,
+              "The same; recall counts beta times as much.");
+  metrics.def("PrecisionAtRecall", &Metric::precision_at_recall, nb::arg("recall"), nb::arg("num_thresholds") = 200,
+              "The best precision at a threshold with at least that recall.");
+  metrics.def("RecallAtPrecision", &Metric::recall_at_precision, nb::arg("precision"), nb::arg("num_thresholds") = 200,
+              "The best recall at a threshold with at least that precision.");
+  metrics.def("MeanIoU", &Metric::mean_iou, nb::arg("num_classes"), "The mean of what classes and answers share.");
+  metrics.def("RootMeanSquaredError", &Metric::rmse, "The root of the mean of (y_true - y_pred)^2.");
+  metrics.def("R2Score", &Metric::r2, "The share of the variance of y_true that is explained.");
+  metrics.def("PearsonCorrelation", &Metric::pearson, "The correlation of numbers.");
+  metrics.def("CosineSimilarity", &Metric::cosine, "Of the directions of vectors.");
+  metrics.def("Perplexity", &Metric::perplexity, "exp(mean cross-entropy) of logits against class numbers.");
+  metrics.def("names", &Metric::names, "The names that compile takes.");
   metrics.def("MeanSquaredError", &Metric::mse, "The mean of (y_true - y_pred)^2.");
   metrics.def("MeanAbsoluteError", &Metric::mae, "The mean of |y_true - y_pred|.");
   metrics.def("Mean", &Metric::mean, nb::arg("name") = "mean", "The mean of the output itself.");

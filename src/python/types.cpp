@@ -274,9 +274,14 @@ void bind_types(nb::module_& module) {
       .def_static("normal", &Init::normal, nb::arg("mean") = 0.0, nb::arg("deviation") = 0.05, "Normally distributed.")
       .def_static("truncated_normal", &Init::truncated_normal, nb::arg("mean") = 0.0, nb::arg("deviation") = 0.05,
                   "Normally distributed; values beyond two deviations are drawn again.")
-      .def_static("glorot_uniform", &Init::glorot_uniform, nb::arg("fan_in"), nb::arg("fan_out"), "Glorot's uniform.")
-      .def_static("he_normal", &Init::he_normal, nb::arg("fan_in"), "He's normal.")
-      .def_static("lecun_normal", &Init::lecun_normal, nb::arg("fan_in"), "LeCun's normal.")
+      .def_static(
+          "named", [](const std::string& name) { return Init::named(name); }, nb::arg("name"),
+          "By a name of Keras: he_normal, glorot_uniform, identity ...")
+      .def_static("identity", &Init::identity, nb::arg("value") = 1.0, "The identity matrix.")
+      .def_static("glorot_uniform", nb::overload_cast<int64_t, int64_t>(&Init::glorot_uniform), nb::arg("fan_in"),
+                  nb::arg("fan_out"), "Glorot's uniform.")
+      .def_static("he_normal", nb::overload_cast<int64_t>(&Init::he_normal), nb::arg("fan_in"), "He's normal.")
+      .def_static("lecun_normal", nb::overload_cast<int64_t>(&Init::lecun_normal), nb::arg("fan_in"), "LeCun's normal.")
       .def(
           "__eq__", [](const Init& a, const Init& b) { return a == b; }, nb::is_operator())
       .def("__repr__", [](const Init& init) { return to_string(init); });
