@@ -368,6 +368,10 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
                     training->model.name()),
         ErrorKind::Usage);
   training->batch = spec.batch > 0 ? spec.batch : training->model.batch;
+  // A batch of more than all samples would take memory for nothing.
+  if (!trains(spec) && spec.data.test && !spec.communicator && spec.shards == 0)
+    if (const int64_t samples = spec.data.test->elements.size(); samples > 0)
+      training->batch = std::min(training->batch, samples);
   allow_split(training->graph, spec.split_ops);
   training->accumulate = spec.accumulate;
   training->starts_fresh = training->model.model.state()->starts_fresh;
