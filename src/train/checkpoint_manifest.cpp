@@ -104,6 +104,7 @@ Json from_run(const RunState& run) {
           {"epoch_steps", run.epoch_steps},
           {"run_steps", run.run_steps},
           {"seed", run.seed},
+          {"validation", run.validation},
           {"data", {{"dataset", run.data.dataset}, {"epoch", run.data.epoch}, {"position", run.data.position}}},
           {"sums", from_pairs(run.sums, from_number)},
           {"callbacks", from_pairs(run.callbacks, from_state)}};
@@ -116,6 +117,7 @@ RunState to_run(const Json& json) {
   run.run_steps = json.at("run_steps");
   run.seed = json.at("seed");
   const Json& data = json.at("data");
+  run.validation = json.value("validation", uint64_t{0});
   run.data = {data.at("dataset"), data.at("epoch"), data.at("position")};
   run.sums = to_pairs<double>(json.at("sums"), to_number);
   run.callbacks = to_pairs<std::string>(json.at("callbacks"), to_state);

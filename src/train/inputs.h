@@ -47,6 +47,7 @@ class Inputs {
   void stop();
   // Throws Error(Usage) for a state of other data, wherever that lies.
   void expect_same_data(const DatasetState& state) const;
+  uint64_t identity() const { return whole_; }  // of all samples and stages, whoever reads which part; 0: not of files
   // After the last batch that was handed out.
   DatasetState state() const;
 

@@ -77,6 +77,8 @@ void TrainingLoop::restore(const RunState& state, std::string checkpoint) {
         fmt::format("the training that is resumed has seed {}, not {}; give the same seed", state.seed, options_.seed),
         ErrorKind::Usage);
   train_.expect_same_data(state.data);
+  // The best epoch and early stopping go by scores, which must be those of the same samples.
+  if (test_ != nullptr && test_->identity() != 0) test_->expect_same_data({.dataset = state.validation});
   resumed_ = state;
   resumed_from_ = std::move(checkpoint);
 }
@@ -98,6 +100,7 @@ RunState TrainingLoop::state() const {
 RunState TrainingLoop::state_without_history() const {
   RunState state{.epoch = epoch_, .epoch_steps = epoch_steps_, .run_steps = run_steps_, .data = train_.state()};
   state.seed = options_.seed;
+  if (test_ != nullptr) state.validation = test_->identity();
   if (is_epoch_over_) {
     ++state.epoch;
     state.epoch_steps = 0;

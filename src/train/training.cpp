@@ -375,6 +375,10 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
                     training->model.name()),
         ErrorKind::Usage);
   if (spec.batch <= 0) training->spec.batch = training->model.batch;
+  // A batch of more than all samples would take memory for nothing.
+  if (!trains(spec) && spec.data.test && !spec.communicator && spec.shards == 0)
+    if (const int64_t samples = spec.data.test->elements.size(); samples > 0)
+      training->spec.batch = std::min(training->spec.batch, samples);
   allow_split(training->graph, spec.split_ops);
   training->starts_fresh = training->model.model.state()->starts_fresh;
   training->place = place_in_pipeline(spec, training->spec.batch);

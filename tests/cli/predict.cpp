@@ -19,6 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+constexpr const char* kNet = "mlp --image-size 4 --channels 1 --classes 3 --width 8";
 constexpr const char* kSmall = "mlp --image-size 4 --channels 1 --classes 3 --width 8 -b 8";
 
 std::string read_all(const std::string& path) {
@@ -42,6 +43,19 @@ class PredictTest : public ::testing::Test {
   const SmallData data_{64, 21};  // the last batch of 8 is not full
   const TemporaryDirectory folder_;
 };
+
+TEST_F(PredictTest, ABatchOfMoreThanAllSamplesTakesNoMoreThanTheyDo) {
+  const auto predict_by = [&](const char* flags) {
+    return run_program(fmt::format("predict {} {} --weights {} --data {}", kNet, flags, in("w"), data_.folder()));
+  };
+  const Outcome whole = predict_by("-b 21"), more = predict_by("-b 100000000 -m 32MiB");
+  EXPECT_EQ(more.exit_code, 0) << more.errors;
+  EXPECT_EQ(more.output, whole.output);
+  const Outcome scored =
+      run_program(fmt::format("eval {} -b 100000000 -m 32MiB --weights {} --data {}", kNet, in("w"), data_.folder()));
+  EXPECT_EQ(scored.exit_code, 0) << scored.errors;
+  EXPECT_THAT(scored.output, HasSubstr("on 21 samples"));
+}
 
 TEST_F(PredictTest, CsvHasAClassAndProbabilitiesForEachSample) {
   const Outcome outcome = predict(data_.folder(), "--output " + in("p.csv"));

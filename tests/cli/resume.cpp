@@ -162,6 +162,20 @@ TEST_F(Resume, OtherDataIsRefusedWhereverItLies) {
   }
 }
 
+// Scores choose the best epoch and end a training, so they are those of the same samples.
+TEST_F(Resume, OtherDataToValidateWithIsRefused) {
+  const std::string path = small.in("test.csv"), table = SmallRun::content(path);
+  ASSERT_EQ(start("run", "--epochs 1").exit_code, 0);
+  std::string other = table;
+  std::replace(other.begin() + static_cast<std::ptrdiff_t>(table.find('\n')), other.end(), '7', '6');
+  std::ofstream(path) << other;
+  const Outcome refused = go_on("run", "--epochs 2");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr(fmt::format("another dataset than '{}'", path)));
+  std::ofstream(path) << table;
+  EXPECT_EQ(go_on("run", "--epochs 2").exit_code, 0);
+}
+
 TEST_F(Resume, WithoutARunIsRefused) {
   EXPECT_EQ(run_program("train mlp --resume").exit_code, 2);
   const Outcome none = go_on("nothing", "mlp --data " + small.in("train.csv"));
