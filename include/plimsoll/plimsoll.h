@@ -16,6 +16,7 @@
 #include <plimsoll/own_op.h>
 #include <plimsoll/predictor.h>
 #include <plimsoll/random.h>
+#include <plimsoll/scan.h>
 #include <plimsoll/session.h>
 #include <plimsoll/shrink.h>
 #include <plimsoll/tensor.h>
