@@ -73,3 +73,36 @@ def test_without_a_line_the_limit_is_said_once(tmp_path):
 def test_the_runner_refuses_flags_it_does_not_know():
     done = run(["-m", "plimsoll.tf", "--memory", "1GiB", "program.py"])
     assert done.returncode == 1 and "--line" in done.stderr
+
+
+PARTS = """
+import numpy as np, plimsoll.tf as tf
+x = np.random.RandomState(0).rand(20_000, 100).astype("float32")
+y = x[:, :1] - x[:, 1:2]
+tf.keras.utils.set_random_seed(1)
+model = tf.keras.Sequential([tf.keras.layers.Dense(256, activation="relu"), LAYER tf.keras.layers.Dense(256, activation="relu"),
+                             tf.keras.layers.Dense(1)])
+model.compile(optimizer="adam", loss="mse", metrics=["mae"])
+history = model.fit(x, y, batch_size=len(x), epochs=3, shuffle=False, verbose=0).history
+print(*history["loss"], *history["mae"])
+"""
+
+
+def test_a_batch_that_does_not_fit_is_computed_in_parts(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PARTS.replace("LAYER ", ""))
+    whole = run([path], PLIMSOLL_LINE="1GiB")
+    parts = run([path], limited(80 * MIB), PLIMSOLL_LINE="80MiB")
+    if parts.returncode == 77:
+        pytest.skip(parts.stdout.strip().splitlines()[-1])
+    assert whole.returncode == 0 and parts.returncode == 0, whole.stderr[-500:] + parts.stderr[-2000:]
+    assert "in 2 parts" in parts.stderr or "in 4 parts" in parts.stderr
+    assert "parts" not in whole.stderr
+    assert [float(one) for one in parts.stdout.split()] == pytest.approx([float(one) for one in whole.stdout.split()], rel=1e-4)
+
+
+def test_a_batch_whose_samples_are_mixed_is_refused_and_not_computed_in_parts(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PARTS.replace("LAYER ", "tf.keras.layers.BatchNormalization(), "))
+    done = run([path], PLIMSOLL_LINE="72MiB")
+    assert done.returncode == 1 and "ResourceExhaustedError" in done.stderr and "smallest line" in done.stderr

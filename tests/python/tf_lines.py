@@ -43,7 +43,7 @@ PROGRAMS = [
     Program("09_half", "96MiB"),
     Program("10_deep", "512MiB", small=(100,)),
     Program("11_constant", "192MiB"),
-    Program("12_at_once", "160MiB"),
+    Program("12_at_once", "96MiB"),
     Program("13_tape", "128MiB"),
     Program("14_mirrored", "96MiB"),
     Program("15_fit", "96MiB"),

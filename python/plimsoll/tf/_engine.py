@@ -186,6 +186,14 @@ def variable(sizes, trainable):
         raise translated(error) from None
 
 
+def run():
+    """All that is recorded."""
+    try:
+        eager().run()
+    except Exception as error:
+        raise translated(error) from None
+
+
 def assign(core, how, value):
     """assign, assign_add or assign_sub of a variable."""
     try:

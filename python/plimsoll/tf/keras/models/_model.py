@@ -86,6 +86,7 @@ class Model(Layer):
         self.compiled = True
 
     compiled = False
+    _parts = None
 
     def _expect_compiled(self):
         if not self.compiled:
@@ -243,7 +244,7 @@ class Model(Layer):
                 source = restarted = iter(batches.epoch())
                 continue
             run.on_train_batch_begin(count)
-            logs = self.train_step(batch) or {}
+            logs = self._step(batch) or {}
             for one in self.metrics:
                 one.settle()
             run.on_train_batch_end(count, logs)
@@ -251,6 +252,15 @@ class Model(Layer):
             if self.stop_training:
                 break
         return logs, count, restarted
+
+    def _step(self, batch):
+        if type(self).train_step is not Model.train_step:
+            return self.train_step(batch)
+        if self._parts is None:
+            from ._parts import StepParts
+            object.__setattr__(self, "_parts", StepParts(self))
+        parts = self._parts.of(batch)
+        return self.train_step(batch) if parts == 1 else self._parts.step(batch, parts)
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
                  return_dict=False, max_queue_size=None, workers=None, use_multiprocessing=None, **kwargs):
