@@ -17,7 +17,7 @@ target_compile_features(plimsoll INTERFACE cxx_std_20)
 
 # Public headers name no other library. A program that links the static library needs these by name. Their CMake packages
 # are not asked for: oneDNN's would demand OpenCL too.
-set(PLIMSOLL_STATIC_LIBRARIES dnnl hwy fmt jpeg png z gomp pthread)
+set(PLIMSOLL_STATIC_LIBRARIES dnnl hwy fmt jpeg png z pcre2-8 utf8proc gomp pthread)
 target_link_libraries(plimsoll PRIVATE $<BUILD_INTERFACE:${folders}>)
 include(cmake/package.cmake)
 

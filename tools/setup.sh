@@ -6,7 +6,7 @@ if [ ! -w "$root" ] && [ ! -w "$root/build" ]; then
 fi
 
 packages_to_run="g++ cmake ninja-build libdnnl-dev ocl-icd-opencl-dev libhwy-dev libcli11-dev libfmt-dev
-  nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev dataset-fashion-mnist"
+  nlohmann-json3-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev libpcre2-dev libutf8proc-dev dataset-fashion-mnist"
 packages_for_ranks="libopenmpi-dev openmpi-bin"
 packages_for_python="python3-dev python3-venv"
 packages_to_test="libgtest-dev libgmock-dev clang-format btrfs-progs iproute2 doxygen mkdocs
