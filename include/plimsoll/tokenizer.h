@@ -15,8 +15,8 @@
 namespace plimsoll {
 
 namespace tokenizer {
-class Pipeline;
-struct Scratch;
+class TokenPipeline;
+struct TokenScratch;
 }  // namespace tokenizer
 
 struct TokenizerOptions {
@@ -72,11 +72,11 @@ class Tokenizer {
   Bytes scratch_bytes() const;
 
  private:
-  explicit Tokenizer(std::shared_ptr<const tokenizer::Pipeline> pipeline);
+  explicit Tokenizer(std::shared_ptr<const tokenizer::TokenPipeline> pipeline);
   void append_template(bool is_pair, std::string_view first, std::string_view second, EncodedText& into);
 
-  std::shared_ptr<const tokenizer::Pipeline> pipeline_;
-  std::unique_ptr<tokenizer::Scratch> scratch_;
+  std::shared_ptr<const tokenizer::TokenPipeline> pipeline_;
+  std::unique_ptr<tokenizer::TokenScratch> scratch_;
   int64_t repaired_ = 0;
 };
 

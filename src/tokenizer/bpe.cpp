@@ -32,7 +32,7 @@ void for_each_cut(const Vocabulary& vocabulary, const std::vector<uint32_t>& ran
   }
 }
 
-MergeTable make_table(const ModelFacts& facts, const Vocabulary& vocabulary, const std::string& source) {
+MergeTable make_table(const PieceModelFacts& facts, const Vocabulary& vocabulary, const std::string& source) {
   if (facts.order == MergeOrder::Listed) {
     MergeTable table(facts.merges.size());
     uint32_t rank = 0;
@@ -54,7 +54,7 @@ MergeTable make_table(const ModelFacts& facts, const Vocabulary& vocabulary, con
 
 class Bpe final : public WordModel {
  public:
-  Bpe(const ModelFacts& facts, const Vocabulary& vocabulary, const std::string& source)
+  Bpe(const PieceModelFacts& facts, const Vocabulary& vocabulary, const std::string& source)
       : vocabulary_(vocabulary),
         table_(make_table(facts, vocabulary, source)),
         is_byte_level_(facts.is_byte_level),
@@ -203,7 +203,8 @@ class Bpe final : public WordModel {
 
 }  // namespace
 
-std::unique_ptr<WordModel> make_bpe(const ModelFacts& facts, const Vocabulary& vocabulary, const std::string& source) {
+std::unique_ptr<WordModel> make_bpe(const PieceModelFacts& facts, const Vocabulary& vocabulary,
+                                    const std::string& source) {
   return std::make_unique<Bpe>(facts, vocabulary, source);
 }
 

@@ -109,7 +109,7 @@ void DecoderStep::apply(std::vector<std::string>& tokens) const {
       return;
     case DecoderKind::Replace:
       for (std::string& token : tokens) {
-        std::vector<Range> matches;
+        std::vector<TextRange> matches;
         finder_->find_all(token, matches);
         for (auto match = matches.rbegin(); match != matches.rend(); ++match)
           token.replace(match->begin, match->end - match->begin, facts_.content);

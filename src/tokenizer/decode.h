@@ -19,7 +19,7 @@ class DecoderStep {
 
  private:
   Decoder facts_;
-  std::optional<Finder> finder_;
+  std::optional<PatternFinder> finder_;
 };
 
 }  // namespace plimsoll::tokenizer

@@ -1,4 +1,4 @@
-// What a tokenizer is made of, as readers find it in files: plain data that `Pipeline` is built from.
+// What a tokenizer is made of, as readers find it in files: plain data that `TokenPipeline` is built from.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +76,7 @@ struct ListedMerge {
   int32_t left = kNoId, right = kNoId, piece = kNoId;
 };
 
-struct ModelFacts {
+struct PieceModelFacts {
   ModelKind kind = ModelKind::Bpe;
   Vocabulary vocabulary;
   bool is_byte_level = false;  // the pieces are bytes, not characters
@@ -123,7 +123,7 @@ struct Description {
   std::string source;  // the file, for messages
   std::vector<Normaliser> normalisers;
   std::vector<Splitter> splitters;
-  ModelFacts model;
+  PieceModelFacts model;
   std::vector<AddedToken> added;
   std::vector<TemplatePart> single, pair;  // empty: the text alone
   std::vector<Decoder> decoders;

@@ -45,7 +45,7 @@ Description read_gguf_vocabulary(const std::string& path) {
   const import::GgufFile file(path);
   Description description;
   description.source = path;
-  ModelFacts& model = description.model;
+  PieceModelFacts& model = description.model;
   const std::string kind = file.text("tokenizer.ggml.model", "");
   if (kind.empty()) refuse(path, "holds no tokenizer (tokenizer.ggml.model)");
   if (kind != "gpt2")

@@ -9,7 +9,7 @@ Bytes ModelScratch::bytes() const {
                             best.capacity() * sizeof(Best) + ids.capacity() * sizeof(int32_t));
 }
 
-std::unique_ptr<WordModel> make_model(const ModelFacts& facts, const Vocabulary& vocabulary,
+std::unique_ptr<WordModel> make_model(const PieceModelFacts& facts, const Vocabulary& vocabulary,
                                       const std::string& source) {
   switch (facts.kind) {
     case ModelKind::Bpe:
@@ -24,7 +24,7 @@ std::unique_ptr<WordModel> make_model(const ModelFacts& facts, const Vocabulary&
   return make_word_level(facts, vocabulary, source);
 }
 
-std::vector<int32_t> find_byte_pieces(const ModelFacts& facts, const Vocabulary& vocabulary) {
+std::vector<int32_t> find_byte_pieces(const PieceModelFacts& facts, const Vocabulary& vocabulary) {
   if (!facts.byte_pieces.empty()) return facts.byte_pieces;
   std::vector<int32_t> pieces;
   for (int byte = 0; byte < 256; ++byte) {

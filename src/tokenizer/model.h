@@ -39,17 +39,19 @@ class WordModel {
 };
 
 // `vocabulary` is that of the facts, and outlives the model. Throws Error(BadData).
-std::unique_ptr<WordModel> make_model(const ModelFacts& facts, const Vocabulary& vocabulary, const std::string& source);
+std::unique_ptr<WordModel> make_model(const PieceModelFacts& facts, const Vocabulary& vocabulary,
+                                      const std::string& source);
 
-std::unique_ptr<WordModel> make_bpe(const ModelFacts& facts, const Vocabulary& vocabulary, const std::string& source);
-std::unique_ptr<WordModel> make_word_piece(const ModelFacts& facts, const Vocabulary& vocabulary,
+std::unique_ptr<WordModel> make_bpe(const PieceModelFacts& facts, const Vocabulary& vocabulary,
+                                    const std::string& source);
+std::unique_ptr<WordModel> make_word_piece(const PieceModelFacts& facts, const Vocabulary& vocabulary,
                                            const std::string& source);
-std::unique_ptr<WordModel> make_unigram(const ModelFacts& facts, const Vocabulary& vocabulary,
+std::unique_ptr<WordModel> make_unigram(const PieceModelFacts& facts, const Vocabulary& vocabulary,
                                         const std::string& source);
-std::unique_ptr<WordModel> make_word_level(const ModelFacts& facts, const Vocabulary& vocabulary,
+std::unique_ptr<WordModel> make_word_level(const PieceModelFacts& facts, const Vocabulary& vocabulary,
                                            const std::string& source);
 
 // The piece of each byte for falling back to bytes, empty where one is missing.
-std::vector<int32_t> find_byte_pieces(const ModelFacts& facts, const Vocabulary& vocabulary);
+std::vector<int32_t> find_byte_pieces(const PieceModelFacts& facts, const Vocabulary& vocabulary);
 
 }  // namespace plimsoll::tokenizer

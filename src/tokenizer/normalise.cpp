@@ -39,14 +39,14 @@ void strip(std::string& text, bool left, bool right) {
   text = text.substr(begin, end - begin);
 }
 
-void replace(std::string& text, const Finder& finder, const std::string& content) {
-  std::vector<Range> matches;
+void replace(std::string& text, const PatternFinder& finder, const std::string& content) {
+  std::vector<TextRange> matches;
   finder.find_all(text, matches);
   if (matches.empty()) return;
   std::string result;
   result.reserve(text.size() + text.size() / 8);
   size_t at = 0;
-  for (const Range& match : matches) {
+  for (const TextRange& match : matches) {
     result.append(text, at, match.begin - at).append(content);
     at = match.end;
   }

@@ -18,14 +18,14 @@ class NormaliserStep {
   NormaliserStep(const Normaliser& facts, const std::string& source);
   // `begins` false: the text goes on from another one that was cut before a space.
   void apply(std::string& text, bool begins) const;
-  bool ends_before_spaces() const;  // see Finder
+  bool ends_before_spaces() const;  // see PatternFinder
   Bytes bytes() const;
 
  private:
   void apply_bert(std::string& text) const;
 
   Normaliser facts_;
-  std::optional<Finder> finder_;
+  std::optional<PatternFinder> finder_;
   std::optional<CharsMap> map_;
 };
 

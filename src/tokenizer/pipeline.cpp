@@ -25,13 +25,13 @@ bool has_inner_mark(std::string_view piece, std::string_view mark) {
 
 }  // namespace
 
-Bytes Scratch::bytes() const {
+Bytes TokenScratch::bytes() const {
   return model.bytes() + words.bytes() + cache.bytes() +
          static_cast<Bytes>(repaired.capacity() + normalised.capacity() +
                             (segments.capacity() + inner.capacity()) * sizeof(Segment));
 }
 
-Pipeline::Pipeline(Description description)
+TokenPipeline::TokenPipeline(Description description)
     : source_(description.source),
       vocabulary_(std::move(description.model.vocabulary)),
       model_(make_model(description.model, vocabulary_, source_)),
@@ -82,14 +82,15 @@ Pipeline::Pipeline(Description description)
              std::all_of(splitters_.begin(), splitters_.end(), ends);
 }
 
-bool Pipeline::has_marks_outside(const std::string& mark) const {
+bool TokenPipeline::has_marks_outside(const std::string& mark) const {
   if (vocabulary_.find(mark) == kNoId) return true;
   for (int32_t id = 0; id < vocabulary_.size(); ++id)
     if (has_inner_mark(vocabulary_.piece(id), mark)) return true;
   return false;
 }
 
-int64_t Pipeline::encode(std::string_view text, bool begins, Scratch& scratch, std::vector<int32_t>& ids) const {
+int64_t TokenPipeline::encode(std::string_view text, bool begins, TokenScratch& scratch,
+                              std::vector<int32_t>& ids) const {
   if (text.size() >= kLongestText)
     throw Error(fmt::format("a text of {} is too long for one call: cut it, or let it be read from its file",
                             format_bytes(static_cast<Bytes>(text.size()))),
@@ -114,8 +115,8 @@ int64_t Pipeline::encode(std::string_view text, bool begins, Scratch& scratch, s
   return repaired;
 }
 
-void Pipeline::encode_text(std::string_view text, bool is_first, bool begins, Scratch& scratch,
-                           std::vector<int32_t>& ids) const {
+void TokenPipeline::encode_text(std::string_view text, bool is_first, bool begins, TokenScratch& scratch,
+                                std::vector<int32_t>& ids) const {
   if (!normalisers_.empty()) {
     scratch.normalised = text;
     for (const NormaliserStep& step : normalisers_) step.apply(scratch.normalised, begins);
@@ -133,7 +134,7 @@ void Pipeline::encode_text(std::string_view text, bool is_first, bool begins, Sc
       Words& words = scratch.words;
       words.reset(segment.text);
       for (const SplitterStep& step : splitters_) step.apply(words, is_first);
-      for (const Range& range : words.words) {
+      for (const TextRange& range : words.words) {
         const std::string_view word = words.word(range);
         if (word.size() > WordCache::kLongestWord) {
           model_->encode(word, scratch.model, ids);
@@ -153,33 +154,33 @@ void Pipeline::encode_text(std::string_view text, bool is_first, bool begins, Sc
   }
 }
 
-size_t Pipeline::find_cut(std::string_view text) const {
+size_t TokenPipeline::find_cut(std::string_view text) const {
   if (!can_cut_) return 0;
   for (size_t at = text.size(); at-- > 1;)
     if (text[at] == ' ' && is_letter_or_digit(text[at - 1])) return at;
   return 0;
 }
 
-std::string_view Pipeline::token(int32_t id) const {
+std::string_view TokenPipeline::token(int32_t id) const {
   const auto found = std::lower_bound(added_.begin(), added_.end(), id,
                                       [](const AddedToken& token, int32_t wanted) { return token.id < wanted; });
   if (found != added_.end() && found->id == id) return found->content;
   return vocabulary_.has(id) ? vocabulary_.piece(id) : std::string_view();
 }
 
-int32_t Pipeline::find(std::string_view token) const {
+int32_t TokenPipeline::find(std::string_view token) const {
   for (const AddedToken& added : added_)
     if (added.content == token) return added.id;
   return vocabulary_.find(token);
 }
 
-bool Pipeline::is_special(int32_t id) const {
+bool TokenPipeline::is_special(int32_t id) const {
   const auto found = std::lower_bound(added_.begin(), added_.end(), id,
                                       [](const AddedToken& token, int32_t wanted) { return token.id < wanted; });
   return found != added_.end() && found->id == id && found->is_special;
 }
 
-std::string Pipeline::decode(std::span<const int32_t> ids, bool skips_special) const {
+std::string TokenPipeline::decode(std::span<const int32_t> ids, bool skips_special) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
@@ -197,7 +198,7 @@ std::string Pipeline::decode(std::span<const int32_t> ids, bool skips_special) c
   return text;
 }
 
-Bytes Pipeline::bytes() const {
+Bytes TokenPipeline::bytes() const {
   Bytes bytes = static_cast<Bytes>(sizeof *this) + vocabulary_.bytes() + model_->bytes() + raw_.bytes() +
                 normalised_.bytes() + static_cast<Bytes>(added_.capacity() * sizeof(AddedToken));
   for (const AddedToken& token : added_) bytes += static_cast<Bytes>(token.content.capacity());

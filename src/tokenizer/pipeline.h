@@ -18,7 +18,7 @@
 namespace plimsoll::tokenizer {
 
 // What encoding works in: one for each thread.
-struct Scratch {
+struct TokenScratch {
   ModelScratch model;
   Words words;
   WordCache cache;
@@ -27,14 +27,14 @@ struct Scratch {
   Bytes bytes() const;
 };
 
-class Pipeline {
+class TokenPipeline {
  public:
   // Throws Error(BadData).
-  explicit Pipeline(Description description);
+  explicit TokenPipeline(Description description);
 
   // Appends the ids of a text without those of the template, and returns how many broken parts of UTF-8 were read as
   // U+FFFD. `begins` false: the text goes on from another one that was cut at a place of find_cut.
-  int64_t encode(std::string_view text, bool begins, Scratch& scratch, std::vector<int32_t>& ids) const;
+  int64_t encode(std::string_view text, bool begins, TokenScratch& scratch, std::vector<int32_t>& ids) const;
   // The last place where a text may be cut without any change of its ids; 0: none.
   size_t find_cut(std::string_view text) const;
   bool can_cut() const { return can_cut_; }
@@ -51,7 +51,7 @@ class Pipeline {
   Bytes bytes() const;
 
  private:
-  void encode_text(std::string_view text, bool is_first, bool begins, Scratch& scratch,
+  void encode_text(std::string_view text, bool is_first, bool begins, TokenScratch& scratch,
                    std::vector<int32_t>& ids) const;
   bool has_marks_outside(const std::string& mark) const;
 

@@ -107,7 +107,7 @@ RankedFacts known_facts(int64_t pieces, const std::string& path) {
 }
 
 void make_ranked(Description& description, const RankedFacts& facts) {
-  ModelFacts& model = description.model;
+  PieceModelFacts& model = description.model;
   model.vocabulary.finish(description.source);
   make_byte_level(description, facts.pattern);
   model.order = MergeOrder::ByPiece;
@@ -203,7 +203,7 @@ Description read_tekken(const std::string& path) {
 Description read_gpt2(const std::string& vocabulary_path, const std::string& merges_path) {
   Description description;
   description.source = vocabulary_path;
-  ModelFacts& model = description.model;
+  PieceModelFacts& model = description.model;
   make_byte_level(description, kGpt2Pattern);
   std::string bytes;
   Texts pieces;
@@ -242,7 +242,7 @@ Description read_gpt2(const std::string& vocabulary_path, const std::string& mer
 Description read_word_list(const std::string& path, bool lowers) {
   Description description;
   description.source = path;
-  ModelFacts& model = description.model;
+  PieceModelFacts& model = description.model;
   for_each_line(path, [&](std::string_view line, int64_t number) {
     if (right_bytes(line) != line.size()) refuse(path, fmt::format("line {} is not UTF-8", number));
     model.vocabulary.add(static_cast<int32_t>(number - 1), line, path);

@@ -86,7 +86,7 @@ Regex::Regex(const std::string& pattern, const std::string& source) : pattern_(p
   static_cast<void>(pcre2_jit_compile_8(code_.get(), PCRE2_JIT_COMPLETE));
 }
 
-void Regex::find_all(std::string_view text, std::vector<Range>& matches) const {
+void Regex::find_all(std::string_view text, std::vector<TextRange>& matches) const {
   const std::unique_ptr<pcre2_match_data_8, FreeMatch> data(pcre2_match_data_create_8(1, nullptr));
   const std::unique_ptr<pcre2_match_context_8, FreeMatch> context(pcre2_match_context_create_8(nullptr));
   if (data == nullptr || context == nullptr) throw std::bad_alloc();
@@ -117,7 +117,7 @@ Bytes Regex::bytes() const {
   return static_cast<Bytes>(code + jit + pattern_.capacity() + source_.capacity() + sizeof *this);
 }
 
-Finder::Finder(const Pattern& pattern, const std::string& source) : pattern_(pattern) {
+PatternFinder::PatternFinder(const Pattern& pattern, const std::string& source) : pattern_(pattern) {
   if (pattern.text.empty()) throw Error(source + ": a pattern is empty", ErrorKind::BadData);
   if (!pattern.is_regex) return;
   if (const KnownPattern* const known = find_known_pattern(pattern.text)) {
@@ -127,7 +127,7 @@ Finder::Finder(const Pattern& pattern, const std::string& source) : pattern_(pat
   if (scan_ == nullptr) regex_ = std::make_unique<Regex>(pattern.text, source);
 }
 
-void Finder::find_all(std::string_view text, std::vector<Range>& matches) const {
+void PatternFinder::find_all(std::string_view text, std::vector<TextRange>& matches) const {
   if (scan_ != nullptr) return scan_(text, matches);
   if (regex_ != nullptr) return regex_->find_all(text, matches);
   for (size_t at = text.find(pattern_.text); at != std::string_view::npos;
@@ -135,11 +135,11 @@ void Finder::find_all(std::string_view text, std::vector<Range>& matches) const 
     matches.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(at + pattern_.text.size())});
 }
 
-bool Finder::ends_before_spaces() const {
+bool PatternFinder::ends_before_spaces() const {
   return pattern_.is_regex ? is_known_ : pattern_.text.find(' ') == std::string::npos || pattern_.text == " ";
 }
 
-Bytes Finder::bytes() const {
+Bytes PatternFinder::bytes() const {
   return static_cast<Bytes>(pattern_.text.capacity() + sizeof *this) + (regex_ == nullptr ? 0 : regex_->bytes());
 }
 

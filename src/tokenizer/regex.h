@@ -15,9 +15,9 @@ struct pcre2_real_code_8;
 namespace plimsoll::tokenizer {
 
 // Bytes of a text.
-struct Range {
+struct TextRange {
   uint32_t begin = 0, end = 0;
-  bool operator==(const Range&) const = default;
+  bool operator==(const TextRange&) const = default;
 };
 
 class Regex {
@@ -26,7 +26,7 @@ class Regex {
   Regex(const std::string& pattern, const std::string& source);
   // Appends all matches that are not empty, from left to right. Throws Error(BadData) where a match takes too many
   // steps.
-  void find_all(std::string_view text, std::vector<Range>& matches) const;
+  void find_all(std::string_view text, std::vector<TextRange>& matches) const;
   Bytes bytes() const;
 
  private:
@@ -38,16 +38,16 @@ class Regex {
 };
 
 // What a pattern of a file finds: a text, a splitter that is written by hand, or an expression.
-class Finder {
+class PatternFinder {
  public:
-  Finder(const Pattern& pattern, const std::string& source);
-  void find_all(std::string_view text, std::vector<Range>& matches) const;
+  PatternFinder(const Pattern& pattern, const std::string& source);
+  void find_all(std::string_view text, std::vector<TextRange>& matches) const;
   // Whether no match goes on from a letter or digit to a space: texts may be cut there.
   bool ends_before_spaces() const;
   Bytes bytes() const;
 
  private:
-  using Scan = void (*)(std::string_view text, std::vector<Range>& matches);
+  using Scan = void (*)(std::string_view text, std::vector<TextRange>& matches);
   Pattern pattern_;
   Scan scan_ = nullptr;
   bool is_known_ = false;
@@ -57,7 +57,7 @@ class Finder {
 // A pattern that vocabularies share, and the scan that finds the same where there is one.
 struct KnownPattern {
   std::string_view text;
-  void (*scan)(std::string_view text, std::vector<Range>& matches);
+  void (*scan)(std::string_view text, std::vector<TextRange>& matches);
 };
 const KnownPattern* find_known_pattern(std::string_view pattern);
 extern const char* const kGpt2Pattern;

@@ -81,7 +81,7 @@ class Scanner {
 
 // Cuts the text by the function that finds the end of the match at a place; the place itself: there is none.
 template <class Next>
-void scan_all(std::string_view text, std::vector<Range>& matches, const Next& next) {
+void scan_all(std::string_view text, std::vector<TextRange>& matches, const Next& next) {
   const Scanner scanner(text);
   for (size_t at = 0; at < text.size();) {
     const size_t end = next(scanner, at);
@@ -168,7 +168,7 @@ size_t next_of_deepseek(const Scanner& text, size_t at) {
 }
 
 // 一-龥, Hiragana and Katakana.
-void scan_deepseek_cjk(std::string_view text, std::vector<Range>& matches) {
+void scan_deepseek_cjk(std::string_view text, std::vector<TextRange>& matches) {
   uint32_t at = 0;
   for_each_character(text, [&](char32_t value, std::string_view bytes) {
     const uint32_t end = at + static_cast<uint32_t>(bytes.size());
@@ -182,19 +182,21 @@ void scan_deepseek_cjk(std::string_view text, std::vector<Range>& matches) {
   });
 }
 
-void scan_deepseek(std::string_view text, std::vector<Range>& matches) { scan_all(text, matches, next_of_deepseek); }
-void scan_tekken(std::string_view text, std::vector<Range>& matches) {
+void scan_deepseek(std::string_view text, std::vector<TextRange>& matches) {
+  scan_all(text, matches, next_of_deepseek);
+}
+void scan_tekken(std::string_view text, std::vector<TextRange>& matches) {
   scan_all(text, matches, next_of_tekken<1, false>);
 }
-void scan_llama4(std::string_view text, std::vector<Range>& matches) {
+void scan_llama4(std::string_view text, std::vector<TextRange>& matches) {
   scan_all(text, matches, next_of_tekken<3, true>);
 }
-void scan_gpt2(std::string_view text, std::vector<Range>& matches) { scan_all(text, matches, next_of_gpt2); }
-void scan_llama3(std::string_view text, std::vector<Range>& matches) { scan_all(text, matches, next_of_llama3<3>); }
-void scan_qwen2(std::string_view text, std::vector<Range>& matches) { scan_all(text, matches, next_of_llama3<1>); }
+void scan_gpt2(std::string_view text, std::vector<TextRange>& matches) { scan_all(text, matches, next_of_gpt2); }
+void scan_llama3(std::string_view text, std::vector<TextRange>& matches) { scan_all(text, matches, next_of_llama3<3>); }
+void scan_qwen2(std::string_view text, std::vector<TextRange>& matches) { scan_all(text, matches, next_of_llama3<1>); }
 
 template <int kDigits>
-void scan_numbers(std::string_view text, std::vector<Range>& matches) {
+void scan_numbers(std::string_view text, std::vector<TextRange>& matches) {
   scan_all(text, matches, [](const Scanner& scanner, size_t at) { return scanner.numbers(at, kDigits); });
 }
 

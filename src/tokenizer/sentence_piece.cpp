@@ -95,7 +95,7 @@ class Reader {
       if (field.number == 2) read_trainer(field.text);
       if (field.number == 3) read_rules(field.text);
     }
-    ModelFacts& model = facts_.model;
+    PieceModelFacts& model = facts_.model;
     model.vocabulary.finish(path);
     if (trainer_.model != 1 && trainer_.model != 2)
       refuse(path, fmt::format("the model type {} is unknown; Unigram (1) and BPE (2) are read", trainer_.model));
@@ -153,7 +153,7 @@ class Reader {
   }
 
   void set_bytes() {
-    ModelFacts& model = facts_.model;
+    PieceModelFacts& model = facts_.model;
     model.falls_back_to_bytes = true;
     model.byte_pieces.assign(256, kNoId);
     for (int32_t id = 0; id < model.vocabulary.size(); ++id) {
@@ -175,7 +175,7 @@ class Reader {
       if (is_normal(id)) sorted.push_back(scores_[id]);
     std::sort(sorted.begin(), sorted.end(), std::greater<>());
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-    ModelFacts& model = facts_.model;
+    PieceModelFacts& model = facts_.model;
     model.order = MergeOrder::ByPiece;
     model.ranks.assign(scores_.size(), Merge::kNever);
     for (size_t id = 0; id < scores_.size(); ++id) {
@@ -190,7 +190,7 @@ class Reader {
 
   // Pieces of the user are worth more than any pieces that they could be cut into.
   void score_pieces() {
-    ModelFacts& model = facts_.model;
+    PieceModelFacts& model = facts_.model;
     model.scores.assign(scores_.begin(), scores_.end());
     model.rounds_scores = true;
     float largest = -std::numeric_limits<float>::max();

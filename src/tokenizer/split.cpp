@@ -6,11 +6,11 @@ namespace plimsoll::tokenizer {
 namespace {
 
 // A word's parts: those that match and those between, which become words as the behaviour says.
-void append_parts(const std::vector<Range>& matches, Range word, Behaviour behaviour, bool is_inverted,
-                  std::vector<Range>& into) {
+void append_parts(const std::vector<TextRange>& matches, TextRange word, Behaviour behaviour, bool is_inverted,
+                  std::vector<TextRange>& into) {
   const size_t before = into.size();
   bool was_match = false;
-  const auto append = [&](Range part, bool is_match) {
+  const auto append = [&](TextRange part, bool is_match) {
     if (part.begin == part.end) return;
     is_match = is_match != is_inverted;
     const bool has_previous = into.size() > before && into.back().end == part.begin;
@@ -44,7 +44,7 @@ void append_parts(const std::vector<Range>& matches, Range word, Behaviour behav
   };
   uint32_t at = 0;
   const uint32_t size = word.end - word.begin;
-  for (const Range& match : matches) {
+  for (const TextRange& match : matches) {
     append({word.begin + at, word.begin + match.begin}, false);
     append({word.begin + match.begin, word.begin + match.end}, true);
     at = match.end;
@@ -56,7 +56,7 @@ void append_parts(const std::vector<Range>& matches, Range word, Behaviour behav
 template <class IsCut>
 void split_characters(Words& words, Behaviour behaviour, const IsCut& is_cut) {
   words.others.clear();
-  for (const Range& word : words.words) {
+  for (const TextRange& word : words.words) {
     words.matches.clear();
     uint32_t at = 0;
     for_each_character(words.word(word), [&](char32_t value, std::string_view bytes) {
@@ -72,7 +72,7 @@ void split_characters(Words& words, Behaviour behaviour, const IsCut& is_cut) {
 // \w+|[^\w\s]+
 void split_words(Words& words) {
   words.others.clear();
-  for (const Range& word : words.words) {
+  for (const TextRange& word : words.words) {
     uint32_t at = word.begin;
     int last = 0;  // 1: a word, 2: other characters
     for_each_character(words.word(word), [&](char32_t value, std::string_view bytes) {
@@ -94,7 +94,7 @@ template <class Write>
 void rewrite_words(Words& words, const Write& write) {
   std::string& into = words.held[words.used ^= 1];
   into.clear();
-  for (Range& range : words.words) {
+  for (TextRange& range : words.words) {
     const auto begin = static_cast<uint32_t>(into.size());
     write(words.word(range), into);
     range = {begin, static_cast<uint32_t>(into.size())};
@@ -105,7 +105,7 @@ void rewrite_words(Words& words, const Write& write) {
 }  // namespace
 
 Bytes Words::bytes() const {
-  return static_cast<Bytes>((words.capacity() + others.capacity() + matches.capacity()) * sizeof(Range) +
+  return static_cast<Bytes>((words.capacity() + others.capacity() + matches.capacity()) * sizeof(TextRange) +
                             held[0].capacity() + held[1].capacity());
 }
 
@@ -117,7 +117,7 @@ void SplitterStep::apply(Words& words, bool is_first) const {
   switch (facts_.kind) {
     case SplitterKind::Pattern:
       words.others.clear();
-      for (const Range& word : words.words) {
+      for (const TextRange& word : words.words) {
         words.matches.clear();
         finder_->find_all(words.word(word), words.matches);
         append_parts(words.matches, word, facts_.behaviour, facts_.is_inverted, words.others);
@@ -142,7 +142,7 @@ void SplitterStep::apply(Words& words, bool is_first) const {
                               [](char32_t value) { return (kind_of(value) & kNumber) != 0; });
     case SplitterKind::Marks:
       words.others.clear();
-      for (const Range& word : words.words) {
+      for (const TextRange& word : words.words) {
         // A mark begins a word unless another mark stands before it.
         const std::string_view text = words.word(word);
         uint32_t begin = 0;
@@ -162,7 +162,7 @@ void SplitterStep::apply(Words& words, bool is_first) const {
 
 void SplitterStep::apply_prefix(Words& words) const {
   const bool lacks_one = std::any_of(words.words.begin(), words.words.end(),
-                                     [&](const Range& word) { return words.text[word.begin] != ' '; });
+                                     [&](const TextRange& word) { return words.text[word.begin] != ' '; });
   if (!lacks_one) return;
   rewrite_words(words, [](std::string_view word, std::string& into) {
     if (word[0] != ' ') into.push_back(' ');
@@ -185,7 +185,7 @@ void SplitterStep::apply_metaspace(Words& words, bool is_first) const {
   });
   if (!facts_.splits) return;
   words.others.clear();
-  for (const Range& word : words.words) {
+  for (const TextRange& word : words.words) {
     words.matches.clear();
     const std::string_view text = words.word(word);
     for (size_t at = text.find(facts_.mark); at != std::string_view::npos;

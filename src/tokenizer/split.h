@@ -13,17 +13,17 @@ namespace plimsoll::tokenizer {
 // Words of a text: what lies between them was removed.
 struct Words {
   std::string_view text;
-  std::vector<Range> words;
+  std::vector<TextRange> words;
   // Where a pre-tokeniser changed the text, it is held here. Two, so that one can be made of the other.
   std::string held[2];
   int used = 0;
-  std::vector<Range> others, matches;  // room to work in, kept between texts
+  std::vector<TextRange> others, matches;  // room to work in, kept between texts
 
   void reset(std::string_view whole) {
     text = whole;
     words.assign(1, {0, static_cast<uint32_t>(whole.size())});
   }
-  std::string_view word(const Range& range) const { return text.substr(range.begin, range.end - range.begin); }
+  std::string_view word(const TextRange& range) const { return text.substr(range.begin, range.end - range.begin); }
   Bytes bytes() const;
 };
 
@@ -33,7 +33,7 @@ class SplitterStep {
   SplitterStep(const Splitter& facts, const std::string& source);
   // `is_first`: the text is the begin of what is encoded.
   void apply(Words& words, bool is_first) const;
-  bool ends_before_spaces() const;  // see Finder
+  bool ends_before_spaces() const;  // see PatternFinder
   Bytes bytes() const;
 
  private:
@@ -41,7 +41,7 @@ class SplitterStep {
   void apply_prefix(Words& words) const;
 
   Splitter facts_;
-  std::optional<Finder> finder_;
+  std::optional<PatternFinder> finder_;
 };
 
 }  // namespace plimsoll::tokenizer

@@ -21,10 +21,10 @@ struct CategoryRange {
 
 #include "tokenizer/unicode_ranges.inc"
 
-template <class Range, size_t n>
-const Range* find_range(const Range (&ranges)[n], char32_t value) {
-  const Range* const found =
-      std::upper_bound(ranges, ranges + n, value, [](char32_t v, const Range& range) { return v < range.first; });
+template <class TextRange, size_t n>
+const TextRange* find_range(const TextRange (&ranges)[n], char32_t value) {
+  const TextRange* const found =
+      std::upper_bound(ranges, ranges + n, value, [](char32_t v, const TextRange& range) { return v < range.first; });
   return found != ranges && value <= found[-1].last ? found - 1 : nullptr;
 }
 

@@ -14,8 +14,8 @@ constexpr size_t kLongWindow = 4 * MiB;  // ... where no cut is found in the fir
 
 }  // namespace
 
-Tokenizer::Tokenizer(std::shared_ptr<const tokenizer::Pipeline> pipeline)
-    : pipeline_(std::move(pipeline)), scratch_(std::make_unique<tokenizer::Scratch>()) {}
+Tokenizer::Tokenizer(std::shared_ptr<const tokenizer::TokenPipeline> pipeline)
+    : pipeline_(std::move(pipeline)), scratch_(std::make_unique<tokenizer::TokenScratch>()) {}
 Tokenizer::Tokenizer(const Tokenizer& other) : Tokenizer(other.pipeline_) {}
 Tokenizer& Tokenizer::operator=(const Tokenizer& other) {
   if (this != &other) *this = Tokenizer(other.pipeline_);
@@ -26,8 +26,8 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::open(const std::string& path, const TokenizerOptions& options) {
-  return Tokenizer(
-      std::make_shared<const tokenizer::Pipeline>(tokenizer::read_tokenizer(path, {options.pattern, options.special})));
+  return Tokenizer(std::make_shared<const tokenizer::TokenPipeline>(
+      tokenizer::read_tokenizer(path, {options.pattern, options.special})));
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) {

@@ -54,7 +54,7 @@ void add_merge(Json& value, Lists& lists, const std::string& source) {
 }
 
 void fill_vocabulary(const Lists& lists, Description& into) {
-  ModelFacts& model = into.model;
+  PieceModelFacts& model = into.model;
   std::string bytes;
   // In the order of the ids, which the pieces of an object may not have.
   std::vector<uint32_t> order(lists.ids.size());
@@ -70,14 +70,14 @@ void fill_vocabulary(const Lists& lists, Description& into) {
   model.scores = lists.scores;
 }
 
-int32_t find_piece(const ModelFacts& model, std::string_view text) {
+int32_t find_piece(const PieceModelFacts& model, std::string_view text) {
   std::string bytes;
   if (!model.is_byte_level) return model.vocabulary.find(text);
   return bytes_of_piece(text, bytes) ? model.vocabulary.find(bytes) : kNoId;
 }
 
 void fill_merges(const Lists& lists, Description& into) {
-  ModelFacts& model = into.model;
+  PieceModelFacts& model = into.model;
   std::string whole;
   model.merges.reserve(lists.lefts.size());
   for (size_t i = 0; i < lists.lefts.size(); ++i) {
@@ -105,7 +105,7 @@ ModelKind model_kind_of(const Json& json, const Lists& lists, const std::string&
 }
 
 void fill_model(const Json& json, const Lists& lists, Description& into) {
-  ModelFacts& model = into.model;
+  PieceModelFacts& model = into.model;
   const std::string& source = into.source;
   if (!json.is_object()) refuse(source, "it has no model");
   model.kind = model_kind_of(json, lists, source);

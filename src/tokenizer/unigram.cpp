@@ -75,7 +75,7 @@ class Trie {
 
 class Unigram final : public WordModel {
  public:
-  Unigram(const ModelFacts& facts, const Vocabulary& vocabulary, const std::vector<bool>& is_usable)
+  Unigram(const PieceModelFacts& facts, const Vocabulary& vocabulary, const std::vector<bool>& is_usable)
       : scores_(facts.scores),
         trie_(vocabulary, is_usable),
         unknown_(facts.unknown.value_or(kNoId)),
@@ -163,7 +163,7 @@ class Unigram final : public WordModel {
 
 }  // namespace
 
-std::unique_ptr<WordModel> make_unigram(const ModelFacts& facts, const Vocabulary& vocabulary,
+std::unique_ptr<WordModel> make_unigram(const PieceModelFacts& facts, const Vocabulary& vocabulary,
                                         const std::string& source) {
   if (facts.scores.size() != static_cast<size_t>(vocabulary.size()))
     throw Error(source + ": pieces of Unigram have a score each", ErrorKind::BadData);

@@ -14,7 +14,7 @@ int64_t count_characters(std::string_view word) {
 
 class WordPiece final : public WordModel {
  public:
-  WordPiece(const ModelFacts& facts, const Vocabulary& vocabulary)
+  WordPiece(const PieceModelFacts& facts, const Vocabulary& vocabulary)
       : vocabulary_(vocabulary), unknown_(*facts.unknown), prefix_(facts.prefix), longest_word_(facts.longest_word) {
     for (int32_t id = 0; id < vocabulary.size(); ++id)
       longest_piece_ = std::max(longest_piece_, vocabulary.piece(id).size());
@@ -77,13 +77,13 @@ class WordLevel final : public WordModel {
 
 }  // namespace
 
-std::unique_ptr<WordModel> make_word_piece(const ModelFacts& facts, const Vocabulary& vocabulary,
+std::unique_ptr<WordModel> make_word_piece(const PieceModelFacts& facts, const Vocabulary& vocabulary,
                                            const std::string& source) {
   if (!facts.unknown) throw Error(source + ": WordPiece has no piece for unknown words", ErrorKind::BadData);
   return std::make_unique<WordPiece>(facts, vocabulary);
 }
 
-std::unique_ptr<WordModel> make_word_level(const ModelFacts& facts, const Vocabulary& vocabulary,
+std::unique_ptr<WordModel> make_word_level(const PieceModelFacts& facts, const Vocabulary& vocabulary,
                                            const std::string& source) {
   if (!facts.unknown) throw Error(source + ": WordLevel has no piece for unknown words", ErrorKind::BadData);
   return std::make_unique<WordLevel>(vocabulary, *facts.unknown);

@@ -21,8 +21,8 @@ const std::string kText = "hello world 123\n un\u00e9 \u4e2d <|end|>  'll \xFF" 
 class TokenizerFuzz : public FileFuzz {
  protected:
   static void use(tokenizer::Description description) {
-    const tokenizer::Pipeline pipeline(std::move(description));
-    tokenizer::Scratch scratch;
+    const tokenizer::TokenPipeline pipeline(std::move(description));
+    tokenizer::TokenScratch scratch;
     std::vector<int32_t> ids;
     pipeline.encode(kText, true, scratch, ids);
     pipeline.decode(ids, false);
