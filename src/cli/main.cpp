@@ -61,6 +61,7 @@ void expect_stack(char** argv) {
 
 int main(int argc, char** argv) {
   using namespace plimsoll;
+  memory::drop_code_pages();  // what linking touched would count beside what parsing touches
   cli::watch_signals();
   memory::tame_allocator();
   int exit_code = 1;
