@@ -4,7 +4,7 @@
     pip install tokenizers sentencepiece gguf
     bench/tokenizer/compare.py ENCODE TEXT TOKENIZER...
 
-ENCODE is the program of encode.cpp. The reference of a file that `tokenizers` does not read itself is made of its parts:
+ENCODE is the program of encode.cpp, which `bench/build bench_tokenizer` builds. The reference of a file that `tokenizers` does not read itself is made of its parts:
 pieces, merges and patterns. The text is read as decode(errors="replace") reads it. Prints one row for each tokenizer; seconds are those of the processor.
 """
 import base64
