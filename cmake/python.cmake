@@ -23,10 +23,10 @@ if(NOT installed STREQUAL wanted)
     message(STATUS "pip: ${why}")
     return()
   endif()
-  # The package of this build, as if it were installed.
-  execute_process(COMMAND ${venv}/bin/python -c "import site; print(site.getsitepackages()[0], end='')"
-                  OUTPUT_VARIABLE packages)
-  file(WRITE ${packages}/plimsoll.pth "${PROJECT_BINARY_DIR}/python\n")
   file(WRITE ${venv}/.installed ${wanted})
 endif()
+# The package of this build, as if it were installed.
+execute_process(COMMAND ${venv}/bin/python -c "import site; print(site.getsitepackages()[0], end='')"
+                OUTPUT_VARIABLE packages)
+file(WRITE ${packages}/plimsoll.pth "${PROJECT_BINARY_DIR}/python\n")
 set(Python_EXECUTABLE ${venv}/bin/python)

@@ -14,10 +14,13 @@
 #include "base/thread_pool.h"
 #include "memory/default_line.h"
 #include "memory/process.h"
+#include "memory/trial_lines.h"
 
 namespace plimsoll {
 
 namespace {
+
+thread_local bool tries_lines = false;
 
 // Resident pages of files while steps run, most of them code of the program and its libraries: what one step and the
 // work around it touch, since near the line pages that were touched before are dropped between steps
@@ -230,6 +233,9 @@ void Reservation::release() noexcept {
 
 MemoryLine::MemoryLine(Bytes limit) : ledger_(std::make_shared<memory::Ledger>(limit, false)) { expect_stack(); }
 
+memory::TrialLines::TrialLines() noexcept : before_(std::exchange(tries_lines, true)) {}
+memory::TrialLines::~TrialLines() { tries_lines = before_; }
+
 MemoryLine MemoryLine::process(std::string_view text) {
   memory::MemoryFacts facts = memory::gather_memory_facts();
   facts.plimsoll_memory = text;
@@ -242,7 +248,7 @@ MemoryLine MemoryLine::process(Bytes limit) {
   static std::mutex mutex;
   static std::weak_ptr<memory::Ledger> only;
   const std::lock_guard lock(mutex);
-  if (const std::shared_ptr<memory::Ledger> known = only.lock()) {
+  if (const std::shared_ptr<memory::Ledger> known = tries_lines ? nullptr : only.lock()) {
     if (known->limit() != limit)
       throw Error(
           fmt::format("the process has a line of {} already, and is asked for one of {}: it has one line, which "
@@ -256,7 +262,7 @@ MemoryLine MemoryLine::process(Bytes limit) {
   start_pool();  // before the process is measured
   MemoryLine line(std::make_shared<memory::Ledger>(limit, true));
   line.measure_process();
-  only = line.ledger_;
+  if (!tries_lines) only = line.ledger_;
   return line;
 }
 

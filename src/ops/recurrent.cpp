@@ -15,11 +15,11 @@ namespace plimsoll::ops {
 namespace {
 
 // What tells the three operators apart.
-struct Kind {
+struct CellKind {
   Cell cell;
   const char* gates;  // in the order of kernels/recurrent.h
 };
-constexpr Kind kSimple{Cell::Simple, "h"}, kLstm{Cell::Lstm, "ifgo"}, kGru{Cell::Gru, "zrn"};
+constexpr CellKind kSimple{Cell::Simple, "h"}, kLstm{Cell::Lstm, "ifgo"}, kGru{Cell::Gru, "zrn"};
 
 constexpr size_t kNone = SIZE_MAX;
 
@@ -38,7 +38,7 @@ struct Extras {
 };
 
 // Where each gate lies among the columns: from "ifgo" (Keras, PyTorch) or "iofg" (ONNX).
-std::optional<std::array<int64_t, 4>> places_of(const Kind& kind, std::string_view order) {
+std::optional<std::array<int64_t, 4>> places_of(const CellKind& kind, std::string_view order) {
   const std::string_view gates = kind.gates;
   std::array<int64_t, 4> at{};
   if (order.size() != gates.size()) return std::nullopt;
@@ -50,9 +50,9 @@ std::optional<std::array<int64_t, 4>> places_of(const Kind& kind, std::string_vi
   return at;
 }
 
-int64_t gates_of(const Kind& kind) { return static_cast<int64_t>(std::string_view(kind.gates).size()); }
+int64_t gates_of(const CellKind& kind) { return static_cast<int64_t>(std::string_view(kind.gates).size()); }
 
-template <const Kind& kKind>
+template <const CellKind& kKind>
 void infer(Infer& n) {
   n.expect_inputs(2, 6);
   n.expect_rank(0, 3);
@@ -92,7 +92,7 @@ void infer(Infer& n) {
   if (kKind.cell == Cell::Gru) n.out = {n.in[0], sequence, state};
 }
 
-template <const Kind& kKind>
+template <const CellKind& kKind>
 RecurrentSizes sizes_of(const Facts& facts, size_t recurrent) {
   RecurrentSizes n;
   n.cell = kKind.cell;
@@ -110,7 +110,7 @@ const T* input_or_null(const Args& args, size_t i) {
   return i == kNone ? nullptr : args.input<T>(i);
 }
 
-template <const Kind& kKind>
+template <const CellKind& kKind>
 Prepared prepare(const Facts& facts) {
   const auto recurrence = std::make_shared<Recurrence>(sizes_of<kKind>(facts, 1));
   const Extras more(facts.attrs, 2);
@@ -136,9 +136,9 @@ Prepared prepare(const Facts& facts) {
 
 // Gradients. Inputs: gates (simple: none), states of all positions, those of cells (lstm), the recurrent kernel, then
 // what settings name. Outputs: x, the recurrent kernel, the state, then the cell (lstm) or the recurrent bias (gru).
-size_t first_inputs(const Kind& kind) { return kind.cell == Cell::Lstm ? 4 : kind.cell == Cell::Gru ? 3 : 2; }
+size_t first_inputs(const CellKind& kind) { return kind.cell == Cell::Lstm ? 4 : kind.cell == Cell::Gru ? 3 : 2; }
 
-template <const Kind& kKind>
+template <const CellKind& kKind>
 void infer_grad(Infer& n) {
   const size_t first = first_inputs(kKind);
   n.expect_inputs(first + 1, first + 7);
@@ -149,7 +149,7 @@ void infer_grad(Infer& n) {
   if (kKind.cell == Cell::Gru) n.out.push_back({DType::F32, {recurrent.shape[1]}});
 }
 
-template <const Kind& kKind>
+template <const CellKind& kKind>
 Prepared prepare_grad(const Facts& facts) {
   const size_t recurrent = first_inputs(kKind) - 1;
   const RecurrentSizes n = sizes_of<kKind>(facts, recurrent);
@@ -187,18 +187,18 @@ Cost cost_of(const RecurrentSizes& n, double products) {
   const double flops = products * 2 * static_cast<double>(n.batch * n.steps * n.units) * static_cast<double>(n.width());
   return {flops, n.batch >= 16 && n.units >= 64 ? 0.6 : 0.3};
 }
-template <const Kind& kKind>
+template <const CellKind& kKind>
 Cost cost(const Facts& facts) {
   return cost_of(sizes_of<kKind>(facts, 1), 1);
 }
-template <const Kind& kKind>
+template <const CellKind& kKind>
 Cost cost_grad(const Facts& facts) {
   return cost_of(sizes_of<kKind>(facts, first_inputs(kKind) - 1), kKind.cell == Cell::Gru ? 2.33 : 2);
 }
 
 constexpr InputTypes kGradTypes{DType::F32, DType::F32, DType::F32, {DType::F32, DType::Bool}};
 
-template <const Kind& kKind>
+template <const CellKind& kKind>
 constexpr Op grad_op(const char* name) {
   return {.name = name,
           .infer = infer_grad<kKind>,
@@ -211,7 +211,7 @@ const Op kSimpleGrad = grad_op<kSimple>("simple_rnn_grad");
 const Op kLstmGrad = grad_op<kLstm>("lstm_grad");
 const Op kGruGrad = grad_op<kGru>("gru_grad");
 
-template <const Kind& kKind>
+template <const CellKind& kKind>
 void grad(Backward& b) {
   const bool is_lstm = kKind.cell == Cell::Lstm, is_simple = kKind.cell == Cell::Simple;
   const size_t y = is_simple ? 0 : 1;

@@ -14,6 +14,7 @@
 #include "python/bind.h"
 #include "python/given.h"
 #include "python/layer.h"
+#include "python/layer_table.h"
 #include "python/operands.h"
 #include "python/place.h"
 
@@ -21,34 +22,6 @@ namespace plimsoll::python {
 namespace {
 
 thread_local bool is_training_call = false;
-
-constexpr const char* kHere = ".";  // the variables are in the scope that is open
-
-// A class of Python for each kind of layer.
-template <class Make>
-struct LayerOf : PyLayer {};
-
-template <class Make, class... Given, class... Arguments>
-void bind_made(nb::module_& module, const char* kind, const char* scope, const char* text, Make make,
-               layers::Layer (Make::*)(Given...) const, const Arguments&... arguments) {
-  nb::class_<LayerOf<Make>, PyLayer>(module, kind, text)
-      .def(
-          "__init__",
-          [=](LayerOf<Make>* made, Given... given, const std::string& name) {
-            const Reading reading(kind);
-            const std::string full = name.empty() ? scope : name;
-            new (made) LayerOf<Make>{{Model(full, make(given...)), full}};
-          },
-          arguments..., nb::arg("name") = "");
-}
-
-// layer(module, "Dense", "dense", "what it does", [](int64_t units, ...) { return layers::dense(units, ..., kHere); },
-//       nb::arg("units"), ...)
-template <class Make, class... Arguments>
-void layer(nb::module_& module, const char* kind, const char* scope, const char* text, Make make,
-           const Arguments&... arguments) {
-  bind_made(module, kind, scope, text, make, &Make::operator(), arguments...);
-}
 
 NamedTensors named_inputs(const Model& model, nb::handle given, const CallPlace& place) {
   NamedTensors inputs;
@@ -327,6 +300,7 @@ void bind_layers(nb::module_& module) {
   layer(
       list, "Activation", "activation", "relu, sigmoid, tanh, gelu, softmax and so on.",
       [](const std::string& activation) { return layers::activation(activation); }, nb::arg("activation"));
+  bind_more_layers(list);
 }
 
 }  // namespace plimsoll::python

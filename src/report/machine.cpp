@@ -13,6 +13,7 @@
 #include "kernels/dnnl_kernel.h"
 #include "memory/cgroup.h"
 #include "memory/process.h"
+#include "memory/trial_lines.h"
 
 namespace plimsoll::report {
 namespace {
@@ -44,7 +45,10 @@ MachineFacts gather_machine_facts(const std::string& version, const memory::Defa
   warm_up();
   memory::trim_allocator();
   facts.fixed_cost_bytes = resident_bytes();
-  facts.charged_bytes = MemoryLine::process(GiB).process_bytes();
+  {
+    const memory::TrialLines trial;
+    facts.charged_bytes = MemoryLine::process(GiB).process_bytes();
+  }
   facts.version = version;
   facts.kernels = kernel_names();
   facts.threads = omp_get_max_threads();

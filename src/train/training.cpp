@@ -11,6 +11,7 @@
 #include "input/opening/roles.h"
 #include "input/running.h"
 #include "lower/frozen.h"
+#include "memory/trial_lines.h"
 #include "model/freeze.h"
 #include "model/model_state.h"
 #include "plan/make_plan.h"
@@ -156,6 +157,7 @@ void take_line(Training& training) {
     return;
   }
   const bool covers_process = !spec.own_line || spec.own_line->covers_process();
+  const memory::TrialLines trial;
   training.line = covers_process ? MemoryLine::process(bytes) : MemoryLine(bytes);
   if (spec.own_line)
     training.others = training.line->reserve(Tag::Runtime, spec.own_line->used() - spec.own_line->process_bytes());

@@ -212,7 +212,7 @@ TEST(LargestBatch, IsAMultipleOfMicroBatchesAndShards) {
     EXPECT_EQ(found.refused_batch % unit, 0) << found.refused_batch;
     EXPECT_EQ(find_largest_batch(spec, unit - 1, [] { return true; }).batch, 0);
     spec.finds_batch = true;
-    EXPECT_EQ(make_sized_training(spec)->batch % unit, 0);
+    EXPECT_EQ(make_sized_training(spec)->spec.batch % unit, 0);
     spec.line = MiB;
     spec.finds_batch = false;
     EXPECT_NO_THROW(find_remedies(spec, attempt(spec).refusal.value()));

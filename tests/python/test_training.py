@@ -262,3 +262,30 @@ def test_strategies(line, blobs):
 def test_copies_of_models_are_refused_with_what_to_do(line):
     with pytest.raises(TypeError, match="save"):
         copy.deepcopy(net(4))
+
+
+RECURRENT = [pl.layers.LSTM, pl.layers.GRU, pl.layers.SimpleRNN]
+
+
+@pytest.mark.parametrize("kind", RECURRENT, ids=lambda kind: kind.__name__)
+def test_recurrent_layers_learn(line, kind):
+    draw = np.random.default_rng(5)
+    x = draw.normal(size=(128, 6, 3)).astype("float32")
+    y = (x[:, :, 0].sum(1) > 0).astype("int32")
+    model = compiled(pl.Sequential([kind(8), pl.layers.Dense(2)]), 2e-2)
+    losses = model.fit(x, y, line=line, epochs=12, verbose=0)["loss"]
+    assert losses[-1] < 0.7 * losses[0]
+    with pytest.raises(pl.Error):
+        kind(8)(pl.Input(3))  # not [batch, positions, width]
+
+
+def test_lines_and_noise(line):
+    x = np.random.default_rng(5).normal(size=(16, 3, 12)).astype("float32")
+    layers = [pl.layers.Conv1D(4, 3, padding="same", activation="relu"), pl.layers.MaxPooling1D(2), pl.layers.GaussianNoise(0.5)]
+    model = pl.Sequential(layers)
+    with pl.Eager(line):
+        tensor = pl.tensor(x)
+        assert model(tensor).shape == (16, 4, 6)
+        assert (model(tensor).numpy() == model(tensor).numpy()).all()
+        assert (model(tensor, training=True).numpy() != model(tensor).numpy()).any()
+        assert pl.layers.RMSNormalization()(tensor).shape == x.shape

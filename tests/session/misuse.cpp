@@ -381,11 +381,11 @@ TEST(MisuseOptimiser, SettingsThatAreNoNumbers) {
             "optimiser: learning_rate must be zero or more but is -0.1");
   EXPECT_THAT(refused([](Optimiser& o) { o.learning_rate = kNaN; }), HasSubstr("learning_rate"));
   EXPECT_THAT(refused([](Optimiser& o) { o.learning_rate = kInfinity; }), HasSubstr("learning_rate"));
-  EXPECT_THAT(refused([](Optimiser& o) { o.beta1 = 1; }), HasSubstr("beta1 must be at least 0 and below 1"));
-  EXPECT_THAT(refused([](Optimiser& o) { o.beta2 = -1; }), HasSubstr("beta2"));
-  EXPECT_THAT(refused([](Optimiser& o) { o.momentum = 1.5; }), HasSubstr("momentum"));
-  EXPECT_THAT(refused([](Optimiser& o) { o.rho = kNaN; }), HasSubstr("rho"));
-  EXPECT_THAT(refused([](Optimiser& o) { o.epsilon = 0; }), HasSubstr("epsilon must be positive"));
+  EXPECT_THAT(refused([](Optimiser& o) { o.set("beta1", 1); }), HasSubstr("beta1 must be at least 0 and below 1"));
+  EXPECT_THAT(refused([](Optimiser& o) { o.set("beta2", -1); }), HasSubstr("beta2"));
+  EXPECT_THAT(refused([](Optimiser& o) { o = Optimiser::sgd().set("momentum", 1.5); }), HasSubstr("momentum"));
+  EXPECT_THAT(refused([](Optimiser& o) { o = Optimiser::rmsprop().set("rho", kNaN); }), HasSubstr("rho"));
+  EXPECT_THAT(refused([](Optimiser& o) { o.set("epsilon", 0); }), HasSubstr("epsilon must be positive"));
   EXPECT_THAT(refused([](Optimiser& o) { o.weight_decay = -1; }), HasSubstr("weight_decay"));
   EXPECT_THAT(refused([](Optimiser& o) { o.clip_norm = -1; }), HasSubstr("clip_norm"));
   EXPECT_THAT(refused([](Optimiser& o) { o.global_clip_norm = kNaN; }), HasSubstr("global_clip_norm"));

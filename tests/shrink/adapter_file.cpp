@@ -66,7 +66,7 @@ struct AdaptedNet {
         options(by),
         adapted(adapt(model, by)),
         training(model::build_training(graph, adapted, Optimiser::sgd(), {}, 1, adapter_freeze())),
-        session(graph, line, {{{training.eval_loss}, {}, 2}}, {.seed = seed}) {
+        session(graph, line, {{{training.eval_loss}, {}, 2}}, SessionOptions{.seed = seed}) {
     session.open();
   }
   std::vector<float> values(const std::string& name) {

@@ -99,11 +99,11 @@ TEST(Inputs, MicroBatchesReadBytesInPlace) {
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<char>(i % 10);
   Spec whole;
   whole.model = "fashion";
-  whole.spec.batch = 99;
+  whole.batch = 99;
   whole.line = GiB;
-  whole.spec.data = input::open_data({.files = {.train_x = dir.write("x", idx(0x08, {kCount, 28, 28}, images)),
-                                                .train_y = dir.write("y", idx(0x08, {kCount}, numbers))}},
-                                     find_model("fashion"));
+  whole.data = input::open_data({.files = {.train_x = dir.write("x", idx(0x08, {kCount, 28, 28}, images)),
+                                           .train_y = dir.write("y", idx(0x08, {kCount}, numbers))}},
+                                find_model("fashion"));
   Spec split = whole;
   split.levers.recompute = false;
   split.line = MiB;
