@@ -27,7 +27,7 @@ Dataset make_data() {
 }  // namespace
 
 int main() {
-  MemoryLine line = MemoryLine::process("80MiB");
+  MemoryLine line = MemoryLine::process("86MiB");
   const Dataset data = make_data();
   const char* const size = std::getenv("OMPI_COMM_WORLD_SIZE");
   const bool is_rank = size != nullptr && std::string(size) != "1";

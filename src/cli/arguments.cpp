@@ -15,6 +15,7 @@
 #include "cli/maps.h"
 #include "input/opening/follow_data.h"
 #include "memory/output_file.h"
+#include "memory/process.h"
 #include "shrink/adapt.h"
 #include "shrink/adapter_file.h"
 #include "store/model_file.h"
@@ -234,15 +235,20 @@ std::string flags_of(const train::Spec& before, const train::Spec& after) {
 train::Spec spec_with_data(const Arguments& given, train::Purpose purpose) {
   const input::DataSpec where = data_spec_of(given);
   Arguments arguments = given;
+  // Each of these runs other code than the next one: without this their pages would add up before there is a plan.
   const std::string followed = follow_data(where, purpose, arguments);
+  memory::drop_code_pages();
   train::Spec spec = spec_of(arguments, purpose);
+  memory::drop_code_pages();
   ModelSpec model = model_of(spec);
+  memory::drop_code_pages();
   // Trained weights know the classes and columns that they were trained on; training may start from others.
   if (!arguments.weights.empty() && purpose == train::Purpose::Evaluate)
     train::read_data_names(arguments.weights, model.preprocessing);
   spec.pipeline = pipeline_of(arguments, model);
   spec.data =
       purpose == train::Purpose::Evaluate ? input::open_test_data(where, model) : input::open_data(where, model);
+  memory::drop_code_pages();
   if (!followed.empty()) spec.data.kind += fmt::format(" (so the model has {})", followed);
   expect_maps_fit(arguments, model, spec.data);
   return spec;

@@ -15,6 +15,7 @@
 #include <plimsoll/error.h>
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "memory/code_room.h"
 #include "memory/process.h"
 
 namespace plimsoll::cli {
@@ -61,7 +62,8 @@ void expect_stack(char** argv) {
 
 int main(int argc, char** argv) {
   using namespace plimsoll;
-  memory::drop_code_pages();  // what linking touched would count beside what parsing touches
+  memory::drop_code_pages();            // what linking touched would count beside what parsing touches
+  memory::set_code_room(17 * MiB / 2);  // flags, readers of all formats, reports: beside what a library's user runs
   cli::watch_signals();
   memory::tame_allocator();
   int exit_code = 1;

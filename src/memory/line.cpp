@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cassert>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 
 #include <plimsoll/error.h>
 #include "base/thread_pool.h"
+#include "memory/code_room.h"
 #include "memory/default_line.h"
 #include "memory/process.h"
 #include "memory/trial_lines.h"
@@ -25,7 +27,7 @@ thread_local bool tries_lines = false;
 // Resident pages of files while steps run, most of them code of the program and its libraries: what one step and the
 // work around it touch, since near the line pages that were touched before are dropped between steps
 // (tests/laws/line.cpp, tests/laws/small_line.cpp). A training also evaluates, saves and writes logs.
-constexpr Bytes kCodeBytes = 13 * MiB / 2;
+std::atomic<Bytes> code_room = 13 * MiB / 2;
 constexpr Bytes kTrainingCodeBytes = 12 * MiB;
 // Of these, the bytes that are resident right after drop_code_pages. A host program that maps more keeps more resident.
 constexpr Bytes kCodeThatStays = 4 * MiB;
@@ -183,7 +185,7 @@ class Ledger {
   Bytes peak_ = 0;
   Bytes resident_ = 0;       // of what is reserved
   Bytes process_bytes_ = 0;  // held for the process itself
-  Bytes code_bytes_ = kCodeBytes;
+  Bytes code_bytes_ = code_room;
   Bytes checked_peak_ = 0;  // the process's, when it was last measured
   std::shared_ptr<Ledger> parent_;
   Reservation held_by_parent_;
@@ -232,6 +234,8 @@ void Reservation::release() noexcept {
 }
 
 MemoryLine::MemoryLine(Bytes limit) : ledger_(std::make_shared<memory::Ledger>(limit, false)) { expect_stack(); }
+
+void memory::set_code_room(Bytes bytes) noexcept { code_room = bytes; }
 
 memory::TrialLines::TrialLines() noexcept : before_(std::exchange(tries_lines, true)) {}
 memory::TrialLines::~TrialLines() { tries_lines = before_; }

@@ -1,6 +1,7 @@
 #include <nanobind/nanobind.h>
 
 #include <plimsoll/version.h>
+#include "memory/process.h"
 #include "python/bind.h"
 
 NB_MODULE(_plimsoll, module) {
@@ -25,4 +26,5 @@ NB_MODULE(_plimsoll, module) {
   bind_shrink(module);
   bind_predictor(module);
   bind_images(module);
+  plimsoll::memory::drop_code_pages();  // what linking and binding touched is not needed again
 }

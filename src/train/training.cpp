@@ -11,6 +11,7 @@
 #include "input/opening/roles.h"
 #include "input/running.h"
 #include "lower/frozen.h"
+#include "memory/process.h"
 #include "memory/trial_lines.h"
 #include "model/freeze.h"
 #include "model/model_state.h"
@@ -369,7 +370,13 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
     throw Error(fmt::format("{} threads are more than there can be: give 1 to {}", spec.threads, kMostThreads),
                 ErrorKind::Usage);
   if (spec.threads > 0) omp_set_num_threads(spec.threads);
+  // Reading a model, its data and making its graphs run different code: none of it adds up near the line.
+  const auto drop_code = [&] {
+    if (!spec.own_line || spec.own_line->covers_process()) memory::drop_code_near(resolve_line(spec).bytes);
+  };
+  drop_code();
   training->model = model_of(spec);
+  drop_code();
   training->model.preprocessing = preprocessing_of(spec, training->model);
   if (!training->model.can_train && (spec.purpose == Purpose::Train || spec.purpose == Purpose::Profile))
     throw Error(
@@ -389,11 +396,13 @@ std::unique_ptr<Training> make_training(const Spec& spec, const StopQuestion& is
   training->shared = {spec.sharding, spec.communicator ? spec.communicator->size() : 1};
   limit_size(training->graph, resolve_line(spec).bytes);
   training->passes = build_shared_passes(*training);
+  drop_code();
   training->slices = list_slices(*training);
   if (spec.pruning && trains(spec)) add_pruning(*training);
   training->fed = list_fed(*training);
   expect_not_stopped(is_stop_asked);
   training->line_origin = resolve_line(spec);
+  drop_code();
   take_line(*training);
 
   if (!spec.shares_batches || spec.communicator->rank() == 0) training->data_stages = planned_stages(*training);
