@@ -39,6 +39,16 @@ nb::tuple shown(const Dims& dims) {
 struct PyIteration {
   Line line;
   Iteration iteration;
+
+  PyIteration(Line on, Iteration started) : line(std::move(on)), iteration(std::move(started)) {}
+  PyIteration(PyIteration&&) = default;
+  PyIteration& operator=(PyIteration&&) = delete;
+  // Its threads may wait for the interpreter, which whoever lets go of it holds.
+  ~PyIteration() {
+    if (PyGILState_Check() == 0) return;
+    const nb::gil_scoped_release release;
+    const Iteration ending = std::move(iteration);
+  }
 };
 
 }  // namespace
@@ -158,7 +168,7 @@ void bind_iteration(nb::module_& module) {
       [](const Dataset& dataset, const Line& line) {
         nb::gil_scoped_release release;
         MemoryLine under = line.line;
-        auto started = std::make_unique<PyIteration>(PyIteration{line, dataset.on(under)});
+        auto started = std::make_unique<PyIteration>(line, dataset.on(under));
         return started;
       },
       nb::arg("dataset"), nb::arg("line"));

@@ -1,5 +1,6 @@
 import itertools
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -225,3 +226,15 @@ def test_a_dataset_is_walked_in_another_thread(line):
     thread.start()
     thread.join()
     assert result == list(range(1, 101))
+
+
+def test_an_iteration_that_is_let_go_waits_for_no_thread_that_waits_for_it():
+    def slow(x):
+        time.sleep(0.005)
+        return int(x)
+
+    dataset = Dataset.range(64).map(slow, traced=False, num_parallel_calls=2).prefetch(2)
+    for _ in range(20):
+        elements = iter(dataset.as_numpy_iterator())
+        assert next(elements) == 0
+        del elements
