@@ -11,7 +11,7 @@
 namespace plimsoll::python {
 namespace {
 
-// What std::source_location of libstdc++ points to: place.cpp of the tests proves it.
+// What std::source_location of libstdc++ points to: tests/python/test_tensor.py shows it by the places that messages name.
 struct Record {
   const char* file;
   const char* function;
