@@ -11,7 +11,8 @@
 namespace plimsoll::python {
 namespace {
 
-// What std::source_location of libstdc++ points to: tests/python/test_tensor.py shows it by the places that messages name.
+// What std::source_location of libstdc++ points to: tests/python/test_tensor.py shows it by the places that messages
+// name.
 struct Record {
   const char* file;
   const char* function;
